@@ -1,0 +1,33 @@
+package limits
+
+import "time"
+
+// Limits of the rollout engine.
+const (
+	// WritesInFlight bounds concurrent writes to one cluster. The API server
+	// admits 200 mutating requests by default; 16 keep two cores busy.
+	WritesInFlight = 16
+	// BlockingObjects is how many objects a status names. The rest is counted.
+	BlockingObjects = 10
+	// ControllerOf is how many entries status.controllerOf holds at most, for a
+	// reader; beyond it the status would cost more than the objects.
+	ControllerOf = 1000
+	// ControllerOfInline is up to how many entries status.controllerOf goes
+	// along with every status write (engine.md 5).
+	ControllerOfInline = 100
+	// SliceThreshold is the size of all objects of a revision, in bytes of
+	// JSON, beyond which they are kept in slices (engine.md 6).
+	SliceThreshold = 64 << 10
+	// SliceBytes is the most that one slice holds; a larger object has a slice
+	// of its own.
+	SliceBytes = 64 << 10
+	// MessageBytes bounds one condition message; API servers accept 32 KiB.
+	MessageBytes = 4 << 10
+	// ProgressDeadline is the default of progressDeadlineSeconds.
+	ProgressDeadline = 600 * time.Second
+	// RevisionHistory is the default of revisionHistoryLimit.
+	RevisionHistory = 10
+	// PackageStatusInterval coalesces the status writes of one Package between
+	// terminal transitions (engine.md 5).
+	PackageStatusInterval = time.Second
+)
