@@ -1,0 +1,90 @@
+package v1alpha1
+
+// Annotations on files of a package. They are taken off before an object is
+// applied.
+const (
+	// PhaseAnnotation assigns an object to a phase of the manifest. Required.
+	PhaseAnnotation = "package-operator.run/phase"
+
+	// ConditionAnnotation is a CEL expression of type bool; an object is left out
+	// where it is false.
+	ConditionAnnotation = "package-operator.run/condition"
+
+	// ConditionMapAnnotation maps conditions of an object, one a line in the form
+	// Source => prefix/Destination.
+	ConditionMapAnnotation = "package-operator.run/condition-map"
+
+	// CollisionProtectionAnnotation is the CollisionProtection of an object.
+	CollisionProtectionAnnotation = "package-operator.run/collision-protection"
+)
+
+// Annotations on managed objects.
+const (
+	// RevisionAnnotation is the decimal number of the revision that last wrote
+	// the object. It is information only.
+	RevisionAnnotation = "package-operator.run/revision"
+
+	// OwnersAnnotation holds the owners of an object in another cluster as a JSON
+	// array of {apiVersion, kind, name, namespace, uid, controller}.
+	OwnersAnnotation = "package-operator.run/owners"
+
+	// DeletionPolicyAnnotation, set to DeletionPolicyKeep, releases an object
+	// instead of deleting it, on upgrade and teardown.
+	DeletionPolicyAnnotation = "package-operator.run/deletion-policy"
+
+	// DeletionPolicyKeep is the value of DeletionPolicyAnnotation that keeps an
+	// object.
+	DeletionPolicyKeep = "Keep"
+
+	// OnImmutableAnnotation, set to OnImmutableRecreate, replaces an object when
+	// a change of it is refused because a field is immutable.
+	OnImmutableAnnotation = "package-operator.run/on-immutable"
+
+	// OnImmutableRecreate is the value of OnImmutableAnnotation that deletes an
+	// object and creates it again.
+	OnImmutableRecreate = "Recreate"
+)
+
+// Annotations on the kinds of this group.
+const (
+	// HashAnnotation is the template hash of an ObjectSet at its creation.
+	HashAnnotation = "package-operator.run/hash"
+
+	// ObjectDeploymentUIDAnnotation is the UID of the deployment that made an
+	// ObjectSet, so that the set is found when its owner reference is gone.
+	ObjectDeploymentUIDAnnotation = "package-operator.run/object-deployment-uid"
+
+	// PackageSourceImageAnnotation is the package image, on the ObjectDeployment
+	// and its revisions.
+	PackageSourceImageAnnotation = "package-operator.run/package-source-image"
+
+	// PackageConfigAnnotation is the Package's config as JSON, null where unset,
+	// on the ObjectDeployment and its revisions.
+	PackageConfigAnnotation = "package-operator.run/package-config"
+
+	// ChangeCauseAnnotation says why a revision was made.
+	ChangeCauseAnnotation = "kubernetes.io/change-cause"
+
+	// PausedByParentAnnotation is "true" on an ObjectSet that was paused through
+	// its deployment.
+	PausedByParentAnnotation = "package-operator.run/paused-by-parent"
+
+	// PauseMessageAnnotation says why a Package was paused.
+	PauseMessageAnnotation = "package-operator.run/pause-message"
+
+	// ChunkingStrategyAnnotation says how a Package is split into slices: one of
+	// the ChunkingStrategy values.
+	ChunkingStrategyAnnotation = "packages.package-operator.run/chunking-strategy"
+)
+
+// Values of ChunkingStrategyAnnotation.
+const (
+	// ChunkingStrategyNoOp uses no slices.
+	ChunkingStrategyNoOp = "NoOp"
+
+	// ChunkingStrategyEachObject puts each object in a slice of its own.
+	ChunkingStrategyEachObject = "EachObject"
+
+	// ChunkingStrategyBinpackNextFit fills one slice after the other.
+	ChunkingStrategyBinpackNextFit = "BinpackNextFit"
+)

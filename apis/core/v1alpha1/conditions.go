@@ -1,0 +1,194 @@
+package v1alpha1
+
+// Condition types that every kind with a status may report, as kstatus reads
+// them.
+const (
+	// ConditionReady is True when the object is in its desired state.
+	ConditionReady = "Ready"
+
+	// ConditionReconciling is True while the engine is working on it.
+	ConditionReconciling = "Reconciling"
+
+	// ConditionStalled is True when the engine cannot go on without help.
+	ConditionStalled = "Stalled"
+)
+
+// Condition types of Packages, ObjectDeployments, ObjectSets and
+// ObjectSetPhases.
+const (
+	// ConditionAvailable is True when all probes are true.
+	ConditionAvailable = "Available"
+
+	// ConditionProgressing is True while a rollout is going on.
+	ConditionProgressing = "Progressing"
+
+	// ConditionPaused is True when reconciliation is stopped by the user.
+	ConditionPaused = "Paused"
+
+	// ConditionUnpacked is True when a Package's image was pulled and loaded.
+	ConditionUnpacked = "Unpacked"
+
+	// ConditionInvalid is True when a Package cannot be installed as it is; the
+	// message says what to change.
+	ConditionInvalid = "Invalid"
+
+	// ConditionInTransition is True while an ObjectSet does not control all of
+	// its objects.
+	ConditionInTransition = "InTransition"
+
+	// ConditionSucceeded is True from the first time on that an ObjectSet was
+	// available for its success delay.
+	ConditionSucceeded = "Succeeded"
+
+	// ConditionArchived is True when an ObjectSet owns nothing any more, False
+	// while it is being archived.
+	ConditionArchived = "Archived"
+
+	// ConditionClaimed is True when an ObjectSet has claimed all of its objects.
+	// It is durable before the first object is written. False names the winner.
+	ConditionClaimed = "Claimed"
+
+	// ConditionTeardownForbidden is True when the identity of a revision may not
+	// delete its objects.
+	ConditionTeardownForbidden = "TeardownForbidden"
+
+	// ConditionObjectTemplateInvalid is True when an ObjectTemplate cannot be
+	// rendered.
+	ConditionObjectTemplateInvalid = "package-operator.run/Invalid"
+
+	// ConditionHasPausedPackage is True when a HostedClusterPackage has a paused
+	// Package.
+	ConditionHasPausedPackage = "HasPausedPackage"
+)
+
+// Reasons of ConditionUnpacked and ConditionInvalid.
+const (
+	// ReasonUnpackSuccess is that the image was pulled and loaded.
+	ReasonUnpackSuccess = "UnpackSuccess"
+
+	// ReasonAlreadyUnpacked is that the spec was unpacked before.
+	ReasonAlreadyUnpacked = "AlreadyUnpacked"
+
+	// ReasonImagePullBackOff is that the image could not be pulled.
+	ReasonImagePullBackOff = "ImagePullBackOff"
+
+	// ReasonLoadError is that the structure of the package is wrong.
+	ReasonLoadError = "LoadError"
+
+	// ReasonConstraintsFailed is that the cluster does not meet a constraint of
+	// the manifest.
+	ReasonConstraintsFailed = "ConstraintsFailed"
+
+	// ReasonConfigInvalid is that the config does not match its schema.
+	ReasonConfigInvalid = "ConfigInvalid"
+
+	// ReasonTemplateError is that a template does not parse or execute.
+	ReasonTemplateError = "TemplateError"
+
+	// ReasonObjectInvalid is that a rendered object is wrong.
+	ReasonObjectInvalid = "ObjectInvalid"
+
+	// ReasonUnsupported is that the package needs what this engine does not
+	// serve yet.
+	ReasonUnsupported = "Unsupported"
+)
+
+// Reasons of ConditionAvailable, ConditionProgressing and the conditions of
+// revisions.
+const (
+	// ReasonAvailable is that all probes are true.
+	ReasonAvailable = "Available"
+
+	// ReasonObjectSetUnready is that neither the current revision nor an earlier
+	// one is available.
+	ReasonObjectSetUnready = "ObjectSetUnready"
+
+	// ReasonProbeFailure is that a probe is not true.
+	ReasonProbeFailure = "ProbeFailure"
+
+	// ReasonPreflightError is that an object was refused before it was written.
+	ReasonPreflightError = "PreflightError"
+
+	// ReasonCollisionDetected is that an object exists and is not ours.
+	ReasonCollisionDetected = "CollisionDetected"
+
+	// ReasonProgressing is that no revision matches the template yet.
+	ReasonProgressing = "Progressing"
+
+	// ReasonLatestRevisionPendingSuccess is that the current revision has not
+	// succeeded yet.
+	ReasonLatestRevisionPendingSuccess = "LatestRevisionPendingSuccess"
+
+	// ReasonIdle is that the current revision has succeeded.
+	ReasonIdle = "Idle"
+
+	// ReasonPaused is that the spec says paused.
+	ReasonPaused = "Paused"
+
+	// ReasonPartiallyPaused is that not all phases report paused.
+	ReasonPartiallyPaused = "PartiallyPaused"
+
+	// ReasonInTransition is that not all objects are controlled yet.
+	ReasonInTransition = "InTransition"
+
+	// ReasonRolloutSuccess is that the revision was available for its success
+	// delay.
+	ReasonRolloutSuccess = "RolloutSuccess"
+
+	// ReasonArchivalInProgress is that a revision is being archived.
+	ReasonArchivalInProgress = "ArchivalInProgress"
+
+	// ReasonArchived is that a revision owns nothing any more.
+	ReasonArchived = "Archived"
+
+	// ReasonClaimed is that all objects were claimed.
+	ReasonClaimed = "Claimed"
+
+	// ReasonClaimedByOther is that another package claimed an object first.
+	ReasonClaimedByOther = "ClaimedByOther"
+
+	// ReasonForbidden is that an identity lacks a permission.
+	ReasonForbidden = "Forbidden"
+
+	// ReasonProgressDeadlineExceeded is that a revision did not become available
+	// in time.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+
+	// ReasonTearingDown is that objects are being deleted.
+	ReasonTearingDown = "TearingDown"
+
+	// ReasonDriftFight is that another writer sets a field back again and again.
+	ReasonDriftFight = "DriftFight"
+
+	// ReasonApplyError is that the API server refused a write.
+	ReasonApplyError = "ApplyError"
+)
+
+// Reasons of ObjectTemplates.
+const (
+	// ReasonSourceError is that a source is missing or wrong.
+	ReasonSourceError = "SourceError"
+)
+
+// Reasons of HostedClusterPackages.
+const (
+	// ReasonEnoughPackagesAvailable is that at most maxUnavailable Packages are
+	// unavailable.
+	ReasonEnoughPackagesAvailable = "EnoughPackagesAvailable"
+
+	// ReasonNotEnoughPackagesAvailable is that more than maxUnavailable Packages
+	// are unavailable.
+	ReasonNotEnoughPackagesAvailable = "NotEnoughPackagesAvailable"
+
+	// ReasonAllPackagesProgressed is that the rollout of all Packages is done.
+	ReasonAllPackagesProgressed = "AllPackagesProgressed"
+
+	// ReasonNotAllPackagesProgressed is that the rollout of a Package goes on.
+	ReasonNotAllPackagesProgressed = "NotAllPackagesProgressed"
+
+	// ReasonAtLeastOnePackagePaused is that a Package is paused.
+	ReasonAtLeastOnePackagePaused = "AtLeastOnePackagePaused"
+
+	// ReasonNoPackagePaused is that no Package is paused.
+	ReasonNoPackagePaused = "NoPackagePaused"
+)

@@ -1,0 +1,39 @@
+package v1alpha1
+
+// Labels that the engine reads or writes. Label values are limited to 63
+// characters by Kubernetes.
+const (
+	// CacheLabel marks every managed object; the engine's watches are limited to
+	// it. Its value is CacheLabelValue.
+	CacheLabel = "package-operator.run/cache"
+
+	// CacheLabelValue is the value of CacheLabel, with a capital T.
+	CacheLabelValue = "True"
+
+	// PackageLabel is the name of the Package object, on every object of the
+	// package, on its ObjectDeployment and on the revisions.
+	PackageLabel = "package-operator.run/package"
+
+	// PackageInstanceLabel has the same value as PackageLabel and stands at the
+	// same places.
+	PackageInstanceLabel = "package-operator.run/instance"
+
+	// PackageVersionLabel is the version that the manifest states, with + written
+	// as _; absent where it states none.
+	PackageVersionLabel = "package-operator.run/version"
+
+	// PackageProviderLabel is the provider that the manifest states; absent where
+	// it states none.
+	PackageProviderLabel = "package-operator.run/provider"
+
+	// ObjectDeploymentLabel is the name of the ObjectDeployment, on its revisions
+	// and their ObjectSetPhases.
+	ObjectDeploymentLabel = "package-operator.run/object-deployment"
+
+	// PhaseClassLabel is the class of an ObjectSetPhase.
+	PhaseClassLabel = "package-operator.run/phase-class"
+
+	// SliceOwnerLabel is the name of the ObjectDeployment that an ObjectSlice
+	// belongs to.
+	SliceOwnerLabel = "slices.package-operator.run/owner"
+)

@@ -1,0 +1,42 @@
+package v1alpha1
+
+// Finalizers.
+const (
+	// CachedFinalizer holds ObjectDeployments, ObjectSets, ObjectSetPhases,
+	// ObjectSlices and ObjectTemplates until their objects are torn down.
+	CachedFinalizer = "package-operator.run/cached"
+
+	// MetricsFinalizer holds Packages until their deployment is torn down. On
+	// other kinds it is left by an earlier engine and removed with
+	// CachedFinalizer.
+	MetricsFinalizer = "package-operator.run/metrics"
+)
+
+// Names that the API server sees.
+const (
+	// FieldManager is the field manager of all server-side applies.
+	FieldManager = "package-operator"
+
+	// LeaderElectionLease is the name of the Lease in the manager's namespace. It
+	// is Package Operator's, so that both engines never lead together.
+	LeaderElectionLease = "8a4hp84a6s.package-operator-lock"
+
+	// DefaultNamespace is the namespace that the manager is installed in.
+	DefaultNamespace = "package-operator-system"
+)
+
+// Classes of phases.
+const (
+	// PhaseClassDefault is the class that the manager serves.
+	PhaseClassDefault = "default"
+
+	// PhaseClassHostedCluster is the class of HyperShift's hosted clusters.
+	PhaseClassHostedCluster = "hosted-cluster"
+)
+
+// LegacyFieldManagers are the names under which earlier engines wrote objects
+// by updates. Their entries in managedFields are migrated before the first
+// apply.
+func LegacyFieldManagers() []string {
+	return []string{FieldManager, "package-operator-manager", "remote-phase-manger"}
+}

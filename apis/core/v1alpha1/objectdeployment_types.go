@@ -1,0 +1,82 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ObjectDeploymentSpec is the desired state of an ObjectDeployment or
+// ClusterObjectDeployment. Every field may be changed at any time.
+type ObjectDeploymentSpec struct {
+	// RevisionHistoryLimit is the number of archived revisions to keep: 0 keeps
+	// none, -1 keeps all. The active revision is always kept.
+	// +kubebuilder:default=10
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// Selector matches the labels of the template. Revisions are found by their
+	// controller reference, not by this selector.
+	Selector metav1.LabelSelector `json:"selector"`
+
+	// Template of the revisions; a change of its spec makes a new one.
+	Template ObjectSetTemplate `json:"template"`
+
+	// Paused stops the reconciliation of the deployment and its revisions.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// ProgressDeadlineSeconds is the time in seconds that a revision has to
+	// become available, counted from its creation or from the last progress it
+	// made. A revision that misses it is reported as stalled and goes on trying.
+	// Unset means 600; 2147483647 is in effect no deadline.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// ObjectSetTemplate describes the ObjectSets that a deployment makes.
+type ObjectSetTemplate struct {
+	// Metadata of the ObjectSets. Only labels are used.
+	Metadata metav1.ObjectMeta `json:"metadata"`
+
+	// Spec of the ObjectSets.
+	Spec ObjectSetTemplateSpec `json:"spec"`
+}
+
+// ObjectDeploymentStatus is the observed state of an ObjectDeployment or
+// ClusterObjectDeployment.
+type ObjectDeploymentStatus struct {
+	// Conditions of the deployment: Available, Progressing, Paused, Ready,
+	// Reconciling, Stalled and mapped ones.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the deployment that this status
+	// describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// CollisionCount is the number of times that the name of a new revision was
+	// taken already. It salts the hash in the name.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// TemplateHash is the hash of the current template.
+	// +optional
+	TemplateHash string `json:"templateHash,omitempty"`
+
+	// Revision is the number of the current revision.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// ControllerOf names the ObjectSets of this deployment.
+	// +optional
+	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
+
+	// Phases of the current revision, in their order.
+	// +optional
+	Phases []PhaseStatus `json:"phases,omitempty"`
+
+	// Blocking names the first few objects that the rollout or the teardown is
+	// waiting for.
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Blocking []BlockingObject `json:"blocking,omitempty"`
+}

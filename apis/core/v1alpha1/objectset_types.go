@@ -1,0 +1,88 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ObjectSetSpec is the desired state of an ObjectSet or ClusterObjectSet. Only
+// the lifecycle state may be changed after creation.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.previous) == has(oldSelf.previous)) && (!has(self.previous) || (self.previous == oldSelf.previous))",message="previous is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.phases) == has(oldSelf.phases)) && (!has(self.phases) || (self.phases == oldSelf.phases))",message="phases is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.availabilityProbes) == has(oldSelf.availabilityProbes)) && (!has(self.availabilityProbes) || (self.availabilityProbes == oldSelf.availabilityProbes))",message="availabilityProbes is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.successDelaySeconds) == has(oldSelf.successDelaySeconds)) && (!has(self.successDelaySeconds) || (self.successDelaySeconds == oldSelf.successDelaySeconds))",message="successDelaySeconds is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.revision) || (has(self.revision) && (self.revision == oldSelf.revision))",message="revision is immutable"
+type ObjectSetSpec struct {
+	// LifecycleState says whether the revision is in charge of its objects.
+	// +kubebuilder:default=Active
+	// +optional
+	LifecycleState ObjectSetLifecycleState `json:"lifecycleState,omitempty"`
+
+	// Previous names the earlier revisions that objects may be taken over from.
+	// +optional
+	Previous []PreviousRevisionReference `json:"previous,omitempty"`
+
+	// Revision is the number of this revision: 1 or more, and higher than that
+	// of every earlier one. It may be set once.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	ObjectSetTemplateSpec `json:",inline"`
+}
+
+// ObjectSetLifecycleState says whether a revision is in charge of its objects.
+// The empty value means Active.
+// +kubebuilder:validation:Enum=Active;Paused;Archived
+type ObjectSetLifecycleState string
+
+const (
+	// ObjectSetLifecycleStateActive is a revision that rolls out and keeps up
+	// its objects.
+	ObjectSetLifecycleStateActive ObjectSetLifecycleState = "Active"
+
+	// ObjectSetLifecycleStatePaused is a revision that reports its status and
+	// writes no object.
+	ObjectSetLifecycleStatePaused ObjectSetLifecycleState = "Paused"
+
+	// ObjectSetLifecycleStateArchived is a revision that owns nothing and is
+	// kept as history.
+	ObjectSetLifecycleStateArchived ObjectSetLifecycleState = "Archived"
+)
+
+// ObjectSetStatus is the observed state of an ObjectSet or ClusterObjectSet.
+type ObjectSetStatus struct {
+	// Conditions of the revision: Available, InTransition, Succeeded, Paused,
+	// Archived, Claimed, TeardownForbidden, Ready, Reconciling, Stalled and
+	// mapped ones.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the ObjectSet that this status
+	// describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Revision mirrors the revision in the spec.
+	//
+	// Deprecated: read spec.revision.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// RemotePhases names the ObjectSetPhases of the phases with a class.
+	// +optional
+	RemotePhases []RemotePhaseReference `json:"remotePhases,omitempty"`
+
+	// ControllerOf names the objects that this revision controls, in the order
+	// of the phases.
+	// +optional
+	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
+
+	// Phases of the revision, in their order. The state of a phase is the record
+	// of whether it was opened.
+	// +optional
+	Phases []PhaseStatus `json:"phases,omitempty"`
+
+	// Blocking names the first few objects that the rollout or the teardown is
+	// waiting for.
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Blocking []BlockingObject `json:"blocking,omitempty"`
+}

@@ -1,0 +1,45 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ObjectSetPhaseSpec is the desired state of an ObjectSetPhase or
+// ClusterObjectSetPhase. Only paused may be changed after creation. The class
+// is the label package-operator.run/phase-class.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.previous) == has(oldSelf.previous)",message="previous is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.availabilityProbes) == has(oldSelf.availabilityProbes)",message="availabilityProbes is immutable"
+type ObjectSetPhaseSpec struct {
+	// Paused stops writing objects; the status is still kept up to date.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// Revision is the number of the revision that the phase belongs to.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="revision is immutable"
+	Revision int64 `json:"revision"`
+
+	// Previous names the earlier revisions that objects may be taken over from.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="previous is immutable"
+	// +optional
+	Previous []PreviousRevisionReference `json:"previous,omitempty"`
+
+	// AvailabilityProbes check the objects of the phase.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="availabilityProbes is immutable"
+	// +optional
+	AvailabilityProbes []ObjectSetProbe `json:"availabilityProbes,omitempty"`
+
+	// Objects of the phase.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="objects is immutable"
+	Objects []ObjectSetObject `json:"objects"`
+}
+
+// ObjectSetPhaseStatus is the observed state of an ObjectSetPhase or
+// ClusterObjectSetPhase.
+type ObjectSetPhaseStatus struct {
+	// Conditions of the phase: Available, Paused and mapped ones.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ControllerOf names the objects that this phase controls.
+	// +optional
+	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
+}

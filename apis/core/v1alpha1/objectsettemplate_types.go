@@ -1,0 +1,102 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ObjectSetTemplateSpec is the content of a revision: its objects in phases and
+// the probes that gate them.
+type ObjectSetTemplateSpec struct {
+	// Phases are rolled out in the order of this list and torn down in the
+	// reverse of it. A phase begins when all probes of all earlier phases are
+	// true at the same moment.
+	// +optional
+	Phases []ObjectSetTemplatePhase `json:"phases,omitempty"`
+
+	// AvailabilityProbes check the objects of all phases.
+	// +optional
+	AvailabilityProbes []ObjectSetProbe `json:"availabilityProbes,omitempty"`
+
+	// SuccessDelaySeconds is the time in seconds that the revision has to stay
+	// available before it counts as succeeded. Unset means 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	SuccessDelaySeconds int32 `json:"successDelaySeconds,omitempty"`
+}
+
+// ObjectSetTemplatePhase is one phase of a revision.
+type ObjectSetTemplatePhase struct {
+	// Name of the phase, unique within the revision.
+	Name string `json:"name"`
+
+	// Class delegates the phase to the controller of that class by an
+	// ObjectSetPhase. Empty means that the phase is rolled out directly.
+	// +optional
+	Class string `json:"class,omitempty"`
+
+	// Objects of the phase.
+	// +optional
+	Objects []ObjectSetObject `json:"objects,omitempty"`
+
+	// Slices are names of ObjectSlices, or of ClusterObjectSlices for a
+	// ClusterObjectSet, whose objects follow the inline ones.
+	// +optional
+	Slices []string `json:"slices,omitempty"`
+}
+
+// ObjectSetObject is one object of a phase. Marshal it by pointer or as an
+// element of a slice: the embedded object encodes itself by a pointer method.
+type ObjectSetObject struct {
+	// Object is the complete object to apply.
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Object unstructured.Unstructured `json:"object"`
+
+	// CollisionProtection says what happens when the object exists already and
+	// is not ours: Prevent refuses it, IfNoController takes it over unless
+	// someone controls it, None takes it over from everyone outside the engine.
+	// +kubebuilder:default=Prevent
+	// +optional
+	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
+
+	// ConditionMappings copy conditions of the object onto its ObjectSet,
+	// ObjectDeployment and Package.
+	// +optional
+	ConditionMappings []ConditionMapping `json:"conditionMappings,omitempty"`
+}
+
+// CollisionProtection says what happens when an object exists already and is
+// not ours. The empty value means Prevent.
+// +kubebuilder:validation:Enum=Prevent;IfNoController;None
+type CollisionProtection string
+
+const (
+	// CollisionProtectionPrevent refuses any object that is not ours.
+	CollisionProtectionPrevent CollisionProtection = "Prevent"
+
+	// CollisionProtectionIfNoController takes an object over unless someone
+	// else controls it.
+	CollisionProtectionIfNoController CollisionProtection = "IfNoController"
+
+	// CollisionProtectionNone takes an object over from everyone outside the
+	// engine; between two packages the claim decides.
+	CollisionProtectionNone CollisionProtection = "None"
+)
+
+// ConditionMapping maps a condition of an object to one of its owners.
+type ConditionMapping struct {
+	// SourceType is the type of the condition on the object.
+	SourceType string `json:"sourceType"`
+
+	// DestinationType is the type of the condition to report, in the form
+	// prefix/Type, such as example.com/Ready.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	DestinationType string `json:"destinationType"`
+}
+
+// PreviousRevisionReference names an earlier ObjectSet of the same scope and
+// namespace, from which this one may take objects over.
+type PreviousRevisionReference struct {
+	// Name of the earlier ObjectSet.
+	Name string `json:"name"`
+}

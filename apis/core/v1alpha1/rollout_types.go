@@ -1,0 +1,119 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/types"
+
+// MaxBlockingObjects is the largest number of objects that a status names as
+// blocking.
+const MaxBlockingObjects = 10
+
+// PhaseState is where a phase of a revision stands. It is durable: the engine
+// reads it after a restart to know which phases were opened.
+// +kubebuilder:validation:Enum=Waiting;Applying;Probing;Ready;Unready;TearingDown;Gone
+type PhaseState string
+
+const (
+	// PhaseStateWaiting is a phase that no object was written of, because an
+	// earlier phase is not ready.
+	PhaseStateWaiting PhaseState = "Waiting"
+
+	// PhaseStateApplying is an opened phase whose objects are being written.
+	PhaseStateApplying PhaseState = "Applying"
+
+	// PhaseStateProbing is an opened phase whose objects are all written and
+	// whose probes have not been true together yet.
+	PhaseStateProbing PhaseState = "Probing"
+
+	// PhaseStateReady is an opened phase whose objects are all written and whose
+	// probes are all true.
+	PhaseStateReady PhaseState = "Ready"
+
+	// PhaseStateUnready is a phase that was Ready before and is not any more.
+	PhaseStateUnready PhaseState = "Unready"
+
+	// PhaseStateTearingDown is a phase whose objects are being deleted.
+	PhaseStateTearingDown PhaseState = "TearingDown"
+
+	// PhaseStateGone is a phase that holds no object in the cluster any more.
+	PhaseStateGone PhaseState = "Gone"
+)
+
+// Opened says whether objects of the phase may have been written: once a phase
+// is opened, drift in it is corrected whatever the earlier phases' probes say.
+func (s PhaseState) Opened() bool {
+	switch s {
+	case PhaseStateApplying, PhaseStateProbing, PhaseStateReady, PhaseStateUnready:
+		return true
+	default:
+		return false
+	}
+}
+
+// PhaseStatus is the observed state of one phase.
+type PhaseStatus struct {
+	// Name of the phase.
+	Name string `json:"name"`
+
+	// State of the phase.
+	State PhaseState `json:"state"`
+
+	// Ready is the number of objects that are written and whose probes are all
+	// true; during a teardown, the number of objects that are gone.
+	Ready int32 `json:"ready"`
+
+	// Total is the number of objects in the phase.
+	Total int32 `json:"total"`
+}
+
+// BlockingObject names an object that a rollout or a teardown is waiting for.
+type BlockingObject struct {
+	// Group is the API group; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the object.
+	Kind string `json:"kind"`
+
+	// Namespace of the object; empty for cluster-scoped ones.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	Name string `json:"name"`
+
+	// Phase that the object belongs to.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+
+	// Message says what the object lacks and, where it can be told, what to do.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ControlledObjectReference names an object that is controlled by the object
+// that carries the reference. It is for readers; the engine does not rely on it.
+type ControlledObjectReference struct {
+	// Kind of the object.
+	Kind string `json:"kind"`
+
+	// Group is the API group; empty for the core group.
+	Group string `json:"group"`
+
+	// Name of the object.
+	Name string `json:"name"`
+
+	// Namespace of the object; empty for cluster-scoped ones.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Version of the API; empty where the version does not matter.
+	Version string `json:"version"`
+}
+
+// RemotePhaseReference names an ObjectSetPhase or ClusterObjectSetPhase.
+type RemotePhaseReference struct {
+	// Name of the phase object.
+	Name string `json:"name"`
+
+	// UID of the phase object.
+	UID types.UID `json:"uid"`
+}

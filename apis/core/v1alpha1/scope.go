@@ -1,0 +1,95 @@
+package v1alpha1
+
+// Scope tells the twins of a kind apart.
+type Scope string
+
+const (
+	// ScopeNamespaced is the scope of the kinds that live in a namespace.
+	ScopeNamespaced Scope = "Namespaced"
+
+	// ScopeCluster is the scope of the kinds whose name begins with Cluster.
+	ScopeCluster Scope = "Cluster"
+)
+
+// ScopeOf returns the scope of an object of this package by its namespace.
+func ScopeOf(namespace string) Scope {
+	if namespace == "" {
+		return ScopeCluster
+	}
+	return ScopeNamespaced
+}
+
+// Kind returns the name of the twin of a namespaced kind in this scope, such as
+// ClusterObjectSet for ObjectSet.
+func (s Scope) Kind(namespacedKind string) string {
+	if s == ScopeCluster {
+		return "Cluster" + namespacedKind
+	}
+	return namespacedKind
+}
+
+// NewPackage returns an empty Package or ClusterPackage.
+func (s Scope) NewPackage() GenericPackage {
+	if s == ScopeCluster {
+		return &ClusterPackage{}
+	}
+	return &Package{}
+}
+
+// NewPackageList returns an empty PackageList or ClusterPackageList.
+func (s Scope) NewPackageList() GenericPackageList {
+	if s == ScopeCluster {
+		return &ClusterPackageList{}
+	}
+	return &PackageList{}
+}
+
+// NewObjectDeployment returns an empty ObjectDeployment or
+// ClusterObjectDeployment.
+func (s Scope) NewObjectDeployment() GenericObjectDeployment {
+	if s == ScopeCluster {
+		return &ClusterObjectDeployment{}
+	}
+	return &ObjectDeployment{}
+}
+
+// NewObjectDeploymentList returns an empty ObjectDeploymentList or
+// ClusterObjectDeploymentList.
+func (s Scope) NewObjectDeploymentList() GenericObjectDeploymentList {
+	if s == ScopeCluster {
+		return &ClusterObjectDeploymentList{}
+	}
+	return &ObjectDeploymentList{}
+}
+
+// NewObjectSet returns an empty ObjectSet or ClusterObjectSet.
+func (s Scope) NewObjectSet() GenericObjectSet {
+	if s == ScopeCluster {
+		return &ClusterObjectSet{}
+	}
+	return &ObjectSet{}
+}
+
+// NewObjectSetList returns an empty ObjectSetList or ClusterObjectSetList.
+func (s Scope) NewObjectSetList() GenericObjectSetList {
+	if s == ScopeCluster {
+		return &ClusterObjectSetList{}
+	}
+	return &ObjectSetList{}
+}
+
+// NewObjectSlice returns an empty ObjectSlice or ClusterObjectSlice.
+func (s Scope) NewObjectSlice() GenericObjectSlice {
+	if s == ScopeCluster {
+		return &ClusterObjectSlice{}
+	}
+	return &ObjectSlice{}
+}
+
+// NewObjectSliceList returns an empty ObjectSliceList or ClusterObjectSliceList.
+func (s Scope) NewObjectSliceList() GenericObjectSliceList {
+	if s == ScopeCluster {
+		return &ClusterObjectSliceList{}
+	}
+	return &ObjectSliceList{}
+}
