@@ -1,0 +1,54 @@
+package v1alpha1
+
+// PackageManifestConstraint is a constraint on the cluster. All fields that are
+// set have to be met.
+type PackageManifestConstraint struct {
+	// PlatformVersion limits the version of a platform. It says nothing on other
+	// platforms.
+	PlatformVersion *PackageManifestPlatformVersionConstraint `json:"platformVersion,omitempty"`
+
+	// Platform lists the platforms that the package supports; one has to match.
+	Platform []PlatformName `json:"platform,omitempty"`
+
+	// UniqueInScope allows one installation of the package in its scope.
+	UniqueInScope *PackageManifestUniqueInScopeConstraint `json:"uniqueInScope,omitempty"`
+}
+
+// PlatformName names a platform.
+type PlatformName string
+
+const (
+	// PlatformKubernetes is any Kubernetes cluster.
+	PlatformKubernetes PlatformName = "Kubernetes"
+
+	// PlatformOpenShift is an OpenShift cluster.
+	PlatformOpenShift PlatformName = "OpenShift"
+)
+
+// PackageManifestPlatformVersionConstraint limits the version of a platform.
+type PackageManifestPlatformVersionConstraint struct {
+	// Name of the platform.
+	Name PlatformName `json:"name"`
+
+	// Range is a constraint on semantic versions, such as ">=1.29, <2".
+	Range string `json:"range"`
+}
+
+// PackageManifestUniqueInScopeConstraint allows one installation of a package.
+type PackageManifestUniqueInScopeConstraint struct {
+	// Scope in which there may be one installation. Empty means Namespace for a
+	// Package and Cluster for a ClusterPackage.
+	Scope UniqueScope `json:"scope,omitempty"`
+}
+
+// UniqueScope is a scope in which there may be one installation of a package.
+type UniqueScope string
+
+const (
+	// UniqueScopeCluster allows one installation in the whole cluster, Packages
+	// and ClusterPackages together.
+	UniqueScopeCluster UniqueScope = "Cluster"
+
+	// UniqueScopeNamespace allows one installation in each namespace.
+	UniqueScopeNamespace UniqueScope = "Namespace"
+)

@@ -1,0 +1,41 @@
+package v1alpha1
+
+// PackageManifestDisplay is what a catalogue shows of a package. It is text for
+// people and is never interpreted.
+type PackageManifestDisplay struct {
+	// Name to show in place of metadata.name.
+	Name string `json:"name,omitempty"`
+
+	// ShortDescription is one line.
+	ShortDescription string `json:"shortDescription,omitempty"`
+
+	// LongDescription is Markdown. Empty means the package's README.md.
+	LongDescription string `json:"longDescription,omitempty"`
+
+	// Icon is the path of a PNG or SVG file in the package.
+	Icon string `json:"icon,omitempty"`
+
+	// Maintainers of the package.
+	Maintainers []PackageManifestMaintainer `json:"maintainers,omitempty"`
+
+	// Categories that the package belongs to.
+	Categories []string `json:"categories,omitempty"`
+
+	// Support says where help is to be had.
+	Support string `json:"support,omitempty"`
+
+	// Requirements says what the package needs of a cluster, such as memory.
+	Requirements string `json:"requirements,omitempty"`
+}
+
+// PackageManifestMaintainer is a person or group that maintains a package.
+type PackageManifestMaintainer struct {
+	// Name of the maintainer.
+	Name string `json:"name"`
+
+	// Email of the maintainer.
+	Email string `json:"email,omitempty"`
+
+	// URL of the maintainer.
+	URL string `json:"url,omitempty"`
+}

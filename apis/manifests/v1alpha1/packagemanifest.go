@@ -1,0 +1,103 @@
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// PackageManifest describes a package: where it may be installed, its phases,
+// probes, configuration and images. Its metadata.name is the package's name.
+//
+// +kubebuilder:object:root=true
+type PackageManifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PackageManifestSpec `json:"spec,omitempty"`
+	Test PackageManifestTest `json:"test,omitempty"`
+}
+
+// PackageManifestSpec is the content of a PackageManifest.
+type PackageManifestSpec struct {
+	// Scopes say by which kind the package may be installed. At least one.
+	Scopes []PackageManifestScope `json:"scopes"`
+
+	// Phases in the order of their rollout. At least one; names are unique.
+	Phases []PackageManifestPhase `json:"phases"`
+
+	// AvailabilityProbes check the objects of the package.
+	AvailabilityProbes []corev1alpha1.ObjectSetProbe `json:"availabilityProbes,omitempty"`
+
+	// Version of the package, a strict semantic version. Where it is stated,
+	// unknown fields of the manifest and unknown config keys are errors.
+	Version string `json:"version,omitempty"`
+
+	// Provider of the package, a valid label value.
+	Provider string `json:"provider,omitempty"`
+
+	// Display is what a catalogue shows of the package.
+	Display *PackageManifestDisplay `json:"display,omitempty"`
+
+	// Config describes the configuration that a Package may carry.
+	Config PackageManifestSpecConfig `json:"config,omitempty"`
+
+	// Images that the package uses; the lock pins their digests.
+	Images []PackageManifestImage `json:"images,omitempty"`
+
+	// Components, where present, turns on the mode with several components.
+	Components *PackageManifestComponentsConfig `json:"components,omitempty"`
+
+	// Filter says which files and objects are left out. The key is singular on
+	// the wire.
+	Filter PackageManifestFilter `json:"filter,omitempty"`
+
+	// Constraints that a cluster has to meet. All of them.
+	Constraints []PackageManifestConstraint `json:"constraints,omitempty"`
+
+	// Repositories that dependencies are resolved from.
+	Repositories []PackageManifestRepository `json:"repositories,omitempty"`
+
+	// Dependencies that are resolved into the lock when the package is updated.
+	Dependencies []PackageManifestDependency `json:"dependencies,omitempty"`
+}
+
+// PackageManifestScope says by which kind a package may be installed.
+type PackageManifestScope string
+
+const (
+	// PackageManifestScopeCluster allows a ClusterPackage.
+	PackageManifestScopeCluster PackageManifestScope = "Cluster"
+
+	// PackageManifestScopeNamespaced allows a Package.
+	PackageManifestScopeNamespaced PackageManifestScope = "Namespaced"
+)
+
+// PackageManifestPhase is one phase of a package.
+type PackageManifestPhase struct {
+	// Name of the phase; objects name it in an annotation.
+	Name string `json:"name"`
+
+	// Class of the controller that the phase is handed to. Empty means none.
+	Class string `json:"class,omitempty"`
+}
+
+// PackageManifestSpecConfig describes a package's configuration.
+type PackageManifestSpecConfig struct {
+	// OpenAPIV3Schema is a structural schema in the form of a
+	// CustomResourceDefinition's. Absent means that there is no configuration.
+	OpenAPIV3Schema *apiextensionsv1.JSONSchemaProps `json:"openAPIV3Schema,omitempty"`
+}
+
+// PackageManifestImage is an image that a package uses.
+type PackageManifestImage struct {
+	// Name by which templates refer to the image; unique.
+	Name string `json:"name"`
+
+	// Image is the reference, by tag or digest.
+	Image string `json:"image"`
+}
+
+// PackageManifestComponentsConfig turns on the mode with several components.
+type PackageManifestComponentsConfig struct{}

@@ -1,0 +1,66 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// PackageManifestTest holds a package's own tests.
+type PackageManifestTest struct {
+	// Template has the cases in which all templates are rendered.
+	Template []PackageManifestTestCaseTemplate `json:"template,omitempty"`
+
+	// Kubeconform validates the rendered objects against schemas.
+	Kubeconform *PackageManifestTestKubeconform `json:"kubeconform,omitempty"`
+}
+
+// PackageManifestTestCaseTemplate is a case in which all templates are rendered.
+type PackageManifestTestCaseTemplate struct {
+	// Name of the case, a valid file name.
+	Name string `json:"name"`
+
+	// Context that the templates are rendered with.
+	Context TemplateContext `json:"context,omitempty"`
+}
+
+// TemplateContext is what a template sees of the Package and the cluster.
+type TemplateContext struct {
+	// Package that is being installed.
+	Package TemplateContextPackage `json:"package"`
+
+	// Config of the package.
+	Config *runtime.RawExtension `json:"config,omitempty"`
+
+	// Environment of the cluster.
+	Environment PackageEnvironment `json:"environment"`
+}
+
+// TemplateContextPackage is what a template sees of the Package.
+type TemplateContextPackage struct {
+	// Metadata of the Package.
+	Metadata TemplateContextObjectMeta `json:"metadata"`
+
+	// Image of the package.
+	Image string `json:"image"`
+}
+
+// TemplateContextObjectMeta is what a template sees of an object's metadata.
+type TemplateContextObjectMeta struct {
+	// Name of the object.
+	Name string `json:"name"`
+
+	// Namespace of the object; empty for cluster-scoped ones.
+	Namespace string `json:"namespace"`
+
+	// Labels of the object.
+	Labels map[string]string `json:"labels"`
+
+	// Annotations of the object.
+	Annotations map[string]string `json:"annotations"`
+}
+
+// PackageManifestTestKubeconform validates objects against schemas.
+type PackageManifestTestKubeconform struct {
+	// KubernetesVersion of the schemas, such as v1.31.0.
+	KubernetesVersion string `json:"kubernetesVersion"`
+
+	// SchemaLocations to search, in kubeconform's form.
+	SchemaLocations []string `json:"schemaLocations,omitempty"`
+}
