@@ -1,7 +1,7 @@
 package v1alpha1
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ObjectSetTemplateSpec is the content of a revision: its objects in phases and
@@ -44,13 +44,13 @@ type ObjectSetTemplatePhase struct {
 	Slices []string `json:"slices,omitempty"`
 }
 
-// ObjectSetObject is one object of a phase. Marshal it by pointer or as an
-// element of a slice: the embedded object encodes itself by a pointer method.
+// ObjectSetObject is one object of a phase.
 type ObjectSetObject struct {
-	// Object is the complete object to apply.
+	// Object is the complete object to apply, as JSON. It is kept as it was
+	// written: thousands of them are held in memory.
 	// +kubebuilder:validation:EmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
-	Object unstructured.Unstructured `json:"object"`
+	Object runtime.RawExtension `json:"object"`
 
 	// CollisionProtection says what happens when the object exists already and
 	// is not ours: Prevent refuses it, IfNoController takes it over unless
