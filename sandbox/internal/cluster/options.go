@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"lockstep.run/lockstep/sandbox/internal/components"
+)
+
+// DefaultName is the name of the sandbox that commands mean when none is given.
+const DefaultName = "default"
+
+// DefaultNodes is the number of simulated nodes of a sandbox.
+const DefaultNodes = 2
+
+// Options says what a sandbox consists of.
+type Options struct {
+	// Name tells sandboxes on one machine apart: lower-case letters, digits and
+	// dashes, at most 63 characters.
+	Name string
+	// Dir is the data folder; empty means a folder called Name below [Root].
+	Dir string
+	// Nodes is how many simulated nodes exist; they need the component kwok.
+	Nodes int
+	// Components lists what runs; empty means all of [AllComponents].
+	Components []string
+	// AuditPolicy is the path of an audit policy file; empty means one that logs
+	// every request once, at its end, at level Metadata.
+	AuditPolicy string
+	// Ephemeral sandboxes lose their data folder when they stop, and are cleared
+	// away by the next start of any sandbox when they were killed.
+	Ephemeral bool
+}
+
+// AllComponents lists the components of a complete sandbox in the order of their
+// start.
+func AllComponents() []string {
+	return []string{
+		components.Etcd, components.Registry, components.APIServer,
+		components.ControllerManager, components.Scheduler, components.Kwok,
+	}
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Complete returns o with defaults filled in and paths made absolute, or an error
+// that says which option is wrong.
+func (o Options) Complete() (Options, error) {
+	if o.Name == "" {
+		o.Name = DefaultName
+	}
+	if !validName.MatchString(o.Name) {
+		return o, fmt.Errorf("sandbox name %q is invalid: use at most 63 lower-case letters, digits and dashes", o.Name)
+	}
+	if o.Nodes < 0 {
+		return o, fmt.Errorf("number of nodes %d is negative", o.Nodes)
+	}
+	if len(o.Components) == 0 {
+		o.Components = AllComponents()
+	}
+	if err := checkComponents(o.Components); err != nil {
+		return o, err
+	}
+	if o.Dir == "" {
+		root, err := Root()
+		if err != nil {
+			return o, err
+		}
+		o.Dir = filepath.Join(root, o.Name)
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return o, fmt.Errorf("data folder: %w", err)
+	}
+	if o.AuditPolicy != "" {
+		if o.AuditPolicy, err = filepath.Abs(o.AuditPolicy); err != nil {
+			return o, fmt.Errorf("audit policy: %w", err)
+		}
+		if _, err := os.Stat(o.AuditPolicy); err != nil {
+			return o, fmt.Errorf("audit policy: %w", err)
+		}
+	}
+	return o, nil
+}
+
+func (o Options) has(component string) bool { return slices.Contains(o.Components, component) }
+
+func checkComponents(names []string) error {
+	all := AllComponents()
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("unknown component %q: choose from %s", name, strings.Join(all, ", "))
+		}
+		if name == components.APIServer && !slices.Contains(names, components.Etcd) {
+			return fmt.Errorf("component %s needs %s: add it", name, components.Etcd)
+		}
+		if isClient(name) && !slices.Contains(names, components.APIServer) {
+			return fmt.Errorf("component %s needs %s: add it", name, components.APIServer)
+		}
+	}
+	return nil
+}
+
+// isClient tells whether a component talks to the API server.
+func isClient(name string) bool {
+	switch name {
+	case components.ControllerManager, components.Scheduler, components.Kwok:
+		return true
+	}
+	return false
+}
+
+// Root is the folder that holds the data folders of all sandboxes:
+// ${LOCKSTEP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/lockstep}/sandbox.
+func Root() (string, error) {
+	if dir := os.Getenv("LOCKSTEP_CACHE"); dir != "" {
+		return filepath.Abs(filepath.Join(dir, "sandbox"))
+	}
+	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "lockstep", "sandbox"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder: %w; set LOCKSTEP_CACHE", err)
+	}
+	return filepath.Join(home, ".cache", "lockstep", "sandbox"), nil
+}

@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+
+	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	nodelease "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+)
+
+// prepare makes a fresh data folder with keys and configuration files, and
+// chooses ports and tokens.
+func prepare(o Options) (launch, error) {
+	chosen, err := freePorts()
+	if err != nil {
+		return launch{}, err
+	}
+	l := launch{layout: layout{o.Dir}, ports: chosen, token: "sandbox-" + randomToken()}
+	for _, dir := range []string{l.pki(), l.config(), l.logs(), l.etcdData(), l.registryData()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return l, fmt.Errorf("creating the data folder: %w", err)
+		}
+	}
+	if err := writeIdentities(l.layout, o.Name, l.serverURL()); err != nil {
+		return l, err
+	}
+	return l, l.writeConfig(o.AuditPolicy)
+}
+
+func (l launch) writeConfig(auditPolicy string) error {
+	policy := []byte(defaultAuditPolicy)
+	if auditPolicy != "" {
+		content, err := os.ReadFile(auditPolicy)
+		if err != nil {
+			return fmt.Errorf("reading the audit policy: %w", err)
+		}
+		policy = content
+	}
+	stages := []string{
+		nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease,
+		podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete,
+	}
+	for path, content := range map[string][]byte{
+		l.auditPolicy(): policy,
+		l.schedConfig(): []byte(l.schedulerConfig()),
+		l.kwokConfig():  []byte(kwokConfiguration(stages...)),
+		l.auditLog():    nil, // readers may open it before the first request
+	} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return fmt.Errorf("writing configuration: %w", err)
+		}
+	}
+	return nil
+}
+
+// randomToken returns 26 random lower-case characters.
+func randomToken() string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+	bytes := make([]byte, 26)
+	_, _ = rand.Read(bytes) // never fails
+	for i, b := range bytes {
+		bytes[i] = alphabet[b%32]
+	}
+	return string(bytes)
+}

@@ -1,0 +1,28 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// tailBytes bounds how much of a log is read for its last lines.
+const tailBytes = 16 << 10
+
+// tail returns the last lines of a file, empty when it cannot be read.
+func tail(path string, lines int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	if len(content) > tailBytes {
+		content = content[len(content)-tailBytes:]
+	}
+	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return strings.Join(all, "\n")
+}
+
+func parent(dir string) string { return filepath.Dir(dir) }

@@ -1,0 +1,21 @@
+// Command sandbox is a whole Kubernetes control plane in one binary. Called
+// sandbox, it starts and stops sandboxes; called by the name of a component
+// (etcd, kube-apiserver, kubectl, …), as by the symlinks beside it, it is that
+// component.
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"lockstep.run/lockstep/sandbox/internal/command"
+	"lockstep.run/lockstep/sandbox/internal/components"
+)
+
+func main() {
+	if name := filepath.Base(os.Args[0]); slices.Contains(components.Names(), name) {
+		components.Run(name)
+	}
+	os.Exit(command.Main())
+}
