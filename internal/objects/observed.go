@@ -30,6 +30,9 @@ type Observed struct {
 	// Projection is the digest of the live values on the paths of the template
 	// that manages the object; zero where no template is registered for it.
 	Projection Digest
+	// ProjectedBy names the template that Projection was made with; a projection
+	// of another template says nothing.
+	ProjectedBy Digest
 	// Matches tells that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool

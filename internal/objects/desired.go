@@ -1,0 +1,148 @@
+package objects
+
+import (
+	"encoding/base64"
+	"fmt"
+	"k8s.io/apimachinery/pkg/util/json"
+	"maps"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Desired is one object of a revision as its set or slice holds it.
+type Desired struct {
+	Key Key
+	// Version of the API that the template is written in.
+	Version string
+	// Raw is the template as JSON; it is shared with the set and never changed.
+	Raw []byte
+	// Content is the digest of the template without the labels and annotations
+	// that the engine itself puts on: equal content needs no write.
+	Content Digest
+	// Collision says what happens where the object exists and is not ours.
+	Collision corev1alpha1.CollisionProtection
+	// Keep tells that the object is released instead of deleted.
+	Keep bool
+}
+
+// GroupVersionKind returns the kind in the version of the template.
+func (d *Desired) GroupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: d.Key.Group, Version: d.Version, Kind: d.Key.Kind}
+}
+
+// Stamp is what a revision puts on each of its objects.
+type Stamp struct {
+	// Labels are the well-known labels; the cache label is added to them.
+	Labels map[string]string
+	// Revision is the number written into the revision annotation.
+	Revision int64
+	// Owner becomes the controller of the object.
+	Owner Owner
+}
+
+// Owner identifies the deployment, or the lone set, that controls objects.
+type Owner struct {
+	Kind, Namespace, Name string
+	UID                   string
+}
+
+// Reference returns the controller reference on managed objects. It never sets
+// blockOwnerDeletion: teardown is the engine's (engine.md 1).
+func (o Owner) Reference() map[string]any {
+	return map[string]any{
+		"apiVersion": corev1alpha1.GroupVersion.String(),
+		"kind":       o.Kind, "name": o.Name, "uid": o.UID, "controller": true,
+	}
+}
+
+// Is tells whether ref points at this very owner.
+func (o Owner) Is(ref *metav1.OwnerReference) bool {
+	return ref != nil && string(ref.UID) == o.UID
+}
+
+// Namesake tells whether ref has the owner's group, kind and name: with another
+// UID it is what a restore from backup leaves behind.
+func (o Owner) Namesake(ref *metav1.OwnerReference) bool {
+	if ref == nil || ref.Kind != o.Kind || ref.Name != o.Name {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == corev1alpha1.GroupVersion.Group
+}
+
+// Object returns the complete object to apply: the template with its namespace,
+// the stamp's labels, revision and controller reference, and a Secret's
+// stringData turned into data.
+func (d *Desired) Object(stamp Stamp) (map[string]any, error) {
+	obj := map[string]any{}
+	if err := json.Unmarshal(d.Raw, &obj); err != nil {
+		return nil, fmt.Errorf("cannot read the template of %s: %w", d.Key, err)
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	if meta == nil {
+		return nil, fmt.Errorf("cannot read the template of %s: metadata is missing", d.Key)
+	}
+	delete(obj, "status")
+	delete(meta, "creationTimestamp")
+	if d.Key.Namespace != "" {
+		meta["namespace"] = d.Key.Namespace
+	} else {
+		delete(meta, "namespace")
+	}
+	labels := entries(meta, "labels")
+	for k, v := range stamp.Labels {
+		labels[k] = v
+	}
+	labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
+	entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(stamp.Revision, 10)
+	meta["ownerReferences"] = []any{stamp.Owner.Reference()}
+	if d.Key.Group == "" && d.Key.Kind == "Secret" {
+		encodeStringData(obj)
+	}
+	return obj, nil
+}
+
+// encodeStringData moves stringData, which the API server never returns, into
+// data, where drift can be seen.
+func encodeStringData(secret map[string]any) {
+	plain, ok := secret["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	data := entries(secret, "data")
+	for k, v := range plain {
+		if s, ok := v.(string); ok {
+			data[k] = base64.StdEncoding.EncodeToString([]byte(s))
+		}
+	}
+	delete(secret, "stringData")
+}
+
+// entries returns the map at field, made where it is absent.
+func entries(parent map[string]any, field string) map[string]any {
+	m, ok := parent[field].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		parent[field] = m
+	}
+	return m
+}
+
+// WellKnown returns the labels of set that its objects carry too.
+func WellKnown(set map[string]string) map[string]string {
+	labels := maps.Clone(set)
+	maps.DeleteFunc(labels, func(k, _ string) bool {
+		switch k {
+		case corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
+			corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel:
+			return false
+		}
+		return true
+	})
+	return labels
+}
