@@ -1,0 +1,102 @@
+package config
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Names of the objects that the manager and the tests refer to.
+const (
+	// ServiceAccount is the name of the manager's service account.
+	ServiceAccount = "lockstep-manager"
+
+	// ForegroundDeletionPolicy is the name of the ValidatingAdmissionPolicy that
+	// refuses deletion in the foreground, and of its binding.
+	ForegroundDeletionPolicy = "lockstep-foreground-deletion"
+)
+
+// Folders of the manifests.
+const (
+	// FolderNamespace has the namespace of the manager.
+	FolderNamespace = "namespace"
+
+	// FolderCRDs has the CustomResourceDefinitions.
+	FolderCRDs = "crds"
+
+	// FolderRBAC has the service account, its roles and the roles for people.
+	FolderRBAC = "rbac"
+
+	// FolderAdmission has the admission policy.
+	FolderAdmission = "admission"
+
+	// FolderFlowControl has the flow schemas and their priority level.
+	FolderFlowControl = "flowcontrol"
+
+	// FolderManager has the Deployment and what belongs to it.
+	FolderManager = "manager"
+)
+
+// Files are the manifests, in the folders named above. Files that are called
+// kustomization.yaml are no manifests.
+//
+//go:embed admission/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml
+var Files embed.FS
+
+// Prerequisites returns what a manager needs that runs outside of the cluster,
+// in the order in which it has to be applied: everything but its Deployment.
+func Prerequisites() ([]*unstructured.Unstructured, error) {
+	return Objects(FolderNamespace, FolderCRDs, FolderRBAC, FolderAdmission, FolderFlowControl)
+}
+
+// Objects returns the objects of the folders, in the order of the folders, of
+// their files by name, and of the documents in them.
+func Objects(folders ...string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, folder := range folders {
+		entries, err := fs.ReadDir(Files, folder)
+		if err != nil {
+			return nil, fmt.Errorf("read the manifests in config/%s: %w", folder, err)
+		}
+		for _, entry := range entries {
+			if entry.Name() == "kustomization.yaml" {
+				continue
+			}
+			found, err := decodeFile(path.Join(folder, entry.Name()))
+			if err != nil {
+				return nil, err
+			}
+			objects = append(objects, found...)
+		}
+	}
+	return objects, nil
+}
+
+func decodeFile(name string) ([]*unstructured.Unstructured, error) {
+	content, err := Files.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read config/%s: %w", name, err)
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode config/%s: %w", name, err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
