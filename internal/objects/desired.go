@@ -3,7 +3,6 @@ package objects
 import (
 	"encoding/base64"
 	"fmt"
-	"k8s.io/apimachinery/pkg/util/json"
 	"maps"
 	"strconv"
 
