@@ -39,7 +39,7 @@ loopback ones, all data is thrown away.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newUp(), newRun(), newDown(), newStatus(), newKubectl(),
+	root.AddCommand(newUp(), newRun(), newDown(), newStatus(), newKubectl(), newLink(),
 		newAct("stop-component", "Stop one component and keep it stopped", cluster.ActionStop),
 		newAct("start-component", "Start a stopped component with its data and ports, and wait until it works", cluster.ActionStart),
 	)
