@@ -1,0 +1,268 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// syncLimit bounds the wait for a marker to appear in the log.
+	syncLimit = 15 * time.Second
+	// auditPoll is the pause between two looks at the log.
+	auditPoll = 20 * time.Millisecond
+	// markerParameter is the query parameter by which a marker is found in the log.
+	markerParameter = "lockstep-audit-marker"
+)
+
+// Entry is one request in the audit log.
+type Entry struct {
+	// ID is the audit ID that the API server gave to the request.
+	ID string
+	// Stage is ResponseComplete, for a watch ResponseStarted, or Panic.
+	Stage string
+	// Verb is the Kubernetes verb, such as get, list, watch, create, update, patch,
+	// delete, deletecollection; for requests about no resource the HTTP method in
+	// lower case.
+	Verb string
+	// User made the request; ImpersonatedUser is whom it acted as, if anyone.
+	User, ImpersonatedUser string
+	UserAgent              string
+	// RequestURI is path and query.
+	RequestURI string
+	// Object is empty for requests about no resource.
+	Object ObjectRef
+	// DryRun is set when the query asks for a dry run. That of a DELETE may be in its
+	// body, which the log does not show.
+	DryRun bool
+	// Code is the HTTP status, 0 when there was none.
+	Code int
+	// Received is when the request arrived and Done when the stage was reached, in
+	// microseconds.
+	Received, Done time.Time
+}
+
+// ObjectRef says what a request is about. Name is empty for lists, and for creates
+// of which the name is in the body.
+type ObjectRef struct {
+	Resource, Group, Version, Namespace, Name, Subresource string
+}
+
+// Position is a place between two entries of a log: an offset in bytes.
+type Position int64
+
+// Audit reads the audit log of a sandbox. The API server writes an entry before it
+// ends the response, so the entry of a request whose response was read to its end
+// is in the file. Entries of other clients' requests are there once those have
+// ended, which [Audit.Settled] waits for.
+type Audit struct {
+	path   string
+	client rest.Interface
+}
+
+// Audit returns a reader of the sandbox's audit log.
+func (s *Sandbox) Audit() (*Audit, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(s.Config())
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the audit log: %w", err)
+	}
+	return &Audit{path: s.info.AuditLog, client: client.RESTClient()}, nil
+}
+
+// Mark returns the position behind everything that was logged so far: it makes a
+// request of its own and waits for that one's entry.
+func (a *Audit) Mark(ctx context.Context) (Position, error) {
+	info, err := os.Stat(a.path)
+	if err != nil {
+		return 0, fmt.Errorf("reading the audit log: %w", err)
+	}
+	marker := rand.Text()
+	if _, err := a.client.Get().AbsPath("/version").Param(markerParameter, marker).DoRaw(ctx); err != nil {
+		return 0, fmt.Errorf("marking the audit log: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, syncLimit,
+		fmt.Errorf("no entry of the marking request in %s within %s: does the audit policy log /version?", a.path, syncLimit))
+	defer cancel()
+	// The last line before may be incomplete at this moment, so look from its start.
+	for position := Position(max(0, info.Size()-markerOverlap)); ; {
+		found, next, err := a.find(position, marker)
+		if err != nil || found {
+			return next, err
+		}
+		position = next
+		if err := pause(ctx, auditPoll); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// markerOverlap is more than the length of a line.
+const markerOverlap = 1 << 20
+
+// find looks for the marker in the complete lines from position on and returns the
+// position behind the line it is in, or behind the last complete line.
+func (a *Audit) find(position Position, marker string) (bool, Position, error) {
+	found := false
+	next, err := a.lines(position, func(line []byte) (bool, error) {
+		found = strings.Contains(string(line), marker)
+		return !found, nil
+	})
+	return found, next, err
+}
+
+// Since returns the requests that were logged since position, in the order of
+// their ends, and that all filters accept. It waits for those that have ended by
+// now. A watch appears once, when it starts; the reader's own requests do not.
+func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter) ([]Entry, error) {
+	if _, err := a.Mark(ctx); err != nil {
+		return nil, err
+	}
+	entries, _, err := a.read(position, filters)
+	return entries, err
+}
+
+// Settled is [Audit.Since] after no request that the filters accept has been logged
+// for the duration quiet.
+func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Duration, filters ...Filter) ([]Entry, error) {
+	var all []Entry
+	for last := time.Now(); time.Since(last) < quiet; {
+		entries, next, err := a.read(position, filters)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) > 0 {
+			last = time.Now()
+		}
+		all, position = append(all, entries...), next
+		if err := pause(ctx, auditPoll); err != nil {
+			return nil, fmt.Errorf("waiting for %s without requests, %d so far: %w", quiet, len(all), err)
+		}
+	}
+	rest, err := a.Since(ctx, position, filters...)
+	return append(all, rest...), err
+}
+
+// read returns the entries from position on and the position behind them.
+func (a *Audit) read(position Position, filters []Filter) ([]Entry, Position, error) {
+	var entries []Entry
+	next, err := a.lines(position, func(line []byte) (bool, error) {
+		entry, err := parseEntry(line)
+		if err != nil {
+			return false, err
+		}
+		if entry.counts() && accepted(entry, filters) {
+			entries = append(entries, entry)
+		}
+		return true, nil
+	})
+	return entries, next, err
+}
+
+// lines calls visit with every complete line from position on until it returns
+// false, and returns the position behind the last line visited.
+func (a *Audit) lines(position Position, visit func(line []byte) (bool, error)) (Position, error) {
+	file, err := os.Open(a.path)
+	if err != nil {
+		return position, fmt.Errorf("reading the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(int64(position), io.SeekStart); err != nil {
+		return position, fmt.Errorf("reading the audit log: %w", err)
+	}
+	for reader := bufio.NewReaderSize(file, 1<<16); ; {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return position, nil // what is left is a line still being written
+		}
+		if err != nil {
+			return position, fmt.Errorf("reading the audit log: %w", err)
+		}
+		more, err := visit(line)
+		if err != nil {
+			return position, fmt.Errorf("audit log %s at byte %d: %w", a.path, position, err)
+		}
+		position += Position(len(line))
+		if !more {
+			return position, nil
+		}
+	}
+}
+
+// event is the part of an audit.k8s.io/v1 Event that is used here.
+type event struct {
+	AuditID    string `json:"auditID"`
+	Stage      string `json:"stage"`
+	RequestURI string `json:"requestURI"`
+	Verb       string `json:"verb"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ImpersonatedUser struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+	UserAgent string `json:"userAgent"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		APIGroup    string `json:"apiGroup"`
+		APIVersion  string `json:"apiVersion"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+	StageTimestamp           time.Time `json:"stageTimestamp"`
+}
+
+// parseEntry reads one line of the log.
+func parseEntry(line []byte) (Entry, error) {
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Entry{}, fmt.Errorf("not an audit event: %w", err)
+	}
+	_, query, _ := strings.Cut(e.RequestURI, "?")
+	parameters, _ := url.ParseQuery(query)
+	return Entry{
+		ID: e.AuditID, Stage: e.Stage, Verb: e.Verb,
+		User: e.User.Username, ImpersonatedUser: e.ImpersonatedUser.Username, UserAgent: e.UserAgent,
+		RequestURI: e.RequestURI,
+		Object: ObjectRef{
+			Resource: e.ObjectRef.Resource, Group: e.ObjectRef.APIGroup, Version: e.ObjectRef.APIVersion,
+			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Subresource: e.ObjectRef.Subresource,
+		},
+		DryRun: len(parameters["dryRun"]) > 0, Code: e.ResponseStatus.Code,
+		Received: e.RequestReceivedTimestamp, Done: e.StageTimestamp,
+	}, nil
+}
+
+// counts tells whether an event stands for a request: not the end of a watch, the
+// start of which is an event too, and not the arrival of a request, which other
+// policies log.
+func (e Entry) counts() bool {
+	if strings.Contains(e.RequestURI, markerParameter) || e.Stage == "RequestReceived" {
+		return false
+	}
+	return e.Verb != "watch" || e.Stage != "ResponseComplete"
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

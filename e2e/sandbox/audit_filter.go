@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Filter tells whether an entry is of interest.
+type Filter func(Entry) bool
+
+// ByUser accepts the requests of the named users, impersonated or not: what a
+// program does as someone else is still its own request.
+func ByUser(names ...string) Filter {
+	return func(e Entry) bool { return slices.Contains(names, e.User) }
+}
+
+// ByServiceAccount accepts the requests of one service account.
+func ByServiceAccount(namespace, name string) Filter {
+	return ByUser("system:serviceaccount:" + namespace + ":" + name)
+}
+
+// ByVerb accepts the named verbs.
+func ByVerb(verbs ...string) Filter {
+	return func(e Entry) bool { return slices.Contains(verbs, e.Verb) }
+}
+
+// ByResource accepts requests about the named resources, written as "pods" or
+// "deployments.apps", with their subresources.
+func ByResource(resources ...string) Filter {
+	return func(e Entry) bool {
+		return slices.Contains(resources, strings.TrimSuffix(e.Object.Resource+"."+e.Object.Group, "."))
+	}
+}
+
+// Writes accepts requests that may change an object: neither reads nor dry runs.
+func Writes() Filter {
+	return func(e Entry) bool {
+		return !e.DryRun && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
+	}
+}
+
+// Not accepts what filter does not.
+func Not(filter Filter) Filter { return func(e Entry) bool { return !filter(e) } }
+
+func accepted(e Entry, filters []Filter) bool {
+	return !slices.ContainsFunc(filters, func(f Filter) bool { return !f(e) })
+}

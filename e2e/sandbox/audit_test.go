@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const auditLines = `{"auditID":"1","stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
+{"auditID":"2","stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/shop/deployments/web?dryRun=All&fieldManager=m","verb":"patch","user":{"username":"manager"},"impersonatedUser":{"username":"jane"},"userAgent":"ua","objectRef":{"resource":"deployments","namespace":"shop","name":"web","apiGroup":"apps","apiVersion":"v1","subresource":"scale"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000251Z"}
+{"auditID":"1","stage":"ResponseComplete","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
+{"auditID":"3","stage":"ResponseComplete","requestURI":"/version?lockstep-audit-marker=X","verb":"get","user":{"username":"sandbox-admin"},"responseStatus":{"code":200}}
+{"auditID":"4","stage":"RequestReceived","requestURI":"/api/v1/nodes","verb":"create","user":{"username":"kwok"}}
+{"auditID":"4","stage":"ResponseComplete","requestURI":"/api/v1/nodes","verb":"create","user":{"username":"kwok"},"objectRef":{"resource":"nodes","apiVersion":"v1"},"responseStatus":{"code":201}}
+{"auditID":"5","stage":"ResponseComplete","requestURI":"/api/v1/no`
+
+func auditFile(t *testing.T, content string) *Audit {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &Audit{path: path}
+}
+
+func TestAuditEntryHasEveryField(t *testing.T) {
+	t.Parallel()
+	entries, _, err := auditFile(t, auditLines).read(0, []Filter{ByVerb("patch")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := time.Date(2026, 1, 2, 3, 4, 5, 1000, time.UTC)
+	want := []Entry{{
+		ID: "2", Stage: "ResponseComplete", Verb: "patch", User: "manager", ImpersonatedUser: "jane", UserAgent: "ua",
+		RequestURI: "/apis/apps/v1/namespaces/shop/deployments/web?dryRun=All&fieldManager=m",
+		Object:     ObjectRef{Resource: "deployments", Group: "apps", Version: "v1", Namespace: "shop", Name: "web", Subresource: "scale"},
+		DryRun:     true, Code: 409, Received: received, Done: received.Add(250 * time.Microsecond),
+	}}
+	if diff := cmp.Diff(want, entries); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+func TestAuditCountsEachRequestOnce(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason  string
+		filters []Filter
+		want    []string
+	}{
+		"everything":    {"a watch counts at its start, markers and arrivals do not", nil, []string{"1", "2", "4"}},
+		"one user":      {"impersonated requests are the impersonator's", []Filter{ByUser("manager")}, []string{"1", "2"}},
+		"writes":        {"a dry run changes nothing", []Filter{Writes()}, []string{"4"}},
+		"not a watch":   {"filters are combined with and", []Filter{ByUser("manager"), Not(ByVerb("watch"))}, []string{"2"}},
+		"by group":      {"a resource is named with its group", []Filter{ByResource("deployments.apps", "nodes")}, []string{"2", "4"}},
+		"without group": {"the core group has no name", []Filter{ByResource("deployments")}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			entries, _, err := auditFile(t, auditLines).read(0, test.filters)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range entries {
+				got = append(got, e.ID)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAuditContinuesAfterAnIncompleteLine(t *testing.T) {
+	t.Parallel()
+	audit := auditFile(t, auditLines)
+	_, position, err := audit.read(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(audit.path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(`des","verb":"list","user":{"username":"late"}}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	entries, _, err := audit.read(position, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].User != "late" {
+		t.Errorf("got %+v, want the one request of late", entries)
+	}
+}
+
+func TestAuditReportsADamagedLine(t *testing.T) {
+	t.Parallel()
+	if _, _, err := auditFile(t, "not JSON\n").read(0, nil); err == nil {
+		t.Error("a damaged line gave no error")
+	}
+}
+
+func TestAuditSettledGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := auditFile(t, auditLines).Settled(ctx, 0, time.Hour); err == nil {
+		t.Error("a cancelled wait gave no error")
+	}
+}

@@ -1,0 +1,68 @@
+package sandbox
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Components of a sandbox, by the names that [WithComponents],
+// [Sandbox.StopComponent] and [Sandbox.StartComponent] take.
+const (
+	Etcd              = "etcd"
+	Registry          = "registry"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kwok              = "kwok"
+)
+
+type options struct {
+	nodes       int
+	components  []string
+	auditPolicy string
+	progress    io.Writer
+}
+
+// Option changes what a sandbox consists of.
+type Option func(*options)
+
+// WithNodes sets the number of simulated nodes; the default is 2.
+func WithNodes(count int) Option { return func(o *options) { o.nodes = count } }
+
+// WithComponents limits what runs; the default is everything. The API server needs
+// etcd, and all but etcd and the registry need the API server.
+func WithComponents(names ...string) Option { return func(o *options) { o.components = names } }
+
+// WithAuditPolicy names an audit policy file to use instead of the one that logs
+// every request at level Metadata when it ends. [Audit] waits for requests to
+// /version, so the policy must log them.
+func WithAuditPolicy(path string) Option { return func(o *options) { o.auditPolicy = path } }
+
+// WithProgress sets where a build of the sandbox's binary reports to; the default
+// is standard error.
+func WithProgress(w io.Writer) Option { return func(o *options) { o.progress = w } }
+
+func newOptions(opts []Option) options {
+	o := options{nodes: 2, progress: os.Stderr}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+// args are the arguments of the binary for a sandbox called name.
+func (o options) args(name string) []string {
+	args := []string{"run", "--stop-with-parent", "--announce", "--name", name, "--nodes", strconv.Itoa(o.nodes)}
+	if len(o.components) > 0 {
+		args = append(args, "--components", strings.Join(o.components, ","))
+	}
+	if o.auditPolicy != "" {
+		args = append(args, "--audit-policy", o.auditPolicy)
+	}
+	if keep, _ := strconv.ParseBool(os.Getenv("LOCKSTEP_SANDBOX_KEEP")); keep {
+		args = append(args, "--keep")
+	}
+	return args
+}
