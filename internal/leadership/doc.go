@@ -1,0 +1,15 @@
+// Package leadership makes sure that a manager writes only while it holds the
+// Lease (engine.md 8).
+//
+// NewLock returns the lock for controller-runtime's leader election. It notes
+// when the last acquire or renewal that succeeded was sent. The Guard refuses
+// every request that could write once that is longer ago than the renew
+// deadline, directly before the request leaves the process: a manager that was
+// suspended, starved or cut off stops by itself before another one may lead.
+//
+// Times are read from the monotonic clock and, because that one stands still
+// while a machine is suspended, from the wall clock too: the longer one counts.
+//
+// The Lease has Package Operator's name, so that both engines never lead
+// together. The Lease client must not be guarded: it would never get to lead.
+package leadership

@@ -1,0 +1,92 @@
+package leadership
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// ErrNotLeading is the cause of the error of a request that a Guard refused.
+// Nothing was sent.
+var ErrNotLeading = errors.New("not sent: this manager does not hold the leader lease, or could not renew it in time")
+
+// Guard tells whether this process may write.
+type Guard struct {
+	clock  clock.PassiveClock
+	always bool
+	// renewed is when the last successful acquire or renewal was sent; nil while
+	// this process does not lead.
+	renewed atomic.Pointer[time.Time]
+}
+
+// NewGuard returns a Guard that is invalid until its lock is acquired.
+func NewGuard(c clock.PassiveClock) *Guard {
+	return &Guard{clock: c}
+}
+
+// Always returns the Guard of a manager without leader election.
+func Always() *Guard {
+	return &Guard{always: true}
+}
+
+// Valid tells whether the last successful renewal is younger than the renew
+// deadline.
+func (g *Guard) Valid() bool {
+	if g.always {
+		return true
+	}
+	at := g.renewed.Load()
+	return at != nil && elapsed(*at, g.clock.Now()) < limits.LeaseRenewDeadline
+}
+
+// elapsed returns the longer one of monotonic and wall clock time between both.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+func (g *Guard) renew(sent time.Time) { g.renewed.Store(&sent) }
+
+func (g *Guard) drop() { g.renewed.Store(nil) }
+
+// WrapTransport returns a transport that lets reads (GET, HEAD, OPTIONS) pass
+// and refuses any other request with ErrNotLeading while the Guard is not
+// valid. It suits rest.Config.Wrap: client-go calls it after everything else,
+// directly before the request is sent. Clients that a standby needs for
+// requests that write nothing (TokenReview, SubjectAccessReview) take a
+// configuration without it.
+func (g *Guard) WrapTransport(next http.RoundTripper) http.RoundTripper {
+	return &transport{guard: g, next: next}
+}
+
+type transport struct {
+	guard *Guard
+	next  http.RoundTripper
+}
+
+// RoundTrip sends the request where that is allowed.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if reads(req.Method) || t.guard.Valid() {
+		return t.next.RoundTrip(req)
+	}
+	if req.Body != nil {
+		// A RoundTripper closes the body also when it fails.
+		_ = req.Body.Close()
+	}
+	return nil, ErrNotLeading
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+func reads(method string) bool {
+	switch method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package limits
+
+import "time"
+
+// Limits of watching (engine.md 7).
+const (
+	// WatchGrace is how long the watch of a kind goes on after the last user of
+	// the kind left: a package that is deleted and installed again, or a
+	// revision that moves an object, costs no second list.
+	WatchGrace = 30 * time.Second
+	// WatchBackoffMin is the first delay after a failed list or watch. An API
+	// whose CRD was just established answers 404 for a few milliseconds.
+	WatchBackoffMin = 10 * time.Millisecond
+	// WatchBackoffMax bounds the delay while an API stays unreachable.
+	WatchBackoffMax = 30 * time.Second
+	// WatchPage is how many objects one page of a LIST holds; only API servers
+	// without streaming lists are asked for pages.
+	WatchPage = 500
+	// DeletedRemembered is how long a confirmed deletion shuts out late events
+	// of the deleted object; a watch is never that far behind.
+	DeletedRemembered = 5 * time.Minute
+	// DeletedMax is how many confirmed deletions one kind remembers, 64 bytes
+	// each. Beyond it the oldest are forgotten, and a late event of such an
+	// object shows it until its own DELETED event arrives.
+	DeletedMax = 16384
+	// DiscoveryDebounce joins the changes that one installation makes to
+	// APIServices into one refresh of discovery (two requests).
+	DiscoveryDebounce = 200 * time.Millisecond
+	// DiscoveryAttempts is how often discovery is read again while it lacks a
+	// group version whose APIService says that it is available.
+	DiscoveryAttempts = 8
+	// ConfirmParallel is how many kinds are listed at a time to prove that
+	// records of several kinds are current.
+	ConfirmParallel = 4
+	// StopWait bounds how long stopping waits for watches to end.
+	StopWait = 2 * time.Second
+)
+
+// Limits of writing objects (engine.md 2).
+const (
+	// ResponseBytes bounds one object or page in an API server's response.
+	// Objects are stored in at most 1.5 MiB; managedFields and converted
+	// versions can be a multiple of it.
+	ResponseBytes = 16 << 20
+	// WriteTimeout bounds one write or read of one object, webhooks (30 s at
+	// most) included. API servers end a request after 60 s themselves.
+	WriteTimeout = 65 * time.Second
+)
+
+// Leader election (engine.md 8): Package Operator's times, as both engines
+// share one Lease.
+const (
+	// LeaseDuration is how long others wait for a leader that is silent.
+	LeaseDuration = 15 * time.Second
+	// LeaseRenewDeadline is how old the last renewal may be for a write to be
+	// sent; the rest of LeaseDuration is room for a write on its way.
+	LeaseRenewDeadline = 10 * time.Second
+	// LeaseRetry is the time between renewals, and between attempts of others.
+	LeaseRetry = 2 * time.Second
+)
