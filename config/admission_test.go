@@ -1,0 +1,179 @@
+package config_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+)
+
+func TestForegroundDeletionPolicy(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name       string
+		options    *metav1.DeleteOptions
+		finalizers []string
+		refused    bool
+	}{
+		{name: "no options", options: nil},
+		{name: "no policy", options: &metav1.DeleteOptions{}},
+		{name: "background", options: policy(metav1.DeletePropagationBackground)},
+		{name: "orphan", options: policy(metav1.DeletePropagationOrphan)},
+		{name: "foreground", options: policy(metav1.DeletePropagationForeground), refused: true},
+		{
+			name: "foreground with preconditions, as the garbage collector asks", refused: true,
+			options: &metav1.DeleteOptions{
+				PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
+				Preconditions:     metav1.NewUIDPreconditions("1"),
+			},
+		},
+		{name: "legacy orphan", options: &metav1.DeleteOptions{OrphanDependents: ptr.To(true)}},
+		{name: "legacy background", options: &metav1.DeleteOptions{OrphanDependents: ptr.To(false)}},
+		{
+			name: "foreground by a finalizer", options: &metav1.DeleteOptions{},
+			finalizers: []string{corev1alpha1.CachedFinalizer, metav1.FinalizerDeleteDependents}, refused: true,
+		},
+		{
+			name: "background in spite of a finalizer", options: policy(metav1.DeletePropagationBackground),
+			finalizers: []string{metav1.FinalizerDeleteDependents},
+		},
+		{
+			name: "other finalizers", options: &metav1.DeleteOptions{},
+			finalizers: []string{corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			result := evaluate(t, tc.options, tc.finalizers)
+			if len(result.Decisions) != 1 {
+				t.Fatalf("there are %d decisions, want 1", len(result.Decisions))
+			}
+			decision := result.Decisions[0]
+			if decision.Evaluation == validating.EvalError {
+				t.Fatalf("the policy does not evaluate: %s", decision.Message)
+			}
+			if refused := decision.Action == validating.ActionDeny; refused != tc.refused {
+				t.Fatalf("refused: %t, want %t", refused, tc.refused)
+			}
+			if !tc.refused {
+				return
+			}
+			for _, remedy := range []string{
+				"--cascade=background",
+				"argocd.argoproj.io/sync-options: PrunePropagationPolicy=background",
+			} {
+				if !strings.Contains(decision.Message, remedy) {
+					t.Errorf("message %q does not name %s", decision.Message, remedy)
+				}
+			}
+			if decision.Reason != metav1.StatusReasonForbidden {
+				t.Errorf("reason is %s, want Forbidden", decision.Reason)
+			}
+		})
+	}
+}
+
+func TestForegroundDeletionPolicyCoversTheOwnersOfObjects(t *testing.T) {
+	t.Parallel()
+	policy := loadPolicy(t)
+	if len(policy.Spec.MatchConstraints.ResourceRules) != 1 {
+		t.Fatal("want one resource rule")
+	}
+	rule := policy.Spec.MatchConstraints.ResourceRules[0]
+	got := map[string]bool{}
+	for _, resource := range rule.Resources {
+		got[resource] = true
+	}
+	for name, kind := range kinds {
+		owner := strings.HasSuffix(name, "ObjectDeployment") || strings.HasSuffix(name, "ObjectSet") ||
+			strings.HasSuffix(name, "ObjectSetPhase")
+		if got[kind.plural] != owner {
+			t.Errorf("%s covered: %t, want %t", kind.plural, got[kind.plural], owner)
+		}
+	}
+	if len(rule.Operations) != 1 || rule.Operations[0] != admissionregistrationv1.Delete {
+		t.Errorf("operations are %v, want DELETE", rule.Operations)
+	}
+}
+
+func policy(propagation metav1.DeletionPropagation) *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{PropagationPolicy: &propagation}
+}
+
+// evaluate asks the policy as the API server does.
+func evaluate(t *testing.T, options *metav1.DeleteOptions, finalizers []string) validating.ValidateResult {
+	t.Helper()
+	policy := loadPolicy(t)
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declarations := cel.OptionalVariableDeclarations{HasAuthorizer: true}
+	variables := make([]cel.NamedExpressionAccessor, len(policy.Spec.Variables))
+	for i, variable := range policy.Spec.Variables {
+		variables[i] = &validating.Variable{Name: variable.Name, Expression: variable.Expression}
+	}
+	compiler.CompileAndStoreVariables(variables, declarations, environment.NewExpressions)
+	conditions := make([]cel.ExpressionAccessor, len(policy.Spec.Validations))
+	for i, v := range policy.Spec.Validations {
+		conditions[i] = &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
+	}
+	none := compiler.CompileCondition(nil, declarations, environment.NewExpressions)
+	evaluator := compiler.CompileCondition(conditions, declarations, environment.NewExpressions)
+	for _, err := range evaluator.CompilationErrors() {
+		t.Fatal(err)
+	}
+	validator := validating.NewValidator(evaluator, nil, none, none, policy.Spec.FailurePolicy, nil)
+
+	set := &unstructured.Unstructured{}
+	set.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("ObjectSet"))
+	set.SetName("shop-1")
+	set.SetFinalizers(finalizers)
+	resource := corev1alpha1.GroupVersion.WithResource("objectsets")
+	var operationOptions runtime.Object
+	if options != nil {
+		operationOptions = options
+	}
+	attributes := admission.NewAttributesRecord(nil, set, set.GroupVersionKind(), "team-a", "shop-1", resource, "",
+		admission.Delete, operationOptions, false, &user.DefaultInfo{Name: "someone"})
+	versioned, err := admission.NewVersionedAttributes(attributes, set.GroupVersionKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return validator.Validate(context.Background(), resource, versioned, nil, nil,
+		celconfig.RuntimeCELCostBudget, nil)
+}
+
+func loadPolicy(t *testing.T) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	objects, err := config.Objects(config.FolderAdmission)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if object.GetKind() != "ValidatingAdmissionPolicy" || object.GetName() != config.ForegroundDeletionPolicy {
+			continue
+		}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
+			t.Fatal(err)
+		}
+		return policy
+	}
+	t.Fatalf("no policy called %s", config.ForegroundDeletionPolicy)
+	return nil
+}

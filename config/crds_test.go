@@ -1,0 +1,209 @@
+package config_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"lockstep.run/lockstep/config"
+)
+
+// kind is what Package Operator serves of a kind, as its users see it.
+type kind struct {
+	scope      string
+	plural     string
+	shortNames []string
+	noStatus   bool
+	columns    []string // name type path, then "wide" where priority is 1
+}
+
+func condition(name string) string { return name + " string " + conditionPath(name) }
+
+func conditionPath(name string) string {
+	return `.status.conditions[?(@.type=="` + name + `")].status`
+}
+
+const age = "Age date .metadata.creationTimestamp"
+
+var packageColumns = []string{
+	condition("Available"), condition("Progressing"), condition("Unpacked"), condition("Invalid"),
+	"Revision string .status.revision", age,
+}
+
+var setColumns = []string{
+	condition("Available"), condition("Paused"),
+	condition("Archived") + " wide", condition("Succeeded") + " wide", condition("InTransition") + " wide",
+	"Revision string .spec.revision", age,
+}
+
+var phaseColumns = []string{condition("Available"), condition("Paused"), "Revision string .spec.revision", age}
+
+var templateColumns = []string{"Invalid string " + conditionPath("package-operator.run/Invalid")}
+
+// kinds are the thirteen kinds, their short names and columns, with the
+// corrections: ObjectSlice has its short names, and the revision of a phase is
+// read where it stands.
+var kinds = map[string]kind{
+	"Package": {
+		scope: "Namespaced", plural: "packages", shortNames: []string{"pkg"}, columns: packageColumns,
+	},
+	"ClusterPackage": {
+		scope: "Cluster", plural: "clusterpackages", shortNames: []string{"clpkg"}, columns: packageColumns,
+	},
+	"ObjectDeployment": {
+		scope: "Namespaced", plural: "objectdeployments", shortNames: []string{"objdeploy", "od"},
+		columns: []string{
+			condition("Available"), condition("Progressing"), condition("Paused"),
+			"Revision string .status.revision", age,
+		},
+	},
+	"ClusterObjectDeployment": {
+		scope: "Cluster", plural: "clusterobjectdeployments", shortNames: []string{"clobjdeploy", "cod"},
+		columns: []string{
+			condition("Available"), "Revision string .status.revision", condition("Progressing"),
+			condition("Paused"), age,
+		},
+	},
+	"ObjectSet": {
+		scope: "Namespaced", plural: "objectsets", shortNames: []string{"objset", "os"}, columns: setColumns,
+	},
+	"ClusterObjectSet": {
+		scope: "Cluster", plural: "clusterobjectsets", shortNames: []string{"clobjset", "cos"},
+		columns: setColumns,
+	},
+	"ObjectSetPhase": {
+		scope: "Namespaced", plural: "objectsetphases", shortNames: []string{"objsetphase", "osp"},
+		columns: phaseColumns,
+	},
+	"ClusterObjectSetPhase": {
+		scope: "Cluster", plural: "clusterobjectsetphases", shortNames: []string{"clobjsetphase", "cosp"},
+		columns: phaseColumns,
+	},
+	"ObjectSlice": {
+		scope: "Namespaced", plural: "objectslices", shortNames: []string{"objslice", "osl"}, noStatus: true,
+		columns: []string{age},
+	},
+	"ClusterObjectSlice": {
+		scope: "Cluster", plural: "clusterobjectslices", shortNames: []string{"clobjslice", "cosl"},
+		noStatus: true, columns: []string{age},
+	},
+	"ObjectTemplate": {
+		scope: "Namespaced", plural: "objecttemplates", shortNames: []string{"objtmpl", "ot"},
+		columns: templateColumns,
+	},
+	"ClusterObjectTemplate": {
+		scope: "Cluster", plural: "clusterobjecttemplates", shortNames: []string{"clobjtmpl", "cot"},
+		columns: templateColumns,
+	},
+	"HostedClusterPackage": {
+		scope: "Cluster", plural: "hostedclusterpackages", shortNames: []string{"hcpkg"},
+		columns: []string{
+			condition("Available"), condition("Progressing"), condition("HasPausedPackage"),
+			"ObservedGeneration string .status.observedGeneration",
+			"Image string .spec.template.spec.image wide", age,
+		},
+	},
+}
+
+func TestCRDsServeTheKinds(t *testing.T) {
+	t.Parallel()
+	crds := loadCRDs(t)
+	if len(crds) != len(kinds) {
+		t.Errorf("there are %d CRDs, want %d", len(crds), len(kinds))
+	}
+	for name, want := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			crd, ok := crds[name]
+			if !ok {
+				t.Fatalf("no CRD of kind %s", name)
+			}
+			if diff := cmp.Diff(describe(want, name), crd.Spec.Names); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+			if got := string(crd.Spec.Scope); got != want.scope {
+				t.Errorf("scope is %s, want %s", got, want.scope)
+			}
+			if len(crd.Spec.Versions) != 1 {
+				t.Fatalf("there are %d versions, want 1", len(crd.Spec.Versions))
+			}
+			version := crd.Spec.Versions[0]
+			if version.Name != "v1alpha1" || !version.Served || !version.Storage {
+				t.Errorf("version %s served %t storage %t, want v1alpha1 served and stored",
+					version.Name, version.Served, version.Storage)
+			}
+			if diff := cmp.Diff(want.columns, columnsOf(version)); diff != "" {
+				t.Errorf("printer columns (-want +got):\n%s", diff)
+			}
+			hasStatus := version.Subresources != nil && version.Subresources.Status != nil
+			if hasStatus == want.noStatus {
+				t.Errorf("status subresource: %t, want %t", hasStatus, !want.noStatus)
+			}
+		})
+	}
+}
+
+func describe(want kind, name string) apiextensionsv1.CustomResourceDefinitionNames {
+	return apiextensionsv1.CustomResourceDefinitionNames{
+		Kind: name, ListKind: name + "List", Plural: want.plural, Singular: want.plural[:len(want.plural)-1],
+		ShortNames: want.shortNames, Categories: []string{"lockstep"},
+	}
+}
+
+func columnsOf(version apiextensionsv1.CustomResourceDefinitionVersion) []string {
+	columns := make([]string, 0, len(version.AdditionalPrinterColumns))
+	for _, column := range version.AdditionalPrinterColumns {
+		text := column.Name + " " + column.Type + " " + column.JSONPath
+		if column.Priority == 1 {
+			text += " wide"
+		}
+		columns = append(columns, text)
+	}
+	return columns
+}
+
+func TestCRDsAreValid(t *testing.T) {
+	t.Parallel()
+	for name, crd := range loadCRDs(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defaulted := crd.DeepCopy()
+			apiextensionsv1.SetDefaults_CustomResourceDefinition(defaulted)
+			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&defaulted.Spec)
+			internal := &apiextensions.CustomResourceDefinition{}
+			err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+				defaulted, internal, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			internal.Status.StoredVersions = []string{"v1alpha1"}
+			// Structural schemas, defaults, and that every CEL rule compiles and is
+			// within its cost are all part of this.
+			for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func loadCRDs(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	objects, err := config.Objects(config.FolderCRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, object := range objects {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+			t.Fatal(err)
+		}
+		crds[crd.Spec.Names.Kind] = crd
+	}
+	return crds
+}

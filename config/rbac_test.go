@@ -1,0 +1,143 @@
+package config_test
+
+import (
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+)
+
+// request is what the API server asks RBAC about.
+type request struct {
+	verb, group, resource, name string
+}
+
+func TestManagerRole(t *testing.T) {
+	t.Parallel()
+	role := find[*rbacv1.ClusterRole](t, render(t, "."), config.ServiceAccount)
+	for want, requests := range map[bool][]request{
+		true: {
+			{verb: "watch", group: corev1alpha1.GroupName, resource: "packages"},
+			{verb: "create", group: corev1alpha1.GroupName, resource: "objectsets"},
+			{verb: "patch", group: corev1alpha1.GroupName, resource: "clusterobjectsets/status"},
+			{verb: "update", group: corev1alpha1.GroupName, resource: "objectdeployments/finalizers"},
+			{verb: "delete", group: corev1alpha1.GroupName, resource: "objectslices"},
+			{verb: "patch", group: "apps", resource: "deployments"},
+			{verb: "delete", group: "", resource: "secrets"},
+			{verb: "get", group: "", resource: "namespaces"},
+			{verb: "create", group: "apiextensions.k8s.io", resource: "customresourcedefinitions"},
+			{verb: "list", group: "example.com", resource: "anything"},
+			{verb: "create", group: "events.k8s.io", resource: "events"},
+			{verb: "get", group: "admissionregistration.k8s.io", resource: "validatingadmissionpolicies"},
+			{verb: "bind", group: rbacv1.GroupName, resource: "clusterroles"},
+			{verb: "escalate", group: rbacv1.GroupName, resource: "roles"},
+		},
+		false: {
+			{verb: "impersonate", group: "", resource: "users"},
+			{verb: "impersonate", group: "", resource: "serviceaccounts"},
+			{verb: "deletecollection", group: "", resource: "pods"},
+			{verb: "approve", group: "certificates.k8s.io", resource: "signers"},
+		},
+	} {
+		for _, r := range requests {
+			if got := allows(role.Rules, r); got != want {
+				t.Errorf("%s %s.%s is allowed: %t, want %t", r.verb, r.resource, r.group, got, want)
+			}
+		}
+	}
+}
+
+func TestLeaderElectionRole(t *testing.T) {
+	t.Parallel()
+	role := find[*rbacv1.Role](t, render(t, "."), "lockstep-leader-election")
+	if role.Namespace != corev1alpha1.DefaultNamespace {
+		t.Errorf("namespace is %s, want %s", role.Namespace, corev1alpha1.DefaultNamespace)
+	}
+	lease := corev1alpha1.LeaderElectionLease
+	for want, requests := range map[bool][]request{
+		true: {
+			{verb: "create", group: "coordination.k8s.io", resource: "leases"},
+			{verb: "get", group: "coordination.k8s.io", resource: "leases", name: lease},
+			{verb: "update", group: "coordination.k8s.io", resource: "leases", name: lease},
+			{verb: "patch", group: "coordination.k8s.io", resource: "leases", name: lease},
+			{verb: "create", group: "", resource: "events"},
+			{verb: "patch", group: "events.k8s.io", resource: "events"},
+		},
+		false: {
+			{verb: "update", group: "coordination.k8s.io", resource: "leases", name: "other"},
+			{verb: "get", group: "", resource: "secrets"},
+		},
+	} {
+		for _, r := range requests {
+			if got := allows(role.Rules, r); got != want {
+				t.Errorf("%s %s %s is allowed: %t, want %t", r.verb, r.resource, r.name, got, want)
+			}
+		}
+	}
+}
+
+func TestBindingsBindTheManagerOnly(t *testing.T) {
+	t.Parallel()
+	objects := render(t, ".")
+	cluster := find[*rbacv1.ClusterRoleBinding](t, objects, config.ServiceAccount)
+	leader := find[*rbacv1.RoleBinding](t, objects, "lockstep-leader-election")
+	want := []rbacv1.Subject{{
+		Kind: "ServiceAccount", Name: config.ServiceAccount, Namespace: corev1alpha1.DefaultNamespace,
+	}}
+	if !slices.Equal(cluster.Subjects, want) || !slices.Equal(leader.Subjects, want) {
+		t.Errorf("subjects are %v and %v, want %v", cluster.Subjects, leader.Subjects, want)
+	}
+	if cluster.RoleRef.Name != config.ServiceAccount || leader.RoleRef.Name != "lockstep-leader-election" {
+		t.Errorf("roles are %s and %s", cluster.RoleRef.Name, leader.RoleRef.Name)
+	}
+}
+
+// Revisions may hold Secrets, and a Package is applied with the manager's
+// rights; no built-in role may give more than it does without these kinds.
+func TestRolesForPeople(t *testing.T) {
+	t.Parallel()
+	objects := render(t, ".")
+	view := find[*rbacv1.ClusterRole](t, objects, "lockstep-view")
+	edit := find[*rbacv1.ClusterRole](t, objects, "lockstep-edit")
+	admin := find[*rbacv1.ClusterRole](t, objects, "lockstep-admin")
+	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin} {
+		label := "rbac.authorization.k8s.io/aggregate-to-" + name
+		if aggregated := role.Labels[label] == "true"; aggregated != (name != "admin") {
+			t.Errorf("%s is aggregated: %t", role.Name, aggregated)
+		}
+	}
+	for _, tc := range []struct {
+		verb, resource    string
+		view, edit, admin bool
+	}{
+		{"get", "packages", true, true, true},
+		{"watch", "clusterpackages", true, true, true},
+		{"get", "objectsets", false, true, true},
+		{"list", "objectslices", false, true, true},
+		{"get", "clusterobjectdeployments", false, true, true},
+		{"create", "packages", false, false, true},
+		{"delete", "objectdeployments", false, false, true},
+		{"patch", "packages/status", false, false, false},
+		{"create", "clusterpackages", false, false, false},
+		{"patch", "clusterobjectsets", false, false, false},
+	} {
+		r := request{verb: tc.verb, group: corev1alpha1.GroupName, resource: tc.resource}
+		got := [3]bool{allows(view.Rules, r), allows(edit.Rules, r), allows(admin.Rules, r)}
+		if want := [3]bool{tc.view, tc.edit, tc.admin}; got != want {
+			t.Errorf("%s %s is allowed for view, edit, admin: %v, want %v", tc.verb, tc.resource, got, want)
+		}
+	}
+}
+
+func allows(rules []rbacv1.PolicyRule, r request) bool {
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		has := func(list []string, value string) bool {
+			return slices.Contains(list, "*") || slices.Contains(list, value)
+		}
+		named := len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.name)
+		return has(rule.Verbs, r.verb) && has(rule.APIGroups, r.group) && has(rule.Resources, r.resource) && named
+	})
+}

@@ -1,0 +1,310 @@
+package config_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/json"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// rule is a create or an update; old and new are the spec (of a slice, the
+// top-level fields) as YAML.
+type rule struct {
+	name string
+	kind string // without Cluster; both twins are checked
+	old  string // empty for a create
+	new  string
+	want string // a part of the error; empty where the object is valid
+}
+
+const probe = `{probes: [{condition: {type: Available}}], selector: {kind: {group: apps, kind: Deployment}}}`
+
+func configMap(name string) string {
+	return `{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: ` + name + `}}}`
+}
+
+var rules = []rule{
+	{name: "package", kind: "Package", new: `image: example.com/shop:v1`},
+	{name: "package without image", kind: "Package", new: `component: web`, want: "spec.image: Required"},
+	{
+		name: "package may change", kind: "Package", old: `image: example.com/shop:v1`,
+		new: `{image: example.com/shop:v2, paused: true, component: web, config: {deep: [1]}}`,
+	},
+	{name: "config is an object", kind: "Package", new: `{image: a, config: [1]}`, want: "spec.config: Invalid"},
+	{
+		name: "no time to progress", kind: "Package", new: `{image: a, progressDeadlineSeconds: 0}`,
+		want: "should be greater than or equal to 1",
+	},
+	{name: "endless history", kind: "Package", new: `{image: a, revisionHistoryLimit: -1}`},
+	{
+		name: "senseless history", kind: "Package", new: `{image: a, revisionHistoryLimit: -2}`,
+		want: "should be greater than or equal to -1",
+	},
+
+	{name: "deployment", kind: "ObjectDeployment", new: `{selector: {}, template: {metadata: {}, spec: {}}}`},
+	{
+		name: "deployment may change", kind: "ObjectDeployment",
+		old: `{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {phases: [{name: a}]}}}`,
+		new: `{selector: {}, template: {metadata: {}, spec: {phases: [{name: b}]}}, revisionHistoryLimit: 0}`,
+	},
+	{
+		name: "deployment without template", kind: "ObjectDeployment", new: `{selector: {}}`,
+		want: "spec.template: Required",
+	},
+
+	{
+		name: "set", kind: "ObjectSet",
+		new: `{phases: [{name: a, objects: [` + configMap("a") + `]}], availabilityProbes: [` + probe + `]}`,
+	},
+	{
+		name: "negative delay", kind: "ObjectSet", new: `{successDelaySeconds: -1}`,
+		want: "should be greater than or equal to 0",
+	},
+	{name: "lifecycle may change", kind: "ObjectSet", old: `{phases: [{name: a}]}`, new: `{phases: [{name: a}], lifecycleState: Archived}`},
+	{name: "no such lifecycle", kind: "ObjectSet", new: `{lifecycleState: Asleep}`, want: "spec.lifecycleState: Unsupported value"},
+	{name: "phases changed", kind: "ObjectSet", old: `{phases: [{name: a}]}`, new: `{phases: [{name: b}]}`, want: "phases is immutable"},
+	{name: "phases added", kind: "ObjectSet", old: `{}`, new: `{phases: [{name: b}]}`, want: "phases is immutable"},
+	{name: "phases removed", kind: "ObjectSet", old: `{phases: [{name: a}]}`, new: `{}`, want: "phases is immutable"},
+	{
+		name: "object changed", kind: "ObjectSet", want: "phases is immutable",
+		old: `{phases: [{name: a, objects: [` + configMap("a") + `]}]}`,
+		new: `{phases: [{name: a, objects: [` + configMap("b") + `]}]}`,
+	},
+	{name: "previous changed", kind: "ObjectSet", old: `{previous: [{name: a}]}`, new: `{previous: [{name: b}]}`, want: "previous is immutable"},
+	{name: "previous added", kind: "ObjectSet", old: `{}`, new: `{previous: [{name: b}]}`, want: "previous is immutable"},
+	{name: "probes added", kind: "ObjectSet", old: `{}`, new: `{availabilityProbes: [` + probe + `]}`, want: "availabilityProbes is immutable"},
+	{name: "probes removed", kind: "ObjectSet", old: `{availabilityProbes: [` + probe + `]}`, new: `{}`, want: "availabilityProbes is immutable"},
+	{name: "delay changed", kind: "ObjectSet", old: `{successDelaySeconds: 1}`, new: `{successDelaySeconds: 2}`, want: "successDelaySeconds is immutable"},
+	{name: "delay removed", kind: "ObjectSet", old: `{successDelaySeconds: 1}`, new: `{}`, want: "successDelaySeconds is immutable"},
+	{name: "revision set once", kind: "ObjectSet", old: `{}`, new: `{revision: 1}`},
+	{name: "revision changed", kind: "ObjectSet", old: `{revision: 1}`, new: `{revision: 2}`, want: "revision is immutable"},
+	{name: "revision removed", kind: "ObjectSet", old: `{revision: 1}`, new: `{}`, want: "revision is immutable"},
+	{
+		name: "object without a kind", kind: "ObjectSet", want: "kind: Required",
+		new: `{phases: [{name: a, objects: [{object: {apiVersion: v1, metadata: {name: a}}}]}]}`,
+	},
+	{
+		name: "collision protection", kind: "ObjectSet",
+		new: `{phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap}, collisionProtection: IfNoController}]}]}`,
+	},
+	{
+		name: "no such collision protection", kind: "ObjectSet", want: "collisionProtection: Unsupported value",
+		new: `{phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap}, collisionProtection: Never}]}]}`,
+	},
+	{
+		name: "condition mapping", kind: "ObjectSet",
+		new: `{phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap}, conditionMappings: [{sourceType: Ready, destinationType: my-app.example.com/Ready}]}]}]}`,
+	},
+	{
+		name: "condition mapping without prefix", kind: "ObjectSet", want: "destinationType: Invalid value",
+		new: `{phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap}, conditionMappings: [{sourceType: Ready, destinationType: Ready}]}]}]}`,
+	},
+	{
+		name: "condition mapping with more around it", kind: "ObjectSet", want: "destinationType: Invalid value",
+		new: `{phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap}, conditionMappings: [{sourceType: Ready, destinationType: "## example.com/Ready !"}]}]}]}`,
+	},
+	{
+		name: "probe without kind", kind: "ObjectSet", want: "selector.kind: Required",
+		new: `{availabilityProbes: [{probes: [], selector: {}}]}`,
+	},
+
+	{name: "phase", kind: "ObjectSetPhase", new: `{revision: 1, objects: [` + configMap("a") + `]}`},
+	{name: "phase without revision", kind: "ObjectSetPhase", new: `{objects: []}`, want: "spec.revision: Required"},
+	{name: "phase without objects", kind: "ObjectSetPhase", new: `{revision: 1}`, want: "spec.objects: Required"},
+	{name: "phase may be paused", kind: "ObjectSetPhase", old: `{revision: 1, objects: []}`, new: `{revision: 1, objects: [], paused: true}`},
+	{name: "phase revision changed", kind: "ObjectSetPhase", old: `{revision: 1, objects: []}`, new: `{revision: 2, objects: []}`, want: "revision is immutable"},
+	{name: "phase objects changed", kind: "ObjectSetPhase", old: `{revision: 1, objects: []}`, new: `{revision: 1, objects: [` + configMap("a") + `]}`, want: "objects is immutable"},
+	{name: "phase previous added", kind: "ObjectSetPhase", old: `{revision: 1, objects: []}`, new: `{revision: 1, objects: [], previous: [{name: a}]}`, want: "previous is immutable"},
+	{name: "phase previous changed", kind: "ObjectSetPhase", old: `{revision: 1, objects: [], previous: [{name: b}]}`, new: `{revision: 1, objects: [], previous: [{name: a}]}`, want: "previous is immutable"},
+	{name: "phase probes removed", kind: "ObjectSetPhase", old: `{revision: 1, objects: [], availabilityProbes: [` + probe + `]}`, new: `{revision: 1, objects: []}`, want: "availabilityProbes is immutable"},
+
+	{name: "slice", kind: "ObjectSlice", new: `{objects: [` + configMap("a") + `]}`},
+	{name: "slice without objects", kind: "ObjectSlice", new: `{}`, want: "objects: Required"},
+	{name: "slice changed", kind: "ObjectSlice", old: `{objects: [` + configMap("a") + `]}`, new: `{objects: [` + configMap("b") + `]}`, want: "objects is immutable"},
+
+	{
+		name: "template", kind: "ObjectTemplate",
+		new: `{template: x, sources: [{apiVersion: v1, kind: ConfigMap, name: a, items: [{key: .data.a, destination: a}]}]}`,
+	},
+	{
+		name: "source without items", kind: "ObjectTemplate", want: "items: Required",
+		new: `{template: x, sources: [{apiVersion: v1, kind: ConfigMap, name: a}]}`,
+	},
+
+	{name: "hosted", kind: "HostedClusterPackage", new: `{template: {spec: {image: a}}}`},
+	{
+		name: "hosted in static order", kind: "HostedClusterPackage",
+		new: `{template: {spec: {image: a}}, partition: {labelKey: risk, order: {static: [low, "*", ""]}}}`,
+	},
+	{
+		name: "hosted with two stars", kind: "HostedClusterPackage", want: "Duplicate value",
+		new: `{template: {spec: {image: a}}, partition: {labelKey: risk, order: {static: ["*", "*"]}}}`,
+	},
+	{
+		name: "hosted with no label value", kind: "HostedClusterPackage", want: "each item must be a label value or *",
+		new: `{template: {spec: {image: a}}, partition: {labelKey: risk, order: {static: ["a b"]}}}`,
+	},
+	{
+		name: "hosted without an order", kind: "HostedClusterPackage", want: "static must have items",
+		new: `{template: {spec: {image: a}}, partition: {labelKey: risk, order: {static: []}}}`,
+	},
+	{
+		name: "hosted all at a time", kind: "HostedClusterPackage", want: "should be greater than or equal to 1",
+		new: `{template: {spec: {image: a}}, strategy: {rollingUpgrade: {maxUnavailable: 0}}}`,
+	},
+}
+
+func TestRulesOfTheCRDs(t *testing.T) {
+	t.Parallel()
+	crds := loadCRDs(t)
+	for _, tc := range rules {
+		for _, name := range []string{tc.kind, "Cluster" + tc.kind} {
+			crd, ok := crds[name]
+			if !ok {
+				continue
+			}
+			t.Run(name+"/"+tc.name, func(t *testing.T) {
+				t.Parallel()
+				got := admit(t, crd, tc.new, tc.old)
+				switch {
+				case tc.want == "" && got != "":
+					t.Errorf("refused with %q", got)
+				case tc.want != "" && !strings.Contains(got, tc.want):
+					t.Errorf("got %q, want an error with %q", got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+func TestDefaultsOfTheCRDs(t *testing.T) {
+	t.Parallel()
+	crds := loadCRDs(t)
+	for name, tc := range map[string]struct{ kind, in, want string }{
+		"set": {
+			kind: "ObjectSet",
+			in:   `{phases: [{name: a, objects: [` + configMap("a") + `]}], availabilityProbes: [` + probe + `]}`,
+			want: `{lifecycleState: Active,
+				phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, collisionProtection: Prevent}]}],
+				availabilityProbes: [{probes: [{condition: {type: Available, status: "True"}}], selector: {kind: {group: apps, kind: Deployment}}}]}`,
+		},
+		"deployment": {
+			kind: "ObjectDeployment",
+			in:   `{selector: {}, template: {metadata: {labels: {a: b}, uid: dropped}, spec: {}}}`,
+			want: `{revisionHistoryLimit: 10, selector: {}, template: {metadata: {labels: {a: b}}, spec: {}}}`,
+		},
+		"hosted": {
+			kind: "HostedClusterPackage",
+			in:   `{template: {spec: {image: a, config: {kept: true}}}}`,
+			want: `{strategy: {instant: {}}, hostedClusterSelector: {}, template: {spec: {image: a, config: {kept: true}}}}`,
+		},
+		"unknown fields of an object are kept, others dropped": {
+			kind: "ObjectSlice",
+			in:   `{objects: [{object: {apiVersion: v1, kind: X, any: {thing: 1}}, unknown: 1}]}`,
+			want: `{objects: [{object: {apiVersion: v1, kind: X, any: {thing: 1}}, collisionProtection: Prevent}]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schema := structural(t, crds[tc.kind])
+			got, want := decode(t, tc.kind, tc.in), decode(t, tc.kind, tc.want)
+			pruning.Prune(got, schema, true)
+			defaulting.Default(got, schema)
+			gotYAML, wantYAML := toYAML(t, got), toYAML(t, want)
+			if gotYAML != wantYAML {
+				t.Errorf("got:\n%s\nwant:\n%s", gotYAML, wantYAML)
+			}
+		})
+	}
+}
+
+// admit returns the errors with which the API server refuses an object.
+func admit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, newSpec, oldSpec string) string {
+	t.Helper()
+	schema := structural(t, crd)
+	validator, _, err := validation.NewSchemaValidator(internalSchema(t, crd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := decode(t, crd.Spec.Names.Kind, newSpec)
+	pruning.Prune(object, schema, true)
+	defaulting.Default(object, schema)
+	errs := validation.ValidateCustomResource(nil, object, validator)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, object, schema, true)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, schema, object)...)
+	var old any
+	if oldSpec != "" {
+		stored := decode(t, crd.Spec.Names.Kind, oldSpec)
+		defaulting.Default(stored, schema)
+		old = stored
+	}
+	if rules := cel.NewValidator(schema, true, celconfig.PerCallLimit); rules != nil {
+		celErrs, _ := rules.Validate(context.Background(), nil, schema, object, old, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, celErrs...)
+	}
+	if len(errs) == 0 {
+		return ""
+	}
+	return errs.ToAggregate().Error()
+}
+
+func decode(t *testing.T, kind, text string) map[string]any {
+	t.Helper()
+	document, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]any{}
+	// This decoder keeps integers, which CEL tells from floats.
+	if err := json.Unmarshal(document, &content); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(kind, "ObjectSlice") {
+		content = map[string]any{"spec": content}
+	}
+	content["apiVersion"] = "package-operator.run/v1alpha1"
+	content["kind"] = kind
+	content["metadata"] = map[string]any{"name": "shop"}
+	return content
+}
+
+func toYAML(t *testing.T, object map[string]any) string {
+	t.Helper()
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func internalSchema(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apiextensions.JSONSchemaProps {
+	t.Helper()
+	internal := &apiextensions.JSONSchemaProps{}
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return internal
+}
+
+func structural(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *structuralschema.Structural {
+	t.Helper()
+	schema, err := structuralschema.NewStructural(internalSchema(t, crd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
