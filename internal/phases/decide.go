@@ -1,0 +1,239 @@
+package phases
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Action is what to do about one object.
+type Action int
+
+// The actions, from doing nothing to refusing.
+const (
+	// None: the object is as wanted.
+	None Action = iota
+	// Create: the object is absent. A guarded apply.
+	Create
+	// Verify: the object is ours, and what was written last is not known in this
+	// process. A dry run tells whether it needs a write.
+	Verify
+	// Change: the object is ours with other content. A dry run, then an apply.
+	Change
+	// Adopt: the object is not ours and may be taken. A dry run, then an apply.
+	Adopt
+	// Correct: the object drifted. An apply.
+	Correct
+	// Relabel: only well-known labels differ. An apply behind all other work.
+	Relabel
+	// Delete: DELETE with uid and resourceVersion.
+	Delete
+	// Release: take our marks off and leave the object.
+	Release
+	// Confirm: a GET decides whether the object is gone.
+	Confirm
+	// Wait: something has to happen first; the message says what.
+	Wait
+	// Refuse: someone else controls the object.
+	Refuse
+)
+
+var actionNames = [...]string{
+	"None", "Create", "Verify", "Change", "Adopt", "Correct", "Relabel", "Delete", "Release", "Confirm", "Wait", "Refuse",
+}
+
+// String returns the action's name.
+func (a Action) String() string { return actionNames[a] }
+
+// Verdict is an action and the reason for it, for Wait and Refuse in words for
+// the user.
+type Verdict struct {
+	Action  Action
+	Message string
+	// Retry is when a Wait is over by itself; zero where an event ends it.
+	Retry time.Time
+}
+
+// Case is one object that Decide judges.
+type Case struct {
+	// Desired is nil where the object is to go.
+	Desired *objects.Desired
+	// Labels is the digest of the labels that the object shall carry.
+	Labels objects.Digest
+	// Relabel tells that a difference in the labels alone may be written now.
+	Relabel bool
+	// Key of the object.
+	Key    objects.Key
+	Sight  Sight
+	Record Record
+	Owner  objects.Owner
+	Ours   func(*metav1.OwnerReference) bool
+	Yields func(*metav1.OwnerReference) bool
+	// Keep tells that an object to go is released instead of deleted.
+	Keep bool
+	// Written tells that the object may have been written before: an absent one
+	// is confirmed before it counts as gone.
+	Written bool
+	Now     time.Time
+}
+
+// Decide says what to do about one object.
+func Decide(c Case) Verdict {
+	if c.Desired == nil {
+		return decideGone(c)
+	}
+	if c.Sight.Unserved {
+		return Verdict{Action: Wait, Message: fmt.Sprintf(
+			"the API server does not serve %s: install its CustomResourceDefinition, or bring it in an earlier phase", kindName(c.Desired))}
+	}
+	if !c.Sight.Synced {
+		return Verdict{Action: Wait, Message: notSynced(c)}
+	}
+	if f := c.Record.Failure; f != nil && f.Content == c.Desired.Content && c.Now.Before(f.Until) {
+		action := Wait
+		if f.Collision {
+			action = Refuse
+		}
+		return Verdict{Action: action, Message: f.Message, Retry: f.Until}
+	}
+	live := c.Sight.Object
+	switch {
+	case live == nil:
+		return Verdict{Action: Create}
+	case live.Terminating:
+		return Verdict{Action: Wait, Message: terminating(live)}
+	}
+	if v, mine := decideOwner(c, live); !mine {
+		return v
+	}
+	return decideContent(c, live)
+}
+
+// decideOwner tells whether the live object is ours, or else what follows from
+// the collision rules (reference 6.6).
+func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
+	controller := live.Controller()
+	switch {
+	case controller == nil && c.Record.UID != "" && c.Record.UID == live.UID:
+		return Verdict{Action: Correct}, false // someone took our reference off
+	case c.Owner.Is(controller):
+		return Verdict{}, true
+	case controller != nil && c.Yields(controller):
+		return Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, false
+	case controller != nil && (c.Ours(controller) || c.Owner.Namesake(controller)):
+		return Verdict{Action: Adopt}, false
+	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
+		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
+		return Verdict{Action: Adopt}, false
+	}
+	return Verdict{Action: Refuse, Message: Collision(controller)}, false
+}
+
+// Collision says who is in the way of taking an object, and what to do.
+func Collision(controller *metav1.OwnerReference) string {
+	if controller == nil {
+		return "exists already and nothing controls it: delete it, or set the annotation " +
+			corev1alpha1.CollisionProtectionAnnotation + ": IfNoController to take it over"
+	}
+	return "is controlled by " + ownerName(controller) + ": remove it there, or rename it here; " +
+		corev1alpha1.CollisionProtectionAnnotation + ": None takes it over"
+}
+
+func ownerName(ref *metav1.OwnerReference) string { return ref.Kind + " " + ref.Name }
+
+func decideContent(c Case, live *objects.Observed) Verdict {
+	r := c.Record
+	if r.UID != live.UID {
+		r.Content = objects.Digest{} // another object of that name
+	}
+	switch {
+	case r.Content.IsZero():
+		return Verdict{Action: Verify}
+	case r.Content != c.Desired.Content:
+		return Verdict{Action: Change}
+	case live.ProjectedBy != r.Template:
+		return Verdict{Action: Verify}
+	case live.Projection != r.Baseline:
+		return correction(c)
+	case r.Labels != c.Labels && c.Relabel:
+		return Verdict{Action: Relabel}
+	}
+	return Verdict{Action: None}
+}
+
+// correction throttles a fight over a field: the first corrections are
+// immediate, then the pause doubles from one second to five minutes.
+func correction(c Case) Verdict {
+	const free, longest = 5, 5 * time.Minute
+	n := c.Record.Corrections - free
+	if n < 0 {
+		return Verdict{Action: Correct}
+	}
+	pause := min(time.Second<<min(n, 20), longest)
+	due := c.Record.Corrected.Add(pause)
+	if !c.Now.Before(due) {
+		return Verdict{Action: Correct}
+	}
+	rival := "another writer"
+	if c.Record.Rival != "" {
+		rival = "field manager " + c.Record.Rival
+	}
+	return Verdict{Action: Wait, Retry: due, Message: fmt.Sprintf(
+		"%s changes it back again and again; corrected again after a pause: let only one of both set the field", rival)}
+}
+
+// decideGone judges an object that is to go.
+func decideGone(c Case) Verdict {
+	live := c.Sight.Object
+	switch {
+	case c.Record.Gone && live == nil, !c.Written && live == nil:
+		return Verdict{Action: None}
+	case c.Sight.Unserved:
+		return Verdict{Action: None} // objects go with their API
+	case !c.Sight.Synced:
+		return Verdict{Action: Wait, Message: notSynced(c)}
+	case c.Record.Failure != nil && c.Now.Before(c.Record.Failure.Until):
+		return Verdict{Action: Wait, Message: c.Record.Failure.Message, Retry: c.Record.Failure.Until}
+	case live == nil:
+		return Verdict{Action: Confirm}
+	}
+	controller := live.Controller()
+	if controller == nil || !(c.Owner.Is(controller) || c.Ours(controller) || c.Owner.Namesake(controller)) {
+		// Not ours any more. A reference that is merely missing may have been
+		// taken off by the garbage collector on an orphaning delete: never delete.
+		return Verdict{Action: None}
+	}
+	switch {
+	case live.Terminating:
+		return Verdict{Action: Wait, Message: terminating(live)}
+	case c.Keep:
+		return Verdict{Action: Release}
+	}
+	return Verdict{Action: Delete}
+}
+
+func terminating(live *objects.Observed) string {
+	if len(live.Finalizers) == 0 {
+		return "is being deleted"
+	}
+	return "is being deleted; held by finalizer " + strings.Join(live.Finalizers, ", ")
+}
+
+func notSynced(c Case) string {
+	if c.Sight.Err != "" {
+		return "cannot be watched: " + c.Sight.Err
+	}
+	return "the watch of its kind is starting"
+}
+
+func kindName(d *objects.Desired) string {
+	if d.Key.Group == "" {
+		return d.Version + " " + d.Key.Kind
+	}
+	return d.Key.Group + "/" + d.Version + " " + d.Key.Kind
+}

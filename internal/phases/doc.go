@@ -1,0 +1,24 @@
+// Package phases is the pure core of the engine: given what revisions want,
+// what the cluster shows and what the engine remembers of its own writes, Next
+// says what to do. It holds no client, clock or goroutine, so every rule of
+// engine.md 2 to 5 is tested without a cluster.
+//
+// The model, from the inside out:
+//
+//   - Decide judges one object: create, change, correct drift, adopt, delete,
+//     release, wait, or refuse it.
+//   - A revision's phases are opened one by one. The first write of phase k+1
+//     needs all probes of phases 1 to k true at the same moment (invariant 1);
+//     that is a Gate, which the caller records durably before it asks again.
+//   - Each object has one writer (invariant 3): the newest revision that opened
+//     the phase the object is in. Older revisions keep what the newer one has
+//     not reached.
+//   - Teardown goes through the phases in reverse; a phase is gone entirely
+//     before the one before it is touched (invariant 6).
+//
+// The caller performs the steps of a Plan, puts their outcome into the Memory
+// and calls Next again until no step is left. After a crash the Memory is
+// empty; the steps then begin with looking (Verify, Confirm), so the end state
+// is the same (invariant 4) and a restart with everything in place writes
+// nothing (invariant 5).
+package phases

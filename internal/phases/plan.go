@@ -1,0 +1,225 @@
+package phases
+
+import (
+	"slices"
+	"time"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Plan is what to do next and how things stand.
+type Plan struct {
+	// Steps may be performed at once and in any order.
+	Steps []Step
+	// Entry is a phase whose steps have to be checked as a whole before the
+	// first of them is performed; nil where none is due.
+	Entry *Entry
+	// Gate is the phase to open next; the caller records it durably, sets
+	// Revision.Opened and asks again. Nil where none is due.
+	Gate *Gate
+	// Reports are parallel to State.Revisions.
+	Reports []Report
+	// Torn tells that everything that was to go is gone.
+	Torn bool
+	// Retry is when to ask again although nothing happened; zero for never.
+	Retry time.Time
+}
+
+// Step is one action on one object.
+type Step struct {
+	Action Action
+	Key    objects.Key
+	// Desired and Stamp are what to write; Desired is nil for removals.
+	Desired *objects.Desired
+	Stamp   objects.Stamp
+	Labels  objects.Digest
+	// Live is the record that the decision was made on; nil where absent.
+	Live *objects.Observed
+	// Background tells that the step comes after all other work.
+	Background bool
+}
+
+// Entry is the first write of a phase: what it creates is checked against the
+// served schemas and what it changes is dry-run, all before the first write.
+type Entry struct {
+	Revision *Revision
+	Phase    int
+	Steps    []Step
+}
+
+// Gate is a phase that may be opened.
+type Gate struct {
+	Revision *Revision
+	Phase    int
+	// Probed are the objects of the earlier phases that probes select, if they
+	// are of more than one kind: the caller proves that their records are current
+	// at one moment, because each kind has a watch of its own.
+	Probed []objects.Key
+}
+
+// Next decides what to do about all objects of an owner.
+func Next(s *State) Plan {
+	p := planner{State: s, holder: map[objects.Key]*Revision{}}
+	if s.Orphan {
+		return Plan{Torn: true, Reports: make([]Report, len(s.Revisions))}
+	}
+	p.plan.Reports = make([]Report, len(s.Revisions))
+	if s.Teardown {
+		p.teardown(func(*Revision, objects.Key) bool { return true })
+		return p.plan
+	}
+	p.assignHolders()
+	for i := range s.Revisions {
+		p.rollout(i)
+	}
+	p.cleanup()
+	return p.plan
+}
+
+type planner struct {
+	*State
+	plan   Plan
+	holder map[objects.Key]*Revision
+}
+
+// active returns the newest revision that stays, or nil.
+func (p *planner) active() *Revision {
+	for _, r := range slices.Backward(p.Revisions) {
+		if !r.Removing {
+			return r
+		}
+	}
+	return nil
+}
+
+// assignHolders gives each object its one writer: the newest revision that
+// opened the object's phase.
+func (p *planner) assignHolders() {
+	for _, r := range slices.Backward(p.Revisions) {
+		if r.Removing {
+			continue
+		}
+		for ph := range min(r.Opened, len(r.Phases)) {
+			for _, d := range r.Phases[ph].Objects {
+				if p.holder[d.Key] == nil {
+					p.holder[d.Key] = r
+				}
+			}
+		}
+	}
+}
+
+// source returns the revision whose stamp the object shall carry: an object
+// that did not change keeps that of the revision that wrote it until the new
+// one has succeeded.
+func (p *planner) source(holder *Revision, d *objects.Desired) *Revision {
+	if holder.Succeeded {
+		return holder
+	}
+	at := slices.Index(p.Revisions, holder)
+	for _, r := range slices.Backward(p.Revisions[:at]) {
+		older, ph := r.find(d.Key)
+		if older == nil || r.Removing || ph >= r.Opened || older.Content != d.Content {
+			break
+		}
+		holder = r
+		if r.Succeeded {
+			break
+		}
+	}
+	return holder
+}
+
+// rollout plans the opened phases of one revision and opens the next one.
+func (p *planner) rollout(i int) {
+	r := p.Revisions[i]
+	report := &p.plan.Reports[i]
+	report.init(r)
+	if p.obsolete(r) {
+		return
+	}
+	writable := r.Claimed && !r.Paused && r.Blocked == ""
+	ready := true
+	for ph := range r.Phases {
+		if ph >= r.Opened {
+			break
+		}
+		if !p.phase(r, ph, report, writable) {
+			ready = false
+		}
+	}
+	if r == p.active() && ready && writable && r.Opened < len(r.Phases) {
+		p.plan.Gate = &Gate{Revision: r, Phase: r.Opened, Probed: p.probed(r)}
+	}
+}
+
+// phase plans one opened phase and tells whether it is ready.
+func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool {
+	entry := Entry{Revision: r, Phase: ph}
+	held := false // something in the phase forbids its entry
+	for _, d := range r.Phases[ph].Objects {
+		if p.holder[d.Key] != r {
+			report.Phases[ph].Taken++ // a newer revision writes it
+			continue
+		}
+		src := p.source(r, d)
+		c := p.caseOf(d.Key)
+		c.Desired, c.Labels, c.Relabel = d, src.Labels, r.Succeeded
+		v := Decide(c)
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object}
+		switch v.Action {
+		case None, Relabel:
+			p.settled(r, ph, d, c.Sight.Object, report)
+			step.Background = true
+		case Create, Change, Adopt, Verify, Correct:
+			report.pending(ph)
+		case Wait, Refuse:
+			report.block(Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
+			p.retry(v.Retry)
+			held = held || v.Action == Refuse || c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(d)
+		}
+		if v.Action != None && v.Action < Delete && writable {
+			p.route(step, &entry, r.Phases[ph].Entered && c.Record.Content == d.Content)
+		}
+	}
+	if !held && len(entry.Steps) > 0 && p.plan.Entry == nil {
+		p.plan.Entry = &entry
+	}
+	return report.ready(ph)
+}
+
+// route puts a step where it belongs: what a phase is entered with is checked
+// as a whole first; drift, labels and what is merely unknown go on at once.
+func (p *planner) route(step Step, entry *Entry, recreate bool) {
+	switch step.Action {
+	case Create:
+		if recreate {
+			p.plan.Steps = append(p.plan.Steps, step)
+			return
+		}
+		entry.Steps = append(entry.Steps, step)
+	case Change, Adopt:
+		entry.Steps = append(entry.Steps, step)
+	default:
+		p.plan.Steps = append(p.plan.Steps, step)
+	}
+}
+
+// settled counts an object that needs no write by its probes.
+func (p *planner) settled(r *Revision, ph int, d *objects.Desired, live *objects.Observed, report *Report) {
+	report.Controlled = append(report.Controlled, d.Key)
+	p.probe(r, ph, d.Key, live, report)
+}
+
+func (p *planner) caseOf(key objects.Key) Case {
+	return Case{
+		Key: key, Sight: p.Look(key), Record: p.Memory.of(key),
+		Owner: p.Owner, Ours: p.Ours, Yields: p.Yields, Now: p.Now,
+	}
+}
+
+func (p *planner) retry(at time.Time) {
+	if !at.IsZero() && (p.plan.Retry.IsZero() || at.Before(p.plan.Retry)) {
+		p.plan.Retry = at
+	}
+}

@@ -1,0 +1,160 @@
+package phases
+
+import (
+	"fmt"
+	"strings"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// BlockKind tells what sort of thing an object waits for.
+type BlockKind int
+
+const (
+	// BlockProbe is a probe that is not true, or an object that is missing.
+	BlockProbe BlockKind = iota
+	// BlockProbeFalse is a condition probe that is definitely False.
+	BlockProbeFalse
+	// BlockRefused is a write that was refused, or will be.
+	BlockRefused
+	// BlockCollision is an object that someone else controls.
+	BlockCollision
+	// BlockAPI is a kind that is not served.
+	BlockAPI
+	// BlockWait is something that passes: a deletion, a starting watch.
+	BlockWait
+)
+
+// Blocker is an object that a phase waits for.
+type Blocker struct {
+	Key     objects.Key
+	Phase   string
+	Message string
+	Kind    BlockKind
+}
+
+// Report is how one revision stands.
+type Report struct {
+	Phases []PhaseReport
+	// Blocking are all objects in the way, in the order of the phases.
+	Blocking []Blocker
+	// Controlled are the objects that the revision wrote, in the order of the
+	// phases.
+	Controlled []objects.Key
+}
+
+// PhaseReport is how one phase stands.
+type PhaseReport struct {
+	Name string
+	// Opened tells that objects of the phase may have been written.
+	Opened bool
+	// Pending objects wait for a write, Ready ones are written and pass all of
+	// their probes, Taken ones are a newer revision's to write, Gone ones were
+	// torn down.
+	Pending, Ready, Taken, Gone, Total int
+}
+
+// InTransition tells that the revision does not control all of its objects.
+func (r *Report) InTransition() bool {
+	total := 0
+	for i := range r.Phases {
+		total += r.Phases[i].Total
+	}
+	return len(r.Controlled) < total
+}
+
+// Complete tells that every object of every phase is written and passes all of
+// its probes.
+func (r *Report) Complete() bool {
+	for i := range r.Phases {
+		if !r.ready(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Describe names the phase of the first blocker and what its objects lack, in
+// the words of Package Operator (reference 2.3); a long list is counted.
+func Describe(blocking []Blocker) string {
+	if len(blocking) == 0 {
+		return ""
+	}
+	const shown = 5
+	var parts []string
+	more := 0
+	for _, b := range blocking {
+		switch {
+		case b.Phase != blocking[0].Phase:
+		case len(parts) < shown:
+			parts = append(parts, b.Key.String()+": "+b.Message)
+		default:
+			more++
+		}
+	}
+	text := fmt.Sprintf("Phase %q failed: %s", blocking[0].Phase, strings.Join(parts, ", "))
+	if more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
+func (r *Report) init(rev *Revision) {
+	r.Phases = make([]PhaseReport, len(rev.Phases))
+	for i := range rev.Phases {
+		r.Phases[i] = PhaseReport{Name: rev.Phases[i].Name, Opened: i < rev.Opened, Total: len(rev.Phases[i].Objects)}
+	}
+}
+
+func (r *Report) ready(ph int) bool {
+	return r.Phases[ph].Opened && r.Phases[ph].Ready+r.Phases[ph].Taken == r.Phases[ph].Total
+}
+
+func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
+
+func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
+
+func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Observed, report *Report) {
+	result := p.Probe(r, key, live)
+	if result.Status == probes.True {
+		report.Phases[ph].Ready++
+		return
+	}
+	kind := BlockProbe
+	if result.ConditionFalse {
+		kind = BlockProbeFalse
+	}
+	report.block(Blocker{Key: key, Phase: r.Phases[ph].Name, Message: strings.Join(result.Messages, ", "), Kind: kind})
+}
+
+// probed returns the objects of the opened phases that have something to prove,
+// or nothing where a single watch delivers them all.
+func (p *planner) probed(r *Revision) []objects.Key {
+	var keys []objects.Key
+	for ph := range r.Opened {
+		for _, d := range r.Phases[ph].Objects {
+			if live := p.Look(d.Key).Object; live != nil && live.Trimmed != nil {
+				keys = append(keys, d.Key)
+			}
+		}
+	}
+	for _, k := range keys {
+		if k.GroupKind() != keys[0].GroupKind() {
+			return keys
+		}
+	}
+	return nil
+}
+
+func blockKind(a Action, s Sight) BlockKind {
+	switch {
+	case a == Refuse:
+		return BlockCollision
+	case s.Unserved:
+		return BlockAPI
+	case s.Synced && s.Object != nil && s.Object.Terminating, !s.Synced && s.Err == "":
+		return BlockWait
+	}
+	return BlockRefused
+}

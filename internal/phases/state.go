@@ -1,0 +1,185 @@
+package phases
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// State is everything that Next decides on.
+type State struct {
+	// Owner controls the objects: the deployment, or a set that stands alone.
+	Owner objects.Owner
+	// Revisions are the unarchived ones in ascending order; the last is the
+	// active one.
+	Revisions []*Revision
+	// Look returns what is known of a live object.
+	Look func(objects.Key) Sight
+	// Memory holds what the engine remembers of its own writes.
+	Memory Memory
+	// Ours tells whether a reference points at the owner, one of its revisions,
+	// or one of their phases.
+	Ours func(*metav1.OwnerReference) bool
+	// Yields tells whether a reference points at a later set that took the
+	// objects over by spec.previous: they are its to write.
+	Yields func(*metav1.OwnerReference) bool
+	// Probe evaluates the probes of a revision on a live object.
+	Probe func(*Revision, objects.Key, *objects.Observed) probes.Result
+	// Strays are objects that the owner controls and no unarchived revision
+	// contains.
+	Strays []objects.Key
+	// Teardown is set when the owner is being deleted: nothing is kept.
+	Teardown bool
+	// Orphan is set when the owner is deleted and its objects stay.
+	Orphan bool
+	// Now is the time that retries are measured by.
+	Now time.Time
+}
+
+// Revision is an unarchived revision.
+type Revision struct {
+	Name   string
+	UID    types.UID
+	Number int64
+	Phases []Phase
+	Stamp  objects.Stamp
+	// Labels is the digest of the stamp's labels.
+	Labels objects.Digest
+	// Opened is how many phases may be written; it is durable.
+	Opened int
+	// Claimed tells that the revision's claim is durable; without it nothing of
+	// the revision is written.
+	Claimed bool
+	// Succeeded tells that the revision was available once for its delay.
+	Succeeded bool
+	// Paused stops all writes of the revision.
+	Paused bool
+	// Removing is set when the revision alone is torn down: deleted or archived.
+	Removing bool
+	// Blocked is why the revision must not be rolled out; empty if it may.
+	Blocked string
+
+	index map[objects.Key]position
+}
+
+// Phase is one phase of a revision.
+type Phase struct {
+	Name    string
+	Objects []*objects.Desired
+	// Entered tells that what the phase is to create or change was checked in
+	// this process; until then its entry is planned as a whole.
+	Entered bool
+}
+
+type position struct{ phase, index int }
+
+// find returns the desired object and its phase, or nil where the revision does
+// not contain it.
+func (r *Revision) find(key objects.Key) (*objects.Desired, int) {
+	if r.index == nil {
+		r.index = map[objects.Key]position{}
+		for p := range r.Phases {
+			for i, d := range r.Phases[p].Objects {
+				r.index[d.Key] = position{p, i}
+			}
+		}
+	}
+	at, ok := r.index[key]
+	if !ok {
+		return nil, 0
+	}
+	return r.Phases[at.phase].Objects[at.index], at.phase
+}
+
+// Contains tells whether key is an object of the revision.
+func (r *Revision) Contains(key objects.Key) bool {
+	d, _ := r.find(key)
+	return d != nil
+}
+
+// Sight is what is known of one live object.
+type Sight struct {
+	// Unserved tells that the API of the object is certainly not served.
+	Unserved bool
+	// Synced tells that the watch of its kind has delivered everything.
+	Synced bool
+	// Err is why the kind cannot be watched; empty while all is well.
+	Err string
+	// Object is nil where the watch shows none.
+	Object *objects.Observed
+}
+
+// Memory is what the engine remembers of objects in this process.
+type Memory map[objects.Key]*Record
+
+// Record is what the engine remembers of one object.
+type Record struct {
+	// Content and Labels are digests of the template that was written or
+	// verified last; zero where neither happened in this process.
+	Content, Labels objects.Digest
+	// Template names the full template behind Baseline.
+	Template objects.Digest
+	// Baseline is the projection of the response to our own last write.
+	Baseline objects.Digest
+	// UID of the object that we wrote or verified.
+	UID types.UID
+	// Gone tells that the object is confirmed to be absent.
+	Gone bool
+	// Held names what a terminating object waits for, once it was looked at.
+	Held string
+
+	// Failure is the error of the last step, for the content it was tried with.
+	Failure *Failure
+	// Corrections counts drift that was corrected shortly after another
+	// correction; Corrected is when the last one happened.
+	Corrections int
+	Corrected   time.Time
+	// Rival is the other field manager of the last drift, where it is known.
+	Rival string
+}
+
+// Failure is why a step did not succeed.
+type Failure struct {
+	// Content of the desired object that failed; another content is tried at
+	// once.
+	Content objects.Digest
+	// Message names the object, the cause and the remedy.
+	Message string
+	// Collision tells that someone else controls the object.
+	Collision bool
+	// Preflight tells that the object was refused before it was written: then
+	// nothing of its phase is.
+	Preflight bool
+	// Until is when the step is tried again.
+	Until time.Time
+	// Attempts counts failures in a row.
+	Attempts int
+}
+
+// of returns the record of key, empty where there is none.
+func (m Memory) of(key objects.Key) Record {
+	if r := m[key]; r != nil {
+		return *r
+	}
+	return Record{}
+}
+
+// At returns the record of key for writing.
+func (m Memory) At(key objects.Key) *Record {
+	r := m[key]
+	if r == nil {
+		r = &Record{}
+		m[key] = r
+	}
+	return r
+}
+
+// barred tells whether the object was refused with the content of d, so that
+// nothing else of its phase may be entered.
+func (r *Record) barred(d *objects.Desired) bool {
+	return r.Failure != nil && r.Failure.Preflight && r.Failure.Content == d.Content
+}

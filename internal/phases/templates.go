@@ -1,0 +1,34 @@
+package phases
+
+import "lockstep.run/lockstep/internal/objects"
+
+// Template is what a live object is compared with.
+type Template struct {
+	Desired *objects.Desired
+	Stamp   objects.Stamp
+	Labels  objects.Digest
+}
+
+// Templates returns, for each object of any revision, the template that the
+// live object is expected to show: that of its writer, or of the newest
+// revision where none has reached it.
+func Templates(s *State) map[objects.Key]Template {
+	p := planner{State: s, holder: map[objects.Key]*Revision{}}
+	p.assignHolders()
+	templates := map[objects.Key]Template{}
+	for _, r := range s.Revisions {
+		for ph := range r.Phases {
+			for _, d := range r.Phases[ph].Objects {
+				holder := p.holder[d.Key]
+				if holder == nil {
+					holder = r
+				}
+				if want, _ := holder.find(d.Key); want != nil {
+					src := p.source(holder, want)
+					templates[d.Key] = Template{Desired: want, Stamp: src.Stamp, Labels: src.Labels}
+				}
+			}
+		}
+	}
+	return templates
+}

@@ -1,0 +1,144 @@
+package revisions
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Revision is what counts of one ObjectSet of a deployment.
+type Revision struct {
+	Name      string
+	UID       types.UID
+	Number    int64
+	Lifecycle corev1alpha1.ObjectSetLifecycleState
+	// Archived tells that the teardown of the archival is done.
+	Archived bool
+	// Deleting tells that the set has a deletion timestamp.
+	Deleting bool
+	// Succeeded tells that the set was available once for its success delay.
+	Succeeded bool
+	// Opened tells that objects of the set may have been written.
+	Opened bool
+	// PausedByParent tells that the deployment paused the set.
+	PausedByParent bool
+	// Current tells that the set's spec and well-known labels are those of the
+	// deployment's template.
+	Current bool
+}
+
+// Live tells that the revision may own objects.
+func (r *Revision) Live() bool {
+	return !r.Archived && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived && !r.Deleting
+}
+
+// State is what Decide decides on.
+type State struct {
+	// Revisions are all sets of the deployment in any order.
+	Revisions []Revision
+	// Empty tells that the template has no phases: no revision is made of it.
+	Empty bool
+	// Paused tells that the deployment is paused.
+	Paused bool
+	// HistoryLimit is how many archived revisions are kept; negative keeps all.
+	HistoryLimit int
+	// Torn tells that objects that only older revisions have are gone.
+	Torn bool
+}
+
+// Decision is what to do with the revisions of a deployment.
+type Decision struct {
+	// Current is the index of the revision that the template stands for, or -1.
+	Current int
+	// Create is the number of the revision to make, or 0.
+	Create int64
+	// Pause, Resume, Archive and Collect are indices into State.Revisions, in
+	// ascending order of revision. Archived ones own nothing any more; collected
+	// ones are deleted.
+	Pause, Resume, Archive, Collect []int
+}
+
+// Decide says what to do with the revisions of a deployment. Only the newest
+// revision can be the current one: going back to an older template makes a new
+// revision (reference 5.1).
+func Decide(s State) Decision {
+	order := ascending(s.Revisions)
+	d := Decision{Current: -1}
+	highest := int64(0)
+	if n := len(order); n > 0 {
+		newest := &s.Revisions[order[n-1]]
+		highest = newest.Number
+		if newest.Current && newest.Live() {
+			d.Current = order[n-1]
+		}
+	}
+	for _, i := range order {
+		r := &s.Revisions[i]
+		paused := r.Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
+		switch {
+		case !r.Live():
+		case s.Paused && !paused:
+			d.Pause = append(d.Pause, i)
+		case !s.Paused && paused && r.PausedByParent:
+			d.Resume = append(d.Resume, i)
+		}
+	}
+	if s.Paused {
+		return d
+	}
+	if d.Current < 0 && !s.Empty {
+		d.Create = highest + 1
+	}
+	d.Archive = archivable(s, order, d.Current)
+	d.Collect = collectable(s, order)
+	return d
+}
+
+// archivable returns the older revisions that are done: all of them once the
+// current one has succeeded and what only they had is gone, and before that
+// those that never wrote anything.
+func archivable(s State, order []int, current int) []int {
+	if current < 0 {
+		return nil
+	}
+	var done []int
+	for _, i := range order {
+		r := &s.Revisions[i]
+		if i == current || !r.Live() {
+			continue
+		}
+		if !r.Opened || s.Revisions[current].Succeeded && s.Torn {
+			done = append(done, i)
+		}
+	}
+	return done
+}
+
+// collectable returns the archived revisions beyond the limit, oldest first.
+func collectable(s State, order []int) []int {
+	if s.HistoryLimit < 0 {
+		return nil
+	}
+	var archived []int
+	for _, i := range order {
+		if s.Revisions[i].Archived && !s.Revisions[i].Deleting {
+			archived = append(archived, i)
+		}
+	}
+	return archived[:max(0, len(archived)-s.HistoryLimit)]
+}
+
+// ascending returns the indices of revisions in ascending order.
+func ascending(revisions []Revision) []int {
+	order := make([]int, len(revisions))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(revisions[a].Number, revisions[b].Number), cmp.Compare(revisions[a].Name, revisions[b].Name))
+	})
+	return order
+}

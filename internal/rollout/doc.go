@@ -1,0 +1,16 @@
+// Package rollout performs what package phases decides. It is the shell around
+// the pure core: it turns sets and slices into revisions, watches their objects
+// through package livestate, performs the steps of a plan through package
+// apply, and remembers the outcome.
+//
+//	sets, slices ──► Load ──► phases.Revision ─┐
+//	livestate ─────► Look ─────────────────────┼─► phases.Next ─► Executor
+//	Executor's own writes ─► phases.Memory ────┘
+//
+// A Rollout is the memory of one owner (a deployment or a lone set). It is used
+// by one reconcile at a time; the Tracker is what the watches of all kinds
+// share: it knows which owner and which template an object belongs to.
+//
+// Nothing here is durable. What has to survive a crash is on the sets: that the
+// claim was taken, and which phases were opened.
+package rollout

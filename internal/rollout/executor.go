@@ -1,0 +1,434 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/schemas"
+)
+
+// Executor performs the steps of plans against the cluster. It is shared by all
+// owners and safe for concurrent use.
+type Executor struct {
+	Live    *livestate.Cache
+	Tracker *Tracker
+	Writer  *apply.Writer
+	Schemas *schemas.Checker
+	Pool    *Pool
+	// Alive asks the API server, not a cache, whether an owner still exists and
+	// is not being deleted: before a reference that someone took off is put back.
+	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)
+	Now   func() time.Time
+}
+
+// differs marks an object of ours whose content is known not to be what its
+// template says.
+var differs = objects.Digest{0xff}
+
+// step is one running step with what it needs.
+type step struct {
+	phases.Step
+	run     *run
+	mapping *meta.RESTMapping
+}
+
+// run is one call of Perform; mu guards the rollout's memory.
+type run struct {
+	*Executor
+	rollout *Rollout
+	mu      sync.Mutex
+}
+
+// Perform performs steps in parallel, fair between owners, and puts their
+// outcome into the memory of the rollout. An error of one step does not stop
+// the others; it is in the object's record. The error returned is for the
+// caller to give up on: the context ended, or this process does not lead.
+func (e *Executor) Perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
+	run := &run{Executor: e, rollout: r}
+	var failed error
+	e.Pool.Run(ctx, r.Key.String(), background, len(steps), func(i int) {
+		if err := run.perform(ctx, steps[i]); err != nil {
+			run.mu.Lock()
+			failed = err
+			run.mu.Unlock()
+		}
+	})
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return failed
+}
+
+func (x *run) perform(ctx context.Context, s phases.Step) error {
+	version := ""
+	if s.Desired != nil {
+		version = s.Desired.Version
+	}
+	mapping, err := x.Live.Mapping(s.Key.GroupKind(), version)
+	if err != nil {
+		x.fail(s, err, false)
+		return nil
+	}
+	one := &step{Step: s, run: x, mapping: mapping}
+	err = one.do(ctx)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil || apply.Classify(err) == apply.NotLeading {
+		return err
+	}
+	return one.recover(ctx, err)
+}
+
+func (s *step) do(ctx context.Context) error {
+	switch s.Action {
+	case phases.Create:
+		return s.write(ctx, false)
+	case phases.Change, phases.Adopt, phases.Relabel:
+		return s.write(ctx, false)
+	case phases.Correct:
+		return s.correct(ctx)
+	case phases.Verify:
+		return s.verify(ctx)
+	case phases.Delete:
+		return s.delete(ctx)
+	case phases.Release:
+		return s.release(ctx)
+	case phases.Confirm:
+		_, err := s.look(ctx)
+		return err
+	}
+	return nil
+}
+
+// body returns what to apply: the template with the guards that the API server
+// checks (engine.md 2). An absent object is guarded by a resourceVersion that
+// never exists, so that the apply can only create.
+func (s *step) body() ([]byte, error) {
+	obj, err := s.Desired.Object(s.Stamp)
+	if err != nil {
+		return nil, err
+	}
+	meta := obj["metadata"].(map[string]any)
+	if s.Live == nil {
+		meta["resourceVersion"] = "1"
+		return json.Marshal(obj)
+	}
+	meta["resourceVersion"], meta["uid"] = s.Live.ResourceVersion, string(s.Live.UID)
+	if former := s.Live.Controller(); former != nil && string(former.UID) != s.Stamp.Owner.UID {
+		meta["ownerReferences"] = append(meta["ownerReferences"].([]any), map[string]any{
+			"apiVersion": former.APIVersion, "kind": former.Kind, "name": former.Name,
+			"uid": string(former.UID), "controller": false,
+		})
+	}
+	return json.Marshal(obj)
+}
+
+func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
+	body, err := s.body()
+	if err != nil {
+		return nil, err
+	}
+	return s.run.Writer.Apply(ctx, apply.Request{
+		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
+	})
+}
+
+// write applies the object and remembers the response as the baseline that
+// drift is judged by.
+func (s *step) write(ctx context.Context, correction bool) error {
+	id := s.follow()
+	if s.Live != nil && s.Live.LegacyFields {
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+	}
+	live, err := s.apply(ctx, false)
+	if err != nil {
+		return err
+	}
+	obs := s.run.Tracker.Observe(s.Key, live)
+	s.run.Live.Remember(s.Key, obs)
+	s.settle(id, obs, correction)
+	return nil
+}
+
+// follow makes the template what the object is compared with from now on, also
+// by events that arrive before the response of the write.
+func (s *step) follow() objects.Digest {
+	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	s.run.Tracker.Follow(s.run.rollout.Key, s.Desired, s.Stamp, id)
+	return id
+}
+
+// settle remembers that the object shows the template.
+func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.Memory.At(s.Key)
+	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
+	rec.Baseline, rec.UID = obs.Projection, obs.UID
+	rec.Gone, rec.Failure = false, nil
+	delete(s.run.rollout.seen, s.Key)
+	if correction {
+		rec.count(s.run.Now())
+	}
+}
+
+// correct puts drifted values back.
+func (s *step) correct(ctx context.Context) error {
+	if s.Live != nil && s.Live.Controller() == nil {
+		// The garbage collector takes references off when an owner is deleted with
+		// its objects kept. Putting one back then would delete the object.
+		alive, err := s.run.Alive(ctx, s.run.rollout.Key, s.run.rollout.Owner.UID)
+		if err != nil {
+			return err
+		}
+		if !alive {
+			return nil
+		}
+	}
+	return s.write(ctx, true)
+}
+
+// verify finds out whether the object shows the template, where this process
+// has not written it: by its values, or else by one dry run.
+func (s *step) verify(ctx context.Context) error {
+	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	if s.Live.ProjectedBy != id {
+		s.follow()
+		obs, err := s.look(ctx)
+		if err != nil || obs == nil {
+			return err
+		}
+		s.Live = obs
+	}
+	if s.Live.Matches && !s.Live.LegacyFields {
+		s.settle(id, s.Live, false)
+		return nil
+	}
+	if s.Live.LegacyFields {
+		s.mark(differs)
+		return nil
+	}
+	dry, err := s.apply(ctx, true)
+	if err != nil {
+		return err
+	}
+	if s.run.Tracker.Observe(s.Key, dry).Projection == s.Live.Projection {
+		s.settle(id, s.Live, false)
+		return nil
+	}
+	s.mark(differs)
+	return nil
+}
+
+// mark remembers what content the object has.
+func (s *step) mark(content objects.Digest) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.Memory.At(s.Key)
+	rec.Content, rec.UID = content, s.Live.UID
+}
+
+// migrate turns entries that an earlier engine left in managedFields into an
+// Apply entry, so that fields which left the template are removed.
+func (s *step) migrate(ctx context.Context) error {
+	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if err != nil {
+		return err
+	}
+	template, err := s.Desired.Object(s.Stamp)
+	if err != nil {
+		return err
+	}
+	patch, needed, err := drift.Migration(live, template, nil)
+	if err != nil || !needed {
+		return err
+	}
+	live, err = s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if err != nil {
+		return err
+	}
+	s.Live = s.run.Tracker.Observe(s.Key, live)
+	return nil
+}
+
+// look reads the object from the API server and remembers what it shows.
+func (s *step) look(ctx context.Context) (*objects.Observed, error) {
+	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	if apierrors.IsNotFound(err) {
+		rec := s.run.rollout.Memory.At(s.Key)
+		rec.Gone, rec.UID, rec.Failure = true, "", nil
+		delete(s.run.rollout.seen, s.Key)
+		if s.Live != nil {
+			s.run.Live.Gone(s.Key, s.Live.UID)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	obs := s.run.Tracker.Observe(s.Key, live)
+	if live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue {
+		s.run.Live.Remember(s.Key, obs)
+	}
+	s.run.rollout.seen[s.Key] = obs
+	s.run.rollout.Memory.At(s.Key).Gone = false
+	return obs, nil
+}
+
+// delete deletes the object that was judged, and no other state of it.
+func (s *step) delete(ctx context.Context) error {
+	gone, live, err := s.run.Writer.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
+	if err != nil {
+		return err
+	}
+	if gone {
+		s.gone()
+		return nil
+	}
+	s.run.Live.Remember(s.Key, s.run.Tracker.Observe(s.Key, live))
+	return nil
+}
+
+func (s *step) gone() {
+	s.run.Live.Gone(s.Key, s.Live.UID)
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	*s.run.rollout.Memory.At(s.Key) = phases.Record{Gone: true}
+	delete(s.run.rollout.seen, s.Key)
+}
+
+// release takes our reference and label off and leaves the object.
+func (s *step) release(ctx context.Context) error {
+	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if apierrors.IsNotFound(err) {
+		s.gone()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	patch, err := releasePatch(live, s.run.rollout)
+	if err != nil {
+		return err
+	}
+	if _, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+		return err
+	}
+	s.gone()
+	return nil
+}
+
+// releasePatch returns the JSON patch that removes our owner references and the
+// label of our watch from the object, if it is still the one that was read.
+func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
+	var keep []metav1.OwnerReference
+	for _, ref := range live.GetOwnerReferences() {
+		if string(ref.UID) != r.Owner.UID && !has(r.Siblings, ref.UID) {
+			keep = append(keep, ref)
+		}
+	}
+	ops := []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
+		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	}
+	if len(live.GetOwnerReferences()) > 0 {
+		ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
+	}
+	if _, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
+		path := "/metadata/labels/" + strings.ReplaceAll(corev1alpha1.CacheLabel, "/", "~1")
+		ops = append(ops, map[string]any{"op": "remove", "path": path})
+	}
+	return json.Marshal(ops)
+}
+
+// recover deals with the error of a step: a lost race leads to a fresh look,
+// anything else is remembered on the object.
+func (s *step) recover(ctx context.Context, err error) error {
+	switch apply.Classify(err) {
+	case apply.Conflict, apply.Replaced:
+		obs, lookErr := s.look(ctx)
+		if lookErr != nil {
+			s.run.fail(s.Step, lookErr, false)
+			return nil
+		}
+		if s.Action == phases.Create && obs != nil {
+			s.refuse(obs)
+		}
+	case apply.NotFound:
+		if s.Desired == nil {
+			s.gone()
+			return nil
+		}
+		s.run.fail(s.Step, err, false)
+	default:
+		s.run.fail(s.Step, err, false)
+	}
+	return nil
+}
+
+// refuse remembers that an object which appeared in place of ours is not to be
+// taken; it is looked at again after a pause, since the watch does not show it.
+func (s *step) refuse(obs *objects.Observed) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	r := s.run.rollout
+	state := r.state(s.run.Live, nil, s.run.Now())
+	v := phases.Decide(phases.Case{
+		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Yields: state.Yields,
+		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Now(),
+	})
+	if v.Action != phases.Refuse {
+		return
+	}
+	r.Memory.At(s.Key).Failure = &phases.Failure{
+		Content: s.Desired.Content, Collision: true, Preflight: true,
+		Message: v.Message, Until: s.run.Now().Add(collisionRetry),
+	}
+	delete(r.seen, s.Key)
+}
+
+// fail remembers why a step did not succeed and when to try it again.
+func (x *run) fail(s phases.Step, err error, preflight bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	rec := x.rollout.Memory.At(s.Key)
+	f := &phases.Failure{Message: explain(s, err), Preflight: preflight, Attempts: 1}
+	if s.Desired != nil {
+		f.Content = s.Desired.Content
+	}
+	if old := rec.Failure; old != nil && old.Content == f.Content {
+		f.Attempts = old.Attempts + 1
+	}
+	f.Until = x.Now().Add(backoff(err, f.Attempts))
+	rec.Failure = f
+}
+
+// explain puts the API server's refusal into words.
+func explain(s phases.Step, err error) string {
+	var noMatch *meta.NoKindMatchError
+	if errors.As(err, &noMatch) {
+		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
+	}
+	return strings.TrimSpace(err.Error())
+}

@@ -1,0 +1,224 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// Revision is a loaded revision: what the pure core sees of it, and its
+// compiled probes.
+type Revision struct {
+	phases.Revision
+	Probes *probes.Set
+	// Unscoped are objects whose kind was not served at loading, so that the
+	// scope rule has to be asked again.
+	Unscoped []objects.Key
+
+	verdicts map[objects.Key]verdict
+}
+
+type verdict struct {
+	obs    *objects.Observed
+	result probes.Result
+}
+
+// Scope answers whether a kind is namespaced; known is false where the kind is
+// not served.
+type Scope func(gk schema.GroupKind, version string) (namespaced, known bool)
+
+// Load turns the spec of a set, with the objects of its slices, into a
+// revision. What is wrong with it for good, by rules that need no write (engine.md
+// 2), is in Revision.Blocked, all of it at once; nothing of such a revision is
+// ever written.
+func Load(set corev1alpha1.GenericObjectSet, slicesOf func(name string) []corev1alpha1.ObjectSetObject, owner objects.Owner, scope Scope) *Revision {
+	spec := set.ObjectSetSpec()
+	labels := objects.WellKnown(set.GetLabels())
+	r := &Revision{verdicts: map[objects.Key]verdict{}}
+	r.Name, r.UID, r.Number = set.GetName(), set.GetUID(), spec.Revision
+	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
+	r.Labels = drift.Digest(labelValues(labels))
+	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}
+	for _, phase := range spec.Phases {
+		l.phase(phase, slicesOf)
+	}
+	set2, err := probes.Compile(spec.AvailabilityProbes)
+	if err != nil {
+		l.problem("%v", err)
+		set2 = &probes.Set{}
+	}
+	r.Probes = set2
+	r.Blocked = strings.Join(l.problems, "; ")
+	return r
+}
+
+func labelValues(labels map[string]string) map[string]any {
+	values := make(map[string]any, len(labels))
+	for k, v := range labels {
+		values[k] = v
+	}
+	return values
+}
+
+type loader struct {
+	revision  *Revision
+	namespace string
+	scope     Scope
+	at        map[objects.Key]string // phase by object
+	problems  []string
+}
+
+func (l *loader) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+func (l *loader) phase(spec corev1alpha1.ObjectSetTemplatePhase, slicesOf func(string) []corev1alpha1.ObjectSetObject) {
+	if spec.Class != "" {
+		l.problem("Phase %q: phases with a class (%q) are not supported by this version: remove the class", spec.Name, spec.Class)
+	}
+	phase := phases.Phase{Name: spec.Name}
+	all := slices.Clone(spec.Objects)
+	for _, name := range spec.Slices {
+		all = append(all, slicesOf(name)...)
+	}
+	for i := range all {
+		if d := l.object(spec.Name, &all[i]); d != nil {
+			phase.Objects = append(phase.Objects, d)
+		}
+	}
+	l.revision.Phases = append(l.revision.Phases, phase)
+}
+
+// object checks one object by the local rules and returns it, or nil where it
+// cannot be named.
+func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.Desired {
+	content := map[string]any{}
+	if err := json.Unmarshal(o.Object.Raw, &content); err != nil {
+		l.problem("Phase %q: an object is not valid JSON: %v", phase, err)
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: content}
+	gvk := u.GroupVersionKind()
+	d := &objects.Desired{
+		Key:       objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()},
+		Version:   gvk.Version,
+		Raw:       o.Object.Raw,
+		Content:   drift.ContentDigest(content),
+		Collision: cmp.Or(o.CollisionProtection, corev1alpha1.CollisionProtectionPrevent),
+		Keep:      u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+	}
+	where := fmt.Sprintf("Phase %q, %s", phase, d.Key)
+	if gvk.Kind == "" || gvk.Version == "" || d.Key.Name == "" {
+		l.problem("%s: apiVersion, kind and metadata.name are required", where)
+		return nil
+	}
+	if len(u.GetOwnerReferences()) > 0 {
+		l.problem("%s: metadata.ownerReferences must be empty: the engine sets them", where)
+	}
+	l.place(where, d, gvk)
+	if first, twice := l.at[d.Key]; twice {
+		l.problem("%s: Duplicate Object, it is in phase %q already: remove one of them", where, first)
+		return nil
+	}
+	l.at[d.Key] = phase
+	return d
+}
+
+// place applies the scope rules: before the namespace is defaulted, so that a
+// user of one namespace never gets a cluster-scoped object (reference 12.1 #16).
+func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersionKind) {
+	namespaced, known := l.scope(gvk.GroupKind(), gvk.Version)
+	if !known {
+		l.revision.Unscoped = append(l.revision.Unscoped, d.Key)
+	}
+	if l.namespace == "" {
+		switch {
+		case known && namespaced && d.Key.Namespace == "":
+			l.problem("%s: metadata.namespace is required for a namespaced kind in a cluster-scoped package", where)
+		case known && !namespaced:
+			d.Key.Namespace = ""
+		}
+		return
+	}
+	if known && !namespaced {
+		l.problem("%s: must be namespace scoped: a namespaced package cannot bring cluster-scoped objects, install it as a ClusterPackage", where)
+		return
+	}
+	if d.Key.Namespace != "" && d.Key.Namespace != l.namespace {
+		l.problem("%s: must stay within the same namespace %q: remove metadata.namespace, or install a ClusterPackage", where, l.namespace)
+		return
+	}
+	d.Key.Namespace = l.namespace
+}
+
+// Kinds returns the kinds of the revision's objects in order.
+func (r *Revision) Kinds() []schema.GroupKind {
+	seen := map[schema.GroupKind]bool{}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			seen[d.Key.GroupKind()] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// Keys returns the names of all objects in the order of the phases.
+func (r *Revision) Keys() []objects.Key {
+	var keys []objects.Key
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
+// Needs returns what the revision's probes read, by kind; kinds that no probe
+// selects are absent.
+func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
+	needs := map[schema.GroupKind]probes.Needs{}
+	for _, gk := range r.Kinds() {
+		if r.Probes.Selects(gk) {
+			needs[gk] = r.Probes.Needs(gk)
+		}
+	}
+	return needs
+}
+
+// probe evaluates the probes on a live object; the same record is not evaluated
+// twice. A record that only our own write's response showed proves nothing yet:
+// the verdicts of one kind have to belong to one moment (invariant 1).
+func (r *Revision) probe(key objects.Key, obs *objects.Observed) probes.Result {
+	if !r.Probes.Selects(key.GroupKind()) {
+		return probes.Result{Status: probes.True}
+	}
+	if !obs.Watched {
+		return probes.Result{Status: probes.Unknown, Messages: []string{"waiting for the watch to show the object as it was written"}}
+	}
+	if v, ok := r.verdicts[key]; ok && v.obs == obs {
+		return v.result
+	}
+	content := map[string]any{}
+	result := probes.Result{Status: probes.Unknown}
+	if err := json.Unmarshal(obs.Trimmed, &content); err != nil {
+		result.Messages = []string{"waiting for the watch to deliver the fields that the probes read"}
+	} else {
+		result = r.Probes.Evaluate(content)
+	}
+	r.verdicts[key] = verdict{obs: obs, result: result}
+	return result
+}

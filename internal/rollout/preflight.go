@@ -1,0 +1,166 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+const (
+	// collisionRetry is after what time an object that someone else holds is
+	// looked at again: without our label no watch shows it.
+	collisionRetry = 30 * time.Second
+	// refusedRetry is the longest pause after a refusal that only a user mends.
+	refusedRetry = 5 * time.Minute
+)
+
+// Enter checks what a phase is entered with, as a whole, before the first write
+// of it (engine.md 2): what is to be created against the types of the schemas
+// served now, what is to be changed by a dry run. It tells whether the steps
+// may be performed; what is wrong is in the records of the objects.
+func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
+	run := &run{Executor: e, rollout: r}
+	ok, err := run.checkTypes(ctx, entry.Steps)
+	if err != nil {
+		return false, err
+	}
+	changes := make([]phases.Step, 0, len(entry.Steps))
+	for _, s := range entry.Steps {
+		if s.Action != phases.Create {
+			changes = append(changes, s)
+		}
+	}
+	var stop error
+	e.Pool.Run(ctx, r.Key.String(), false, len(changes), func(i int) {
+		good, err := run.tryChange(ctx, changes[i])
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		ok = ok && good
+		if err != nil {
+			stop = err
+		}
+	})
+	if stop == nil {
+		stop = ctx.Err()
+	}
+	return ok && stop == nil, stop
+}
+
+func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error) {
+	var objs []*unstructured.Unstructured
+	var of []phases.Step
+	for _, s := range steps {
+		if s.Action != phases.Create {
+			continue
+		}
+		obj, err := s.Desired.Object(s.Stamp)
+		if err != nil {
+			return false, err
+		}
+		objs = append(objs, &unstructured.Unstructured{Object: obj})
+		of = append(of, s)
+	}
+	if len(objs) == 0 {
+		return true, nil
+	}
+	ok := true
+	for i, err := range x.Schemas.Check(ctx, objs) {
+		if err != nil {
+			x.fail(of[i], err, true)
+			ok = false
+		}
+	}
+	return ok, nil
+}
+
+// tryChange dry-runs a change. A dry run that leaves the object as it is spares
+// the write.
+func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
+	mapping, err := x.Live.Mapping(s.Key.GroupKind(), s.Desired.Version)
+	if err != nil {
+		x.fail(s, err, true)
+		return false, nil
+	}
+	one := &step{Step: s, run: x, mapping: mapping}
+	_, err = one.apply(ctx, true)
+	if err == nil {
+		return true, nil
+	}
+	switch class := apply.Classify(err); class {
+	case apply.NotLeading:
+		return false, err
+	case apply.Conflict, apply.Replaced:
+		_, lookErr := one.look(ctx)
+		return false, lookErr
+	default:
+		x.fail(s, err, class == apply.Blocked)
+		return false, nil
+	}
+}
+
+// backoff returns the pause before a failed step is tried again: short where it
+// may pass by itself, long where a user has to act.
+func backoff(err error, attempts int) time.Duration {
+	var retry interface{ RetryAfter() time.Duration }
+	if errors.As(err, &retry) {
+		return retry.RetryAfter()
+	}
+	first, longest := 100*time.Millisecond, 30*time.Second
+	if apply.Classify(err) == apply.Blocked {
+		first, longest = time.Second, refusedRetry
+	}
+	return min(first<<min(attempts-1, 16), longest)
+}
+
+// Precheck looks at the objects that a revision is to create and no revision of
+// its owner had before, and returns what stands in the way: nothing of the
+// package is written while someone else holds an object of it. Reads only.
+func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
+	fresh := make([]phases.Step, 0, 16)
+	phaseOf := map[objects.Key]string{}
+	for i := range rev.Phases {
+		for _, d := range rev.Phases[i].Objects {
+			if r.wroteBefore(rev, d.Key) {
+				continue
+			}
+			phaseOf[d.Key] = rev.Phases[i].Name
+			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Stamp: rev.Stamp, Labels: rev.Labels})
+		}
+	}
+	existing, err := e.existing(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	state := r.state(e.Live, nil, e.Now())
+	var blocked []phases.Blocker
+	for _, s := range fresh {
+		obs := existing[s.Key]
+		if obs == nil {
+			continue
+		}
+		v := phases.Decide(phases.Case{
+			Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Yields: state.Yields,
+			Sight: phases.Sight{Synced: true, Object: obs}, Now: e.Now(),
+		})
+		if v.Action == phases.Refuse {
+			blocked = append(blocked, phases.Blocker{Key: s.Key, Phase: phaseOf[s.Key], Message: v.Message, Kind: phases.BlockCollision})
+		}
+	}
+	return blocked, nil
+}
+
+// wroteBefore tells whether another revision than rev contains the object.
+func (r *Rollout) wroteBefore(rev *Revision, key objects.Key) bool {
+	for _, other := range r.revisions {
+		if other != rev && other.Opened > 0 && other.Contains(key) {
+			return true
+		}
+	}
+	return false
+}

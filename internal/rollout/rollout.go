@@ -1,0 +1,198 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/claims"
+	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// Rollout is the memory of one owner between reconciles. It is not safe for
+// concurrent use.
+type Rollout struct {
+	Key    OwnerKey
+	Owner  objects.Owner
+	Memory phases.Memory
+
+	// Siblings are the UIDs of all sets of the deployment and of their phases;
+	// what they control is the owner's.
+	Siblings map[types.UID]struct{}
+	// Successors are the UIDs of sets that name the owner in spec.previous: what
+	// they control is theirs.
+	Successors map[types.UID]struct{}
+
+	revisions map[types.UID]*Revision
+	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
+	orphaned  bool
+}
+
+// New returns an empty memory for an owner.
+func New(key OwnerKey, uid types.UID) *Rollout {
+	return &Rollout{
+		Key:       key,
+		Owner:     objects.Owner{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: string(uid)},
+		Memory:    phases.Memory{},
+		revisions: map[types.UID]*Revision{},
+		seen:      map[objects.Key]*objects.Observed{},
+	}
+}
+
+// Holder returns the owner as the claims know it.
+func (r *Rollout) Holder() claims.Holder {
+	return claims.Holder{Kind: r.Key.Kind, Namespace: r.Key.Namespace, Name: r.Key.Name, UID: r.Owner.UID}
+}
+
+// Orphan remembers that the owner is deleted with its objects kept: that stays
+// true after the garbage collector has taken its finalizer off.
+func (r *Rollout) Orphan() { r.orphaned = true }
+
+// Orphaned tells whether Orphan was called.
+func (r *Rollout) Orphaned() bool { return r.orphaned }
+
+// Loaded returns the loaded revision of a set, or nil.
+func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
+
+// Put adds a loaded revision.
+func (r *Rollout) Put(rev *Revision) { r.revisions[rev.UID] = rev }
+
+// Drop forgets the revision of a set.
+func (r *Rollout) Drop(uid types.UID) { delete(r.revisions, uid) }
+
+// Revisions returns the loaded revisions in ascending order.
+func (r *Rollout) Revisions() []*Revision {
+	return slices.SortedFunc(maps.Values(r.revisions), func(a, b *Revision) int {
+		if a.Number != b.Number {
+			return int(a.Number - b.Number)
+		}
+		return compareNames(a.Name, b.Name)
+	})
+}
+
+func compareNames(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Keys returns all objects that any loaded revision contains.
+func (r *Rollout) Keys() map[objects.Key]struct{} {
+	keys := map[objects.Key]struct{}{}
+	for _, rev := range r.revisions {
+		for _, k := range rev.Keys() {
+			keys[k] = struct{}{}
+		}
+	}
+	return keys
+}
+
+// Kinds returns the kinds of all objects that any loaded revision contains.
+func (r *Rollout) Kinds() []schema.GroupKind {
+	kinds := map[schema.GroupKind]struct{}{}
+	for _, rev := range r.revisions {
+		for _, gk := range rev.Kinds() {
+			kinds[gk] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(kinds))
+}
+
+// Follow tells the tracker which template each object is compared with and
+// which fields are probed. Kinds whose records lack a probed field are listed
+// again.
+func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
+	state := r.state(nil, nil, time.Time{})
+	for key, src := range phases.Templates(state) {
+		id := TemplateID(src.Desired, src.Labels, r.Owner)
+		if tracker.Template(key) != id {
+			tracker.Follow(r.Key, src.Desired, src.Stamp, id)
+		}
+	}
+	uids := []types.UID{types.UID(r.Owner.UID)}
+	needs := map[schema.GroupKind]probes.Needs{}
+	for uid, rev := range r.revisions {
+		uids = append(uids, uid)
+		maps.Copy(needs, merge(needs, rev.Needs()))
+	}
+	tracker.Own(r.Key, uids...)
+	lacking := tracker.Probe(r.Key, needs)
+	if live == nil {
+		return
+	}
+	for _, gk := range lacking {
+		live.Relist(gk)
+	}
+	live.Use(r.Key.String(), r.Kinds())
+}
+
+// merge returns what both sets of needs ask for of the kinds in b.
+func merge(a, b map[schema.GroupKind]probes.Needs) map[schema.GroupKind]probes.Needs {
+	merged := map[schema.GroupKind]probes.Needs{}
+	for gk, need := range b {
+		have := a[gk]
+		merged[gk] = probes.Needs{Whole: have.Whole || need.Whole, Paths: append(slices.Clone(have.Paths), need.Paths...)}
+	}
+	return merged
+}
+
+// Forget removes what the tracker and the watches hold for the owner.
+func (r *Rollout) Forget(tracker *Tracker, live *livestate.Cache) {
+	tracker.Disown(r.Key)
+	live.Use(r.Key.String(), nil)
+}
+
+// state is what the pure core decides on.
+func (r *Rollout) state(live *livestate.Cache, strays []objects.Key, now time.Time) *phases.State {
+	s := &phases.State{
+		Owner: r.Owner, Memory: r.Memory, Strays: strays, Now: now,
+		Ours:   func(ref *metav1.OwnerReference) bool { return has(r.Siblings, ref.UID) },
+		Yields: func(ref *metav1.OwnerReference) bool { return has(r.Successors, ref.UID) },
+		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
+			return r.revisions[rev.UID].probe(key, obs)
+		},
+		Look: func(key objects.Key) phases.Sight { return r.look(live, key) },
+	}
+	for _, rev := range r.Revisions() {
+		s.Revisions = append(s.Revisions, &rev.Revision)
+	}
+	return s
+}
+
+func has(set map[types.UID]struct{}, uid types.UID) bool {
+	_, ok := set[uid]
+	return ok
+}
+
+// look returns what is known of a live object: by the watch, or by a read that
+// went around it because the object does not carry the label of the watch.
+func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
+	state := live.State(key.GroupKind())
+	sight := phases.Sight{Unserved: !state.Served && state.Err == nil, Synced: state.Synced}
+	if state.Err != nil {
+		sight.Err = state.Err.Error()
+	}
+	obs, ok := live.Get(key)
+	if seen := r.seen[key]; seen != nil {
+		if !ok || seen.NewerThan(obs) {
+			sight.Object = seen
+			return sight
+		}
+		delete(r.seen, key)
+	}
+	if ok {
+		sight.Object = obs
+	}
+	return sight
+}

@@ -1,0 +1,283 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/claims"
+	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// OwnerKey names the owner of objects: a deployment, or a set that stands alone.
+type OwnerKey struct {
+	Kind, Namespace, Name string
+}
+
+// String returns "Kind namespace/name".
+func (k OwnerKey) String() string {
+	return claims.Holder{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}.String()
+}
+
+// Tracker knows of every managed object whose it is and which template it is
+// compared with, and wakes its owner when it changes. It is safe for concurrent
+// use: the watches of all kinds call it.
+type Tracker struct {
+	// Wake is called when something about an owner's objects changed.
+	Wake func(OwnerKey)
+
+	shapes *drift.Shapes
+
+	mu     sync.RWMutex
+	tracks map[objects.Key]track
+	owners map[types.UID]OwnerKey                      // deployments and sets by UID
+	probed map[schema.GroupKind]map[OwnerKey]probeNeed // who probes a kind
+	strays map[OwnerKey]map[objects.Key]struct{}
+}
+
+// track is how one object is looked at.
+type track struct {
+	owner    OwnerKey
+	desired  *objects.Desired
+	stamp    objects.Stamp
+	template objects.Digest
+}
+
+type probeNeed = probes.Needs
+
+// NewTracker returns an empty tracker. Wake must be set before the first watch
+// starts.
+func NewTracker() *Tracker {
+	return &Tracker{
+		shapes: drift.NewShapes(),
+		tracks: map[objects.Key]track{},
+		owners: map[types.UID]OwnerKey{},
+		probed: map[schema.GroupKind]map[OwnerKey]probeNeed{},
+		strays: map[OwnerKey]map[objects.Key]struct{}{},
+	}
+}
+
+// TemplateID names the full template that desired and stamp make.
+func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
+	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), owner.UID})
+}
+
+// Follow makes owner the one that is woken for the object, and desired with
+// stamp what its live values are compared with.
+func (t *Tracker) Follow(owner OwnerKey, d *objects.Desired, stamp objects.Stamp, template objects.Digest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tracks[d.Key] = track{owner: owner, desired: d, stamp: stamp, template: template}
+}
+
+// Unfollow forgets the object if owner follows it.
+func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tracks[key].owner == owner {
+		delete(t.tracks, key)
+	}
+}
+
+// Template returns the name of the template that the object is compared with.
+func (t *Tracker) Template(key objects.Key) objects.Digest {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.tracks[key].template
+}
+
+// Own makes key the owner that controller references with one of the UIDs lead
+// to: those of the deployment and of its sets.
+func (t *Tracker) Own(key OwnerKey, uids ...types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, uid := range uids {
+		t.owners[uid] = key
+	}
+}
+
+// Disown forgets everything about an owner.
+func (t *Tracker) Disown(key OwnerKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.strays, key)
+	for uid, k := range t.owners {
+		if k == key {
+			delete(t.owners, uid)
+		}
+	}
+	for _, needs := range t.probed {
+		delete(needs, key)
+	}
+	for k, tr := range t.tracks {
+		if tr.owner == key {
+			delete(t.tracks, k)
+		}
+	}
+}
+
+// Probe declares which fields the owner's probes read, by kind. It returns the
+// kinds whose records lack such a field, so that they have to be listed anew.
+func (t *Tracker) Probe(owner OwnerKey, needs map[schema.GroupKind]probes.Needs) []schema.GroupKind {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lacking []schema.GroupKind
+	for gk, need := range needs {
+		have := t.needsLocked(gk)
+		if have == nil || !covers(*have, need) {
+			lacking = append(lacking, gk)
+		}
+	}
+	for gk, by := range t.probed {
+		if _, still := needs[gk]; !still {
+			delete(by, owner)
+		}
+		if len(by) == 0 {
+			delete(t.probed, gk)
+		}
+	}
+	for gk, need := range needs {
+		if t.probed[gk] == nil {
+			t.probed[gk] = map[OwnerKey]probeNeed{}
+		}
+		t.probed[gk][owner] = need
+	}
+	return lacking
+}
+
+// covers tells whether records kept for have serve want.
+func covers(have, want probes.Needs) bool {
+	if have.Whole {
+		return true
+	}
+	if want.Whole {
+		return false
+	}
+	for _, path := range want.Paths {
+		if !slices.ContainsFunc(have.Paths, func(p []string) bool { return slices.Equal(p, path) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// needsLocked merges what all owners' probes read of a kind; nil if none does.
+func (t *Tracker) needsLocked(gk schema.GroupKind) *probes.Needs {
+	by := t.probed[gk]
+	if len(by) == 0 {
+		return nil
+	}
+	merged := probes.Needs{}
+	for _, n := range by {
+		if n.Whole {
+			return &probes.Needs{Whole: true}
+		}
+		for _, path := range n.Paths {
+			if !covers(merged, probes.Needs{Paths: [][]string{path}}) {
+				merged.Paths = append(merged.Paths, path)
+			}
+		}
+	}
+	return &merged
+}
+
+// Observe turns a live object into the record that is kept of it. It is called
+// by the watches and for the responses of our own writes alike.
+func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
+	t.mu.RLock()
+	tr, followed := t.tracks[key]
+	needs := t.needsLocked(key.GroupKind())
+	t.mu.RUnlock()
+
+	obs := &objects.Observed{
+		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
+		Owners: slim(live.GetOwnerReferences()),
+	}
+	if live.GetDeletionTimestamp() != nil {
+		obs.Terminating = true
+		obs.Finalizers = live.GetFinalizers()
+	}
+	fields := live.GetManagedFields()
+	t.shapes.Learn(key.GroupKind(), fields)
+	obs.LegacyFields = drift.NeedsMigration(fields, nil)
+	if followed {
+		if template, err := tr.desired.Object(tr.stamp); err == nil {
+			shapes := t.shapes.Of(key.GroupKind())
+			obs.Projection = drift.Project(template, live.Object, shapes)
+			obs.ProjectedBy = tr.template
+			obs.Matches = drift.Matches(template, live.Object, shapes)
+		}
+	}
+	if needs != nil {
+		obs.Trimmed = probes.Trim(live.Object, *needs)
+	}
+	return obs
+}
+
+// slim copies owner references without what nobody asks for.
+func slim(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	for i := range refs {
+		refs[i].BlockOwnerDeletion = nil
+	}
+	return refs
+}
+
+// Changed wakes the owner of an object. An object that nobody follows, yet is
+// controlled by an owner of ours, is a stray: a write that came late.
+func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
+	t.mu.Lock()
+	tr, followed := t.tracks[key]
+	owner := tr.owner
+	if !followed {
+		owner, followed = t.strayLocked(key, obs)
+	}
+	t.mu.Unlock()
+	if followed {
+		t.Wake(owner)
+	}
+}
+
+func (t *Tracker) strayLocked(key objects.Key, obs *objects.Observed) (OwnerKey, bool) {
+	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
+		return OwnerKey{}, false
+	}
+	controller := obs.Controller()
+	if controller == nil {
+		return OwnerKey{}, false
+	}
+	owner, ok := t.owners[controller.UID]
+	if !ok {
+		return OwnerKey{}, false
+	}
+	if t.strays[owner] == nil {
+		t.strays[owner] = map[objects.Key]struct{}{}
+	}
+	t.strays[owner][key] = struct{}{}
+	return owner, true
+}
+
+// Strays returns the strays of an owner in key order.
+func (t *Tracker) Strays(owner OwnerKey) []objects.Key {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	keys := make([]objects.Key, 0, len(t.strays[owner]))
+	for k := range t.strays[owner] {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, objects.Key.Compare)
+	return keys
+}
+
+// Settle forgets a stray that is dealt with.
+func (t *Tracker) Settle(owner OwnerKey, key objects.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.strays[owner], key)
+}
