@@ -1,0 +1,2 @@
+// Package version says which build of Lockstep is running.
+package version
