@@ -1,0 +1,158 @@
+package v1alpha1_test
+
+import (
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+var kinds = []string{
+	"Package", "ClusterPackage",
+	"ObjectDeployment", "ClusterObjectDeployment",
+	"ObjectSet", "ClusterObjectSet",
+	"ObjectSetPhase", "ClusterObjectSetPhase",
+	"ObjectSlice", "ClusterObjectSlice",
+	"ObjectTemplate", "ClusterObjectTemplate",
+	"HostedClusterPackage",
+}
+
+var (
+	_ corev1alpha1.GenericPackage          = (*corev1alpha1.Package)(nil)
+	_ corev1alpha1.GenericPackage          = (*corev1alpha1.ClusterPackage)(nil)
+	_ corev1alpha1.GenericObjectDeployment = (*corev1alpha1.ObjectDeployment)(nil)
+	_ corev1alpha1.GenericObjectDeployment = (*corev1alpha1.ClusterObjectDeployment)(nil)
+	_ corev1alpha1.GenericObjectSet        = (*corev1alpha1.ObjectSet)(nil)
+	_ corev1alpha1.GenericObjectSet        = (*corev1alpha1.ClusterObjectSet)(nil)
+	_ corev1alpha1.GenericObjectSetPhase   = (*corev1alpha1.ObjectSetPhase)(nil)
+	_ corev1alpha1.GenericObjectSetPhase   = (*corev1alpha1.ClusterObjectSetPhase)(nil)
+	_ corev1alpha1.GenericObjectSlice      = (*corev1alpha1.ObjectSlice)(nil)
+	_ corev1alpha1.GenericObjectSlice      = (*corev1alpha1.ClusterObjectSlice)(nil)
+	_ corev1alpha1.GenericObjectTemplate   = (*corev1alpha1.ObjectTemplate)(nil)
+	_ corev1alpha1.GenericObjectTemplate   = (*corev1alpha1.ClusterObjectTemplate)(nil)
+	_ corev1alpha1.Conditioned             = (*corev1alpha1.HostedClusterPackage)(nil)
+
+	_ corev1alpha1.GenericObjectSetPhaseList = (*corev1alpha1.ObjectSetPhaseList)(nil)
+	_ corev1alpha1.GenericObjectSetPhaseList = (*corev1alpha1.ClusterObjectSetPhaseList)(nil)
+	_ corev1alpha1.GenericObjectTemplateList = (*corev1alpha1.ObjectTemplateList)(nil)
+	_ corev1alpha1.GenericObjectTemplateList = (*corev1alpha1.ClusterObjectTemplateList)(nil)
+)
+
+func TestSchemeKnowsEveryKind(t *testing.T) {
+	t.Parallel()
+	scheme := newScheme(t)
+	for _, kind := range kinds {
+		for _, name := range []string{kind, kind + "List"} {
+			if !scheme.Recognizes(corev1alpha1.GroupVersion.WithKind(name)) {
+				t.Errorf("the scheme does not know %s", name)
+			}
+		}
+	}
+}
+
+func TestScopesMakeTheirTwins(t *testing.T) {
+	t.Parallel()
+	scheme := newScheme(t)
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		for kind, object := range map[string]runtime.Object{
+			"Package": scope.NewPackage(), "PackageList": scope.NewPackageList(),
+			"ObjectDeployment": scope.NewObjectDeployment(), "ObjectDeploymentList": scope.NewObjectDeploymentList(),
+			"ObjectSet": scope.NewObjectSet(), "ObjectSetList": scope.NewObjectSetList(),
+			"ObjectSlice": scope.NewObjectSlice(), "ObjectSliceList": scope.NewObjectSliceList(),
+		} {
+			gvks, _, err := scheme.ObjectKinds(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := gvks[0].Kind, scope.Kind(kind); got != want {
+				t.Errorf("%s makes a %s, want %s", scope, got, want)
+			}
+		}
+	}
+}
+
+func TestScopeOf(t *testing.T) {
+	t.Parallel()
+	if got := corev1alpha1.ScopeOf(""); got != corev1alpha1.ScopeCluster {
+		t.Errorf("without a namespace: %s", got)
+	}
+	if got := corev1alpha1.ScopeOf("team-a"); got != corev1alpha1.ScopeNamespaced {
+		t.Errorf("in a namespace: %s", got)
+	}
+}
+
+// Accessors of both twins reach the object itself, not a copy.
+func TestAccessorsShareMemory(t *testing.T) {
+	t.Parallel()
+	scheme := newScheme(t)
+	for _, kind := range kinds {
+		object, err := scheme.New(corev1alpha1.GroupVersion.WithKind(kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conditioned, ok := object.(corev1alpha1.Conditioned); ok {
+			*conditioned.StatusConditions() = []metav1.Condition{{Type: "Ready"}}
+			if conditions := reflect.ValueOf(object).Elem().FieldByName("Status").FieldByName("Conditions"); conditions.Len() != 1 {
+				t.Errorf("%s: StatusConditions returns a copy", kind)
+			}
+		}
+		for _, half := range []string{"Spec", "Status"} {
+			field := reflect.ValueOf(object).Elem().FieldByName(half)
+			base := kind
+			if len(kind) > 7 && kind[:7] == "Cluster" {
+				base = kind[7:]
+			}
+			method := reflect.ValueOf(object).MethodByName(base + half)
+			if !field.IsValid() || !method.IsValid() {
+				continue
+			}
+			if method.Call(nil)[0].Pointer() != field.Addr().Pointer() {
+				t.Errorf("%s: %s%s returns a copy", kind, base, half)
+			}
+		}
+	}
+	slice := &corev1alpha1.ClusterObjectSlice{}
+	*slice.SliceObjects() = make([]corev1alpha1.ObjectSetObject, 2)
+	if len(slice.Objects) != 2 {
+		t.Error("SliceObjects returns a copy")
+	}
+}
+
+func TestListsReturnTheirItems(t *testing.T) {
+	t.Parallel()
+	list := &corev1alpha1.ClusterObjectSetList{Items: make([]corev1alpha1.ClusterObjectSet, 2)}
+	list.GenericObjectSets()[1].SetName("second")
+	if list.Items[1].Name != "second" {
+		t.Error("GenericObjectSets returns copies")
+	}
+}
+
+func TestOpenedPhases(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[corev1alpha1.PhaseState]bool{
+		"":                                 false,
+		corev1alpha1.PhaseStateWaiting:     false,
+		corev1alpha1.PhaseStateApplying:    true,
+		corev1alpha1.PhaseStateProbing:     true,
+		corev1alpha1.PhaseStateReady:       true,
+		corev1alpha1.PhaseStateUnready:     true,
+		corev1alpha1.PhaseStateTearingDown: false,
+		corev1alpha1.PhaseStateGone:        false,
+	} {
+		if got := state.Opened(); got != want {
+			t.Errorf("%q is opened: %t, want %t", state, got, want)
+		}
+	}
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
