@@ -1,0 +1,154 @@
+package limits
+
+import "time"
+
+// Limits of image archives and folders. They bound memory by what a package
+// may hold, and time by what may have to be read past to find it.
+const (
+	// ImageLayers is what container engines allow an image to have, plus one.
+	ImageLayers = 128
+	// LayerBytes is the compressed size of one layer. Package images are
+	// kilobytes; the room is for images that carry a base system beside /package.
+	LayerBytes = 256 << 20
+	// ImageBytes is the compressed size of all layers of an image.
+	ImageBytes = 512 << 20
+	// UnpackedBytes is the decompressed size of all layers, with what lies
+	// outside /package: a second or two of decompression.
+	UnpackedBytes = 1 << 30
+	// ArchiveEntries is how many entries all layers have together, with those
+	// that are skipped. A base system has some ten thousand.
+	ArchiveEntries = 100_000
+	// PackageFiles is how many files a package has.
+	PackageFiles = 20_000
+	// PackageBytes is the size of all files of a package, which are in memory
+	// together while it is loaded.
+	PackageBytes = 64 << 20
+	// FileBytes is the size of one file of a package.
+	FileBytes = 16 << 20
+	// PathBytes is the length of a path below /package. Paths go into messages.
+	PathBytes = 512
+	// PathDepth is how many segments a path below /package has.
+	PathDepth = 32
+	// ZstdWindowBytes bounds the decoder's memory; it is what zstd promises that
+	// every decoder supports, times four.
+	ZstdWindowBytes = 32 << 20
+)
+
+// Limits of registries.
+const (
+	// ReferenceBytes is the length of an image reference; host, path and tag of
+	// the distribution specification stay below it.
+	ReferenceBytes = 1024
+	// ImageManifestBytes is what the distribution specification asks registries
+	// to accept at least.
+	ImageManifestBytes = 4 << 20
+	// ResponseHeaderBytes bounds the header of one response.
+	ResponseHeaderBytes = 256 << 10
+	// Redirects is how many redirects one request follows, as browsers and curl
+	// do or fewer.
+	Redirects = 10
+	// PullsPerHost is how many pulls talk to one registry at a time, so that a
+	// registry that hangs holds up only its own packages.
+	PullsPerHost = 4
+	// PullsInFlight is how many pulls there are at all. Waiting for a network
+	// costs little; the number is high so that many registries that hang do not
+	// hold up the others.
+	PullsInFlight = 256
+	// UnpacksInFlight is how many images are unpacked at a time. This is the part
+	// of a pull that costs memory; it reads local files, so it cannot hang.
+	UnpacksInFlight = 2
+	// ConnectTimeout covers TCP and, apart from it, the TLS handshake.
+	ConnectTimeout = 10 * time.Second
+	// ResponseHeaderTimeout is how long a registry may think.
+	ResponseHeaderTimeout = 30 * time.Second
+	// StallTimeout and StallBytes ask for so many bytes of a body in so much
+	// time: 2 KiB/s. What is slower is a registry that hangs.
+	StallTimeout = 30 * time.Second
+	// StallBytes: see StallTimeout.
+	StallBytes = 64 << 10
+	// PullTimeout covers one whole pull.
+	PullTimeout = 5 * time.Minute
+	// ImageCacheBytes is the default size of the image cache on disk.
+	ImageCacheBytes = 1 << 30
+	// RegistryErrorBytes is how much of a registry's own error text is shown.
+	RegistryErrorBytes = 512
+)
+
+// Limits of YAML.
+const (
+	// ManifestBytes is the size of a manifest or lock file.
+	ManifestBytes = 1 << 20
+	// DocumentBytes is the size of one YAML document. The object in it is smaller
+	// than ObjectBytes as JSON; indentation takes the rest.
+	DocumentBytes = 4 << 20
+	// DocumentMarks is how many structural characters (brackets, commas, line
+	// ends and the indicators - ? :) one document has. Each may become a node
+	// of about 200 bytes, so this bounds the memory of parsing before it begins.
+	DocumentMarks = 300_000
+	// DocumentNodes is how many values a document has once its aliases are
+	// expanded.
+	DocumentNodes = 300_000
+	// DocumentTextBytes is the length of all scalars of a document once its
+	// aliases are expanded.
+	DocumentTextBytes = 8 << 20
+	// DocumentDepth is how deep a document nests. Schemas of CRDs reach 50.
+	DocumentDepth = 100
+	// DocumentsPerFile is how many documents a file has.
+	DocumentsPerFile = 10_000
+)
+
+// Limits of a package's content.
+const (
+	// ObjectBytes is the JSON size of one object. etcd takes 1.5 MiB, and the
+	// object's managed fields have to fit as well.
+	ObjectBytes = 1400 << 10
+	// AnnotationBytes is the API server's limit on all annotations of an object.
+	AnnotationBytes = 256 << 10
+	// PackageObjects is how many objects a package has.
+	PackageObjects = 50_000
+	// PackagePhases is how many phases a package has. Each phase costs a status
+	// entry and at least one round of probes.
+	PackagePhases = 1000
+	// ConfigBytes is the JSON size of a Package's config, which is kept in an
+	// annotation of the ObjectDeployment.
+	ConfigBytes = 200 << 10
+	// Violations is how many problems of one package are reported. More do not
+	// fit into a status and help nobody.
+	Violations = 1000
+	// DetailBytes is the length of one problem's details.
+	DetailBytes = 1 << 10
+)
+
+// Limits of templates and CEL expressions of a package.
+const (
+	// TemplateDepth is how deep templates and includes nest (reference 4.9).
+	TemplateDepth = 1000
+	// TemplateSteps is how many function calls and loop iterations one package
+	// takes to render: some seconds.
+	TemplateSteps = 3_000_000
+	// TemplateValueBytes is the size of one value that a template makes; lists
+	// and maps count 16 bytes for each element and key.
+	TemplateValueBytes = 4 << 20
+	// TemplateValueDepth is how deep such a value nests. It also ends a map that
+	// was put into itself.
+	TemplateValueDepth = 100
+	// TemplateItems is how many elements until, untilStep, seq and the splitting
+	// functions make at most.
+	TemplateItems = 100_000
+	// TemplateWorkBytes is the size of all values that the functions of one
+	// package read and make: it bounds garbage and time.
+	TemplateWorkBytes = 2 << 30
+	// TemplatePatternBytes is the length of a regular expression or glob.
+	TemplatePatternBytes = 4 << 10
+	// TemplatePadding is the greatest width or precision in a format.
+	TemplatePadding = 9999
+	// RenderTime bounds the rendering of one package.
+	RenderTime = 20 * time.Second
+	// ExpressionBytes is the length of a CEL expression.
+	ExpressionBytes = 10 << 10
+	// ExpressionCost is the CEL cost of evaluating one expression, about 0.1 s;
+	// API servers use the same figure.
+	ExpressionCost = 1_000_000
+	// Expressions is how many named conditions and path rules a manifest has.
+	Expressions = 1000
+)

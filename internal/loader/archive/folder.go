@@ -1,0 +1,74 @@
+package archive
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// ReadFolder reads the files of a package out of a folder. What begins with a
+// dot is left out, folders with all that is in them.
+func ReadFolder(dir string) (Files, error) {
+	top, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the package folder: %w", err)
+	}
+	defer func() { _ = top.Close() }()
+	c := collector{files: Files{}}
+	entries := 0
+	err = fs.WalkDir(top.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if p == "." {
+			return nil
+		}
+		if entries++; entries > limits.ArchiveEntries {
+			return limitError(0, "", "", "the folder has more than %d entries", limits.ArchiveEntries)
+		}
+		switch {
+		case strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return checkName(0, p, append([]string{root}, strings.Split(p, "/")...))
+		}
+		return addFile(&c, top, p, d)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the package folder: %w", err)
+	}
+	return c.files, nil
+}
+
+func addFile(c *collector, top *os.Root, p string, d fs.DirEntry) error {
+	if err := checkName(0, p, append([]string{root}, strings.Split(p, "/")...)); err != nil {
+		return err
+	}
+	if !d.Type().IsRegular() {
+		return entryError(0, p, "Only files and folders may be in a package; replace it by a copy.", "it is not a regular file")
+	}
+	f, err := top.Open(p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, limits.FileBytes+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > limits.FileBytes {
+		return limitError(0, p, "Leave it out or split it.", "the file has more than %d bytes", limits.FileBytes)
+	}
+	if err := c.count(0, p, len(data)); err != nil {
+		return err
+	}
+	c.files[p] = data
+	return checkCount(0, p, c.files)
+}

@@ -1,0 +1,81 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// ReadImage reads the files of a package out of an image.
+func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("read the image manifest: %w", err)
+	}
+	if err := CheckManifest(manifest); err != nil {
+		return nil, err
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		return nil, fmt.Errorf("read the image layers: %w", err)
+	}
+	u := NewUnpacker()
+	for _, layer := range layers {
+		if err := readLayer(ctx, u, layer); err != nil {
+			return nil, err
+		}
+	}
+	return u.Files(), nil
+}
+
+func readLayer(ctx context.Context, u *Unpacker, layer v1.Layer) error {
+	r, err := layer.Compressed()
+	if err != nil {
+		return fmt.Errorf("open layer %d: %w", u.layers+1, err)
+	}
+	defer func() { _ = r.Close() }()
+	return u.Layer(ctx, r)
+}
+
+// CheckManifest refuses an image by what its manifest declares, before
+// anything of it is downloaded.
+func CheckManifest(m *v1.Manifest) error {
+	if n := len(m.Layers); n > limits.ImageLayers {
+		return limitError(0, "", "Squash the image.", "the image has %d layers; the limit is %d", n, limits.ImageLayers)
+	}
+	var total int64
+	for i, layer := range m.Layers {
+		const remedy = "Build the package image FROM scratch."
+		switch size := layer.Size; {
+		case !isLayer(layer.MediaType):
+			return entryError(i+1, "", "Build the image with kubectl package build.", "the media type %.100q is not that of a file system layer", layer.MediaType)
+		case len(layer.URLs) > 0:
+			return entryError(i+1, "", remedy, "the layer is stored outside the registry")
+		case size < 0:
+			return &Error{Kind: KindCorrupt, Layer: i + 1, Details: fmt.Sprintf("the layer declares %d bytes", size)}
+		case size > limits.LayerBytes:
+			return limitError(i+1, "", remedy, "the layer has %d bytes; the limit is %d", size, limits.LayerBytes)
+		default:
+			total += size
+		}
+	}
+	if total > limits.ImageBytes {
+		return limitError(0, "", "Build the package image FROM scratch.", "the layers have %d bytes; the limit is %d", total, limits.ImageBytes)
+	}
+	return nil
+}
+
+// dockerLayerZstd is what containerd calls a zstd layer of a Docker image.
+const dockerLayerZstd types.MediaType = "application/vnd.docker.image.rootfs.diff.tar.zstd"
+
+func isLayer(t types.MediaType) bool {
+	switch t {
+	case dockerLayerZstd, types.DockerLayer, types.DockerUncompressedLayer, types.OCILayer, types.OCILayerZStd, types.OCIUncompressedLayer:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package archive
+
+import (
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// root is the folder of an image that holds the package.
+const root = "package"
+
+// place says where in an image an entry belongs.
+type place struct {
+	// path is the cleaned name, from the root of the image.
+	path string
+	// inside is set for what lies in /package, and for /package itself.
+	inside bool
+}
+
+// locate cleans the name of an entry and decides whether it belongs to the
+// package. Odd names are refused only inside of it: base systems have them.
+func locate(layer int, name string) (place, error) {
+	segments := strings.Split(name, "/")
+	clean := segments[:0:0]
+	for _, s := range segments {
+		switch s {
+		case "", ".":
+		case "..":
+			return place{}, entryError(layer, name, "Build the image without it.", "the path leads out of its folder")
+		default:
+			clean = append(clean, s)
+		}
+	}
+	if strings.HasPrefix(name, "/") && len(clean) > 0 {
+		return place{}, entryError(layer, name, "Store paths relative to the root of the image.", "the path is absolute")
+	}
+	p := place{path: strings.Join(clean, "/")}
+	p.inside = len(clean) > 0 && clean[0] == root
+	if !p.inside {
+		return p, nil
+	}
+	return p, checkName(layer, name, clean)
+}
+
+func checkName(layer int, name string, segments []string) error {
+	const remedy = "Rename it."
+	length := len(strings.Join(segments[1:], "/"))
+	switch {
+	case length > limits.PathBytes:
+		return limitError(layer, name, remedy, "the path has %d bytes below /%s; the limit is %d", length, root, limits.PathBytes)
+	case len(segments)-1 > limits.PathDepth:
+		return limitError(layer, name, "Use fewer folders.", "the path has %d segments; the limit is %d", len(segments)-1, limits.PathDepth)
+	case !utf8.ValidString(name):
+		return entryError(layer, name, remedy, "the path is not UTF-8")
+	case strings.Contains(name, `\`):
+		return entryError(layer, name, "Use slashes.", "the path has a backslash")
+	}
+	for _, r := range name {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
+			return entryError(layer, name, remedy, "the path has the control character %U", r)
+		}
+	}
+	return nil
+}
+
+// Whiteout names of the OCI image layer specification.
+const (
+	whiteoutPrefix = ".wh."
+	opaqueWhiteout = ".wh..wh..opq"
+	auFSMetadata   = ".wh..wh."
+)
+
+// whiteout tells what an entry named p hides in the layers below: the path
+// itself or, where opaque, all that is in the folder.
+func whiteout(layer int, entry, p string) (hidden string, opaque, ok bool, err error) {
+	folder, base := path.Split(p)
+	folder = strings.TrimSuffix(folder, "/")
+	switch {
+	case base == opaqueWhiteout:
+		return folder, true, true, nil
+	case strings.HasPrefix(base, auFSMetadata):
+		return "", false, false, nil
+	case strings.HasPrefix(base, whiteoutPrefix):
+		name := strings.TrimPrefix(base, whiteoutPrefix)
+		if name == "" || name == "." || name == ".." {
+			return "", false, false, entryError(layer, entry, "Build the image without it.", "the whiteout names nothing")
+		}
+		return path.Join(folder, name), false, true, nil
+	}
+	return "", false, false, nil
+}
+
+// isDotted tells whether a segment of a cleaned path begins with a dot.
+func isDotted(p string) bool {
+	return strings.HasPrefix(p, ".") || strings.Contains(p, "/.")
+}

@@ -1,0 +1,278 @@
+package document
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// segment is one step of a path: an index, or a key where the index is -1.
+type segment struct {
+	key   string
+	index int
+}
+
+func atKey(key string) segment { return segment{key, -1} }
+
+// converter turns the nodes of one document into values.
+type converter struct {
+	doc      *Document
+	nodes    int
+	text     int
+	path     []segment
+	active   map[*yaml.Node]bool
+	problems violation.Violations
+	stopped  bool
+}
+
+func (c *converter) fail(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) {
+	c.problems = append(c.problems, violation.Violation{
+		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line,
+		Field: joinPath(c.path), Details: fmt.Sprintf(format, args...), Remedy: remedy,
+	})
+}
+
+// stop reports a limit and ends the conversion.
+func (c *converter) stop(n *yaml.Node, format string, args ...any) {
+	if !c.stopped {
+		c.stopped = true
+		c.fail(n, violation.ReasonLimit, "", format, args...)
+	}
+}
+
+func (c *converter) value(n *yaml.Node, depth int) any {
+	if c.stopped {
+		return nil
+	}
+	c.nodes++
+	if c.nodes > limits.DocumentNodes {
+		c.stop(n, "the document has more than %d values, aliases expanded", limits.DocumentNodes)
+		return nil
+	}
+	if depth > limits.DocumentDepth {
+		c.stop(n, "the document nests deeper than %d levels", limits.DocumentDepth)
+		return nil
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		if c.active[n.Alias] {
+			c.stop(n, "the alias *%s stands inside of what it refers to", n.Value)
+			return nil
+		}
+		c.active[n.Alias] = true
+		defer delete(c.active, n.Alias)
+		return c.value(n.Alias, depth+1)
+	case yaml.MappingNode:
+		return c.mapping(n, depth)
+	case yaml.SequenceNode:
+		return c.sequence(n, depth)
+	default:
+		return c.scalar(n)
+	}
+}
+
+func (c *converter) sequence(n *yaml.Node, depth int) any {
+	if n.Tag != "!!seq" {
+		c.badTag(n)
+		return nil
+	}
+	out := make([]any, 0, len(n.Content))
+	for i, item := range n.Content {
+		c.path = append(c.path, segment{"", i})
+		out = append(out, c.value(item, depth+1))
+		c.path = c.path[:len(c.path)-1]
+	}
+	return out
+}
+
+func (c *converter) mapping(n *yaml.Node, depth int) any {
+	if n.Tag != "!!map" {
+		c.badTag(n)
+		return nil
+	}
+	out := make(map[string]any, len(n.Content)/2)
+	var lines map[string]int
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content) && !c.stopped; i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Tag == "!!merge" && k.Style == 0 {
+			merges = append(merges, v)
+			continue
+		}
+		key, ok := c.key(k)
+		if !ok {
+			continue
+		}
+		if _, twice := out[key]; twice {
+			c.path = append(c.path, atKey(key))
+			c.fail(k, violation.ReasonInvalidYAML, "Remove one of them.", "the key stands twice, first in line %d", c.doc.line+lines[key])
+			c.path = c.path[:len(c.path)-1]
+			continue
+		}
+		if lines == nil {
+			lines = make(map[string]int, len(n.Content)/2)
+		}
+		lines[key] = k.Line
+		c.path = append(c.path, atKey(key))
+		out[key] = c.value(v, depth+1)
+		c.path = c.path[:len(c.path)-1]
+	}
+	for _, m := range merges {
+		c.merge(out, m, depth)
+	}
+	return out
+}
+
+// merge adds to out what it lacks of the mappings that a "<<" key names.
+func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
+	sources := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		sources = n.Content
+	}
+	for _, source := range sources {
+		m, ok := c.value(source, depth+1).(map[string]any)
+		if c.stopped {
+			return
+		}
+		if !ok {
+			c.fail(n, violation.ReasonInvalidYAML, "", "<< has to name a mapping or a list of mappings")
+			return
+		}
+		for k, v := range m {
+			if _, exists := out[k]; !exists {
+				out[k] = v
+			}
+		}
+	}
+}
+
+// key turns a key into text, as Kubernetes tools do.
+func (c *converter) key(n *yaml.Node) (string, bool) {
+	target := n
+	if n.Kind == yaml.AliasNode {
+		target = n.Alias
+	}
+	if target.Kind != yaml.ScalarNode {
+		c.fail(n, violation.ReasonInvalidYAML, "Use text as the key.", "a key is a list or a mapping")
+		return "", false
+	}
+	before := len(c.problems)
+	switch v := c.scalar(target).(type) {
+	case string:
+		return v, len(c.problems) == before
+	case bool:
+		return strconv.FormatBool(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 32), true
+	default:
+		if len(c.problems) == before {
+			c.fail(n, violation.ReasonInvalidYAML, "Put the key in quotes.", "a key is null")
+		}
+		return "", false
+	}
+}
+
+func (c *converter) badTag(n *yaml.Node) {
+	c.fail(n, violation.ReasonInvalidYAML, "Remove the tag.", "the tag %s is not supported", n.Tag)
+}
+
+func (c *converter) scalar(n *yaml.Node) any {
+	c.text += len(n.Value)
+	if c.text > limits.DocumentTextBytes {
+		c.stop(n, "the document has more than %d bytes of text, aliases expanded", limits.DocumentTextBytes)
+		return nil
+	}
+	switch n.Tag {
+	case "!!str":
+		if b, ok := legacyBool(n); ok {
+			return b
+		}
+		return n.Value
+	case "!!timestamp", "!!merge":
+		return n.Value
+	case "!!null":
+		return nil
+	case "!!bool":
+		if b, ok := boolWords[strings.ToLower(n.Value)]; ok {
+			return b
+		}
+	case "!!int":
+		if v, ok := parseInt(n.Value); ok {
+			return v
+		}
+	case "!!float":
+		if v, ok := parseFloat(n.Value); ok {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				c.fail(n, violation.ReasonInvalidYAML, "", "%s has no form in JSON", n.Value)
+				return nil
+			}
+			return v
+		}
+	case "!!binary":
+		text := strings.Join(strings.Fields(n.Value), "")
+		if v, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(v) {
+			return string(v)
+		}
+	default:
+		c.badTag(n)
+		return nil
+	}
+	c.fail(n, violation.ReasonInvalidYAML, "", "the value is no %s", strings.TrimPrefix(n.Tag, "!!"))
+	return nil
+}
+
+// boolWords are the booleans of YAML 1.1.
+var boolWords = map[string]bool{
+	"true": true, "yes": true, "on": true, "y": true,
+	"false": false, "no": false, "off": false, "n": false,
+}
+
+// legacyBool reads plain words such as yes and off, which the parser leaves as
+// text, in the spellings of YAML 1.1: lower, upper and title case.
+func legacyBool(n *yaml.Node) (value, ok bool) {
+	if n.Style != 0 || len(n.Value) > 5 {
+		return false, false
+	}
+	lower := strings.ToLower(n.Value)
+	if value, ok = boolWords[lower]; !ok {
+		return false, false
+	}
+	title := strings.ToUpper(lower[:1]) + lower[1:]
+	return value, n.Value == lower || n.Value == title || n.Value == strings.ToUpper(lower)
+}
+
+// parseInt reads the integers of YAML 1.1 and 1.2. What exceeds 64 bits with
+// sign becomes a float, as in Kubernetes' JSON.
+func parseInt(s string) (any, bool) {
+	s = strings.ReplaceAll(s, "_", "")
+	if v, err := strconv.ParseInt(s, 0, 64); err == nil {
+		return v, true
+	}
+	if v, err := strconv.ParseUint(s, 0, 64); err == nil {
+		return float64(v), true
+	}
+	return nil, false
+}
+
+func parseFloat(s string) (float64, bool) {
+	switch strings.ToLower(s) {
+	case ".nan":
+		return math.NaN(), true
+	case ".inf", "+.inf":
+		return math.Inf(1), true
+	case "-.inf":
+		return math.Inf(-1), true
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	return v, err == nil
+}

@@ -1,0 +1,119 @@
+package document
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// joinPath joins segments to the form spec.phases[2].name.
+func joinPath(segments []segment) string {
+	path := ""
+	for _, s := range segments {
+		if s.index >= 0 {
+			path = Index(path, s.index)
+		} else {
+			path = Child(path, s.key)
+		}
+	}
+	return path
+}
+
+// Child appends a key to a path. A key with other characters than those of an
+// identifier is put in brackets.
+func Child(path, key string) string {
+	switch {
+	case key == "" || strings.IndexFunc(key, notIdentifier) >= 0:
+		return path + "[" + key + "]"
+	case path == "":
+		return key
+	default:
+		return path + "." + key
+	}
+}
+
+// Index appends an index to a path.
+func Index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+func notIdentifier(r rune) bool {
+	return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+}
+
+// Line returns the line of the field at path, or of the nearest thing around
+// it that the document holds.
+func (d *Document) Line(path string) int {
+	n := d.root
+	line := n.Line
+	for _, segment := range splitPath(path) {
+		for n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		child, childLine := step(n, segment)
+		if child == nil {
+			break
+		}
+		n, line = child, childLine
+	}
+	return d.line + line
+}
+
+// Raw returns the text of the scalar at path as it stands in the file.
+func (d *Document) Raw(path string) (string, bool) {
+	n := d.root
+	for _, segment := range splitPath(path) {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if n, _ = step(n, segment); n == nil {
+			return "", false
+		}
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n.Value, n.Kind == yaml.ScalarNode
+}
+
+func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == segment {
+				return n.Content[i+1], n.Content[i].Line
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(segment); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i].Line
+		}
+	}
+	return nil, 0
+}
+
+// splitPath takes a path apart: spec.phases[2].name and
+// metadata.labels[example.com/x] alike.
+func splitPath(path string) []string {
+	var out []string
+	for path != "" {
+		if path[0] == '[' {
+			end := strings.IndexByte(path, ']')
+			if end < 0 {
+				return append(out, path[1:])
+			}
+			out = append(out, path[1:end])
+			path = path[end+1:]
+			continue
+		}
+		path = strings.TrimPrefix(path, ".")
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return append(out, path)
+		}
+		if end > 0 {
+			out = append(out, path[:end])
+		}
+		path = path[end:]
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package document
+
+import "bytes"
+
+// part is the text of one document and the number of lines before it.
+type part struct {
+	text []byte
+	line int
+}
+
+// split cuts a file at its document markers: lines that begin with "---" or
+// "...", followed by white space or the end of the line. YAML allows such a
+// line nowhere else, not even inside a block or a quoted scalar, so that no
+// scalar is ever cut. Dashes that something follows directly ("-----BEGIN")
+// are no marker.
+func split(data []byte) []part {
+	var parts []part
+	start, startLine, line := 0, 0, 0
+	for pos := 0; pos < len(data); line++ {
+		end := len(data)
+		if i := bytes.IndexByte(data[pos:], '\n'); i >= 0 {
+			end = pos + i + 1
+		}
+		switch text := data[pos:end]; {
+		case isMarker(text, "---") && !onlyDirectives(data[start:pos]):
+			parts = append(parts, part{data[start:pos], startLine})
+			start, startLine = pos, line
+		case isMarker(text, "..."):
+			parts = append(parts, part{data[start:pos], startLine})
+			start, startLine = end, line+1
+		}
+		pos = end
+	}
+	return append(parts, part{data[start:], startLine})
+}
+
+func isMarker(line []byte, marker string) bool {
+	if !bytes.HasPrefix(line, []byte(marker)) {
+		return false
+	}
+	return len(line) == len(marker) || bytes.IndexByte([]byte(" \t\r\n"), line[len(marker)]) >= 0
+}
+
+// onlyDirectives tells whether text consists of directives ("%YAML 1.2"),
+// comments and blank lines, with a directive among them: it belongs to the
+// document that the next marker begins.
+func onlyDirectives(text []byte) bool {
+	found := false
+	for line := range bytes.Lines(text) {
+		switch line = bytes.TrimSpace(line); {
+		case len(line) == 0 || line[0] == '#':
+		case line[0] == '%':
+			found = true
+		default:
+			return false
+		}
+	}
+	return found
+}
+
+// marks counts the characters of a document from which nodes can arise.
+func marks(text []byte) int {
+	n := 0
+	for i, c := range text {
+		switch c {
+		case '\n', ',', '[', '{':
+			n++
+		case '-', '?', ':':
+			if i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\t' {
+				n++
+			}
+		}
+	}
+	return n
+}

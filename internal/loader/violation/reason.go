@@ -1,0 +1,78 @@
+package violation
+
+import corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+
+// Reason is the fixed first part of a violation's text.
+type Reason string
+
+// Reasons that Package Operator has, too.
+const (
+	ReasonNoFiles             Reason = "Package image contains no files. Might be corrupted."
+	ReasonManifestNotFound    Reason = "PackageManifest not found"
+	ReasonManifestDuplicated  Reason = "PackageManifest present multiple times"
+	ReasonLockDuplicated      Reason = "PackageManifestLock present multiple times"
+	ReasonUnknownGVK          Reason = "unknown GVK"
+	ReasonManifestInvalid     Reason = "PackageManifest invalid"
+	ReasonLockInvalid         Reason = "PackageManifestLock invalid"
+	ReasonInvalidYAML         Reason = "Invalid YAML"
+	ReasonMissingPhase        Reason = "Missing " + corev1alpha1.PhaseAnnotation + " Annotation"
+	ReasonUnknownPhase        Reason = "Phase name not found in manifest"
+	ReasonMissingGVK          Reason = "GroupVersionKind not set"
+	ReasonDuplicateObject     Reason = "Duplicate Object"
+	ReasonLabelsInvalid       Reason = "Labels invalid"
+	ReasonUnsupportedScope    Reason = "Package unsupported scope"
+	ReasonComponentsDisabled  Reason = "Components not enabled"
+	ReasonComponentNotFound   Reason = "Component not found"
+	ReasonComponentPath       Reason = "Invalid component path"
+	ReasonComponentsNested    Reason = "Nesting multi-component packages not allowed"
+	ReasonComponentsStray     Reason = "The components directory may only contain folders and dot files"
+	ReasonLockMissing         Reason = "missing image in lock while using spec.images"
+	ReasonLockImageMissing    Reason = "image missing from lockfile"
+	ReasonLockImageDifferent  Reason = "image does not match lockfile"
+	ReasonInvalidCELCondition Reason = "The CEL expression in " + corev1alpha1.ConditionAnnotation + " annotation is invalid."
+)
+
+// Reasons of this engine.
+const (
+	ReasonConfigInvalid     Reason = "Config invalid"
+	ReasonConstraintUnmet   Reason = "Constraint not met"
+	ReasonTemplate          Reason = "Template error"
+	ReasonFilterInvalid     Reason = "Filter invalid"
+	ReasonObjectInvalid     Reason = "Object invalid"
+	ReasonAnnotationInvalid Reason = "Annotation invalid"
+	ReasonObjectScope       Reason = "Object outside the scope of the package"
+	ReasonProbeInvalid      Reason = "Availability probe invalid"
+	ReasonLimit             Reason = "Limit exceeded"
+	ReasonUnsupported       Reason = "Not supported by this version"
+)
+
+// stages lists the condition reasons in the order in which a package is
+// loaded; a package that fails in several reports the first.
+var stages = []string{
+	corev1alpha1.ReasonLoadError,
+	corev1alpha1.ReasonUnsupported,
+	corev1alpha1.ReasonConstraintsFailed,
+	corev1alpha1.ReasonConfigInvalid,
+	corev1alpha1.ReasonTemplateError,
+	corev1alpha1.ReasonObjectInvalid,
+}
+
+// ConditionReason returns the reason of the condition Invalid that stands for
+// violations of this kind.
+func (r Reason) ConditionReason() string {
+	switch r {
+	case ReasonUnsupported:
+		return corev1alpha1.ReasonUnsupported
+	case ReasonConstraintUnmet:
+		return corev1alpha1.ReasonConstraintsFailed
+	case ReasonConfigInvalid:
+		return corev1alpha1.ReasonConfigInvalid
+	case ReasonTemplate, ReasonFilterInvalid:
+		return corev1alpha1.ReasonTemplateError
+	case ReasonMissingPhase, ReasonUnknownPhase, ReasonMissingGVK, ReasonDuplicateObject, ReasonLabelsInvalid,
+		ReasonInvalidCELCondition, ReasonObjectInvalid, ReasonAnnotationInvalid, ReasonObjectScope:
+		return corev1alpha1.ReasonObjectInvalid
+	default:
+		return corev1alpha1.ReasonLoadError
+	}
+}

@@ -1,0 +1,57 @@
+package violation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Suggest returns the sentence `Did you mean "x"?` with the known name that is
+// nearest to what was written, or fallback where none is near.
+func Suggest(written string, known []string, fallback string) string {
+	if name, ok := Nearest(written, known); ok {
+		return fmt.Sprintf("Did you mean %q?", name)
+	}
+	return fallback
+}
+
+// Nearest returns the known name with the smallest edit distance, if that is
+// small enough for a typing error.
+func Nearest(written string, known []string) (string, bool) {
+	if len(written) > 64 {
+		return "", false
+	}
+	best, bestDistance := "", 1+max(1, len(written)/3)
+	for _, name := range slices.Sorted(slices.Values(known)) {
+		if strings.EqualFold(name, written) {
+			return name, true
+		}
+		if d := distance(written, name); d < bestDistance {
+			best, bestDistance = name, d
+		}
+	}
+	return best, best != ""
+}
+
+// distance is the edit distance in which swapping two neighbours counts once.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
