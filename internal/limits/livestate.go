@@ -43,8 +43,8 @@ const (
 	// versions can be a multiple of it.
 	ResponseBytes = 16 << 20
 	// WriteTimeout bounds one write or read of one object, webhooks (30 s at
-	// most) included. API servers end a request after 60 s themselves.
-	WriteTimeout = 65 * time.Second
+	// most) included. API servers end a request after the same time.
+	WriteTimeout = 60 * time.Second
 )
 
 // Leader election (engine.md 8): Package Operator's times, as both engines

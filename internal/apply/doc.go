@@ -1,0 +1,16 @@
+// Package apply sends single writes of managed objects to an API server and
+// tells what the answer means (engine.md 2).
+//
+// A Writer belongs to one configuration: one cluster, one identity. It neither
+// retries nor limits its rate; both are the engine's business, which also has
+// to look again before it repeats a write. Every write carries a guard in its
+// body or options: the caller puts metadata.uid and metadata.resourceVersion
+// (or the resourceVersion AbsentVersion, for an object that must not exist)
+// into the body of an apply, Delete takes both as preconditions, and a JSON
+// patch starts with tests on them.
+//
+// Classify turns an error into the one decision that the engine takes on it.
+//
+// Limits: a response is at most limits.ResponseBytes, a request takes at most
+// limits.WriteTimeout.
+package apply

@@ -1,0 +1,245 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// AbsentVersion is the metadata.resourceVersion of a guarded apply: one that no
+// object ever has. The API server creates the object where it is absent and
+// answers 409 where it is present, also with force.
+const AbsentVersion = "1"
+
+// Writer writes and reads single objects of one cluster with one identity. It
+// is safe for concurrent use.
+type Writer struct {
+	client rest.Interface
+}
+
+// NewWriter returns a Writer for the configuration. A guard against writing
+// without the leader lease is wrapped into the configuration by the caller.
+func NewWriter(config *rest.Config) (*Writer, error) {
+	config = dynamic.ConfigFor(config)
+	config.QPS, config.RateLimiter = -1, nil
+	config.Timeout = limits.WriteTimeout
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		// Deprecations are the author's business and shown by the linter.
+		config.WarningHandler = rest.NoWarnings{}
+	}
+	config.Wrap(limitResponses)
+	// Requests name their path in full; this one only has to be there.
+	config.GroupVersion, config.APIPath = nil, "/"
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client to write objects: %w", err)
+	}
+	return &Writer{client: client}, nil
+}
+
+// ApplyRequest is one server-side apply by the field manager package-operator.
+type ApplyRequest struct {
+	// Mapping names kind, version, resource and scope.
+	Mapping *meta.RESTMapping
+	// Namespace is empty for cluster-scoped kinds.
+	Namespace, Name string
+	// Body is the JSON of what is applied, its guards included.
+	Body []byte
+	// Force takes over fields of other managers.
+	Force bool
+	// DryRun has the server decide without storing anything.
+	DryRun bool
+	// FieldValidation is Ignore, Warn or Strict; empty means the server's
+	// default, Warn. Built-in kinds refuse unknown fields in an apply always,
+	// custom resources with Strict only.
+	FieldValidation string
+}
+
+// Apply sends a server-side apply and returns the object as it is then.
+func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstructured, error) {
+	req := w.patch(types.ApplyYAMLPatchType, r.Mapping, r.Namespace, r.Name, r.Body)
+	if r.Force {
+		req.Param("force", strconv.FormatBool(true))
+	}
+	if r.DryRun {
+		req.Param("dryRun", metav1.DryRunAll)
+	}
+	if r.FieldValidation != "" {
+		req.Param("fieldValidation", r.FieldValidation)
+	}
+	verb := "apply"
+	if r.DryRun {
+		verb = "dry-run apply"
+	}
+	return object(ctx, req, describe(verb, r.Mapping, r.Namespace, r.Name))
+}
+
+// Patch sends a JSON patch (RFC 6902) and returns the object as it is then. A
+// test in the patch that fails gives an error of class Conflict.
+func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
+	req := w.patch(types.JSONPatchType, m, namespace, name, jsonPatch)
+	return object(ctx, req, describe("patch", m, namespace, name))
+}
+
+// Get reads the live object in the version of the mapping.
+func (w *Writer) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+	req := w.client.Get().AbsPath(Path(m, namespace, name)...).MaxRetries(0)
+	return object(ctx, req, describe("get", m, namespace, name))
+}
+
+// Delete deletes the object if uid and resource version are still those given
+// (an empty one is not checked). It reports gone where the answer says that the
+// object is out of the store: a Status, a 404 of the object, or the deleted
+// object without a deletion timestamp (the way of ServiceAccounts and some
+// others). Else it returns the object, which is terminating.
+func (w *Writer) Delete(
+	ctx context.Context, m *meta.RESTMapping, namespace, name string,
+	uid types.UID, resourceVersion string, policy metav1.DeletionPropagation,
+) (gone bool, live *unstructured.Unstructured, err error) {
+	what := describe("delete", m, namespace, name)
+	body, err := deleteOptions(uid, resourceVersion, policy)
+	if err != nil {
+		return false, nil, what.wrap(err)
+	}
+	answer, err := w.client.Delete().AbsPath(Path(m, namespace, name)...).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Get()
+	if err != nil {
+		if err = what.wrap(err); Classify(err) == Absent {
+			return true, nil, nil
+		}
+		return false, nil, err
+	}
+	switch answer := answer.(type) {
+	case *metav1.Status:
+		return true, nil, nil
+	case *unstructured.Unstructured:
+		if answer.GetDeletionTimestamp() == nil {
+			return true, nil, nil
+		}
+		return false, answer, nil
+	}
+	return false, nil, what.wrap(fmt.Errorf("the API server answered with an unexpected %T", answer))
+}
+
+// Path returns the URL path of an object, or of the collection where the name
+// is empty.
+func Path(m *meta.RESTMapping, namespace, name string) []string {
+	segments := make([]string, 0, 7)
+	if m.Resource.Group == "" {
+		segments = append(segments, "api", m.Resource.Version)
+	} else {
+		segments = append(segments, "apis", m.Resource.Group, m.Resource.Version)
+	}
+	if namespace != "" {
+		segments = append(segments, "namespaces", namespace)
+	}
+	segments = append(segments, m.Resource.Resource)
+	if name != "" {
+		segments = append(segments, name)
+	}
+	return segments
+}
+
+func (w *Writer) patch(kind types.PatchType, m *meta.RESTMapping, namespace, name string, body []byte) *rest.Request {
+	return w.client.Patch(kind).AbsPath(Path(m, namespace, name)...).
+		Param("fieldManager", corev1alpha1.FieldManager).
+		Body(body).
+		// Without retries in the client a 429 is the engine's to wait for, and
+		// every attempt follows a fresh decision.
+		MaxRetries(0)
+}
+
+// object sends the request and returns the object in the answer.
+func object(ctx context.Context, req *rest.Request, what *Error) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	if err := req.Do(ctx).Into(live); err != nil {
+		return nil, what.wrap(err)
+	}
+	return live, nil
+}
+
+func deleteOptions(uid types.UID, resourceVersion string, policy metav1.DeletionPropagation) ([]byte, error) {
+	options := metav1.DeleteOptions{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		PropagationPolicy: &policy,
+		Preconditions:     &metav1.Preconditions{},
+	}
+	if uid != "" {
+		options.Preconditions.UID = &uid
+	}
+	if resourceVersion != "" {
+		options.Preconditions.ResourceVersion = &resourceVersion
+	}
+	return json.Marshal(options)
+}
+
+// Error is the failure of one request, with the object that it was about. Its
+// text is that of its cause behind verb and object.
+type Error struct {
+	// Verb is get, apply, dry-run apply, patch or delete.
+	Verb string
+	// Resource is the plural name of the resource, with its group.
+	Resource string
+	// Key names the object.
+	Key objects.Key
+	// Err is the cause: an API status error, or one of the network.
+	Err error
+}
+
+// Error returns verb, object and cause.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %s: %v", e.Verb, e.Key, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func describe(verb string, m *meta.RESTMapping, namespace, name string) *Error {
+	return &Error{Verb: verb, Resource: m.Resource.Resource, Key: objects.Key{
+		Group: m.GroupVersionKind.Group, Kind: m.GroupVersionKind.Kind, Namespace: namespace, Name: name,
+	}}
+}
+
+// wrap completes e with its cause.
+func (e *Error) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	var inner *Error
+	if errors.As(err, &inner) {
+		return err
+	}
+	e.Err = err
+	return e
+}
+
+// limitResponses bounds what is read of a response into memory.
+func limitResponses(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		res, err := next.RoundTrip(req)
+		if err == nil && res.Body != nil {
+			res.Body = &boundedBody{ReadCloser: res.Body, left: limits.ResponseBytes}
+		}
+		return res, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
