@@ -1,0 +1,55 @@
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// ellipsis ends a message that was cut.
+const ellipsis = " … (cut)"
+
+// Message returns text as a condition may carry it: valid UTF-8 of at most
+// limits.MessageBytes, with every character escaped that could move a terminal's
+// cursor or turn its text around. Line breaks and tabs stay.
+func Message(text string) string {
+	text = escape(text)
+	if len(text) <= limits.MessageBytes {
+		return text
+	}
+	end := limits.MessageBytes - len(ellipsis)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
+
+func escape(text string) string {
+	if !strings.ContainsFunc(text, unsafe) && utf8.ValidString(text) {
+		return text
+	}
+	var out strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError:
+			// Either a replacement character or a byte that is no UTF-8.
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				fmt.Fprintf(&out, `\x%02x`, text[i])
+				continue
+			}
+			out.WriteRune(r)
+		case unsafe(r):
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+func unsafe(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+}
