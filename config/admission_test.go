@@ -41,8 +41,8 @@ func TestForegroundDeletionPolicy(t *testing.T) {
 				Preconditions:     metav1.NewUIDPreconditions("1"),
 			},
 		},
-		{name: "legacy orphan", options: &metav1.DeleteOptions{OrphanDependents: ptr.To(true)}},
-		{name: "legacy background", options: &metav1.DeleteOptions{OrphanDependents: ptr.To(false)}},
+		{name: "legacy orphan", options: legacy(true)},
+		{name: "legacy background", options: legacy(false)},
 		{
 			name: "foreground by a finalizer", options: &metav1.DeleteOptions{},
 			finalizers: []string{corev1alpha1.CachedFinalizer, metav1.FinalizerDeleteDependents}, refused: true,
@@ -112,6 +112,11 @@ func TestForegroundDeletionPolicyCoversTheOwnersOfObjects(t *testing.T) {
 
 func policy(propagation metav1.DeletionPropagation) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{PropagationPolicy: &propagation}
+}
+
+// legacy is how clients older than propagation policies say orphan or background.
+func legacy(orphan bool) *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{OrphanDependents: &orphan} //nolint:staticcheck // API servers still accept it
 }
 
 // evaluate asks the policy as the API server does.

@@ -60,9 +60,7 @@ type ObjectSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Revision mirrors the revision in the spec.
-	//
-	// Deprecated: read spec.revision.
+	// Revision mirrors the revision in the spec, for readers that look here.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
