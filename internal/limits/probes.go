@@ -1,0 +1,65 @@
+package limits
+
+import "time"
+
+// Limits of availability probes. They hold per probe, so that a package can
+// neither stall the engine nor exhaust its memory with one expression. All but
+// ProbeJQTime are counted and not timed: the verdict on an object does not
+// depend on how busy the machine is.
+const (
+	// Probes is how many probes one revision has at most, over all entries.
+	// Each object of a kind is judged by all probes of its kind.
+	Probes = 1000
+	// ProbeCELBytes is the size of one CEL rule. Compiling costs up to 1 µs per
+	// byte.
+	ProbeCELBytes = 16 << 10
+	// ProbeCELCost is what one evaluation of a CEL rule may cost, in cost units
+	// of cel-go: 10 to 100 ms of work. It also bounds the strings and lists that
+	// a rule builds.
+	ProbeCELCost = 1_000_000
+	// ProbeJQBytes is the size of one jq expression.
+	ProbeJQBytes = 2 << 10
+	// ProbeJQSteps is how many instructions one evaluation of a jq expression
+	// may take: some 50 ms of work.
+	ProbeJQSteps = 500_000
+	// ProbeJQWork is how many bytes of values one evaluation of a jq expression
+	// may build, results included.
+	ProbeJQWork = 1 << 20
+	// ProbeJQNumberBits bounds integers that a jq expression computes, because
+	// jq's are of any length.
+	ProbeJQNumberBits = 256
+	// ProbeJQTime is the longest that one evaluation of a jq expression may
+	// take: a safety net far above what ProbeJQSteps allow in practice.
+	ProbeJQTime = time.Second
+	// ProbeMessageValueBytes is how much of a value a probe's message quotes.
+	ProbeMessageValueBytes = 128
+)
+
+// Limits of what is learned of live objects to judge drift.
+const (
+	// ShapesPerKind is how many lists and maps are remembered per kind. Kinds
+	// with more have open-ended keys; what is beyond is treated as unknown: as
+	// a whole list, key by key for a map.
+	ShapesPerKind = 2000
+	// FieldsDepth bounds the nesting of managedFields that is followed. The API
+	// server limits requests to a depth of 10,000; types go to about 20.
+	FieldsDepth = 64
+)
+
+// Limits of the check against the schemas that the API server publishes.
+const (
+	// SchemaIndexBytes is the size of the index /openapi/v3: about 150 bytes
+	// per group version, of which large clusters have some hundred.
+	SchemaIndexBytes = 4 << 20
+	// SchemaDocumentBytes is the size of the document of one group version. The
+	// core group's is 2 MiB; large CRDs reach 10 MiB.
+	SchemaDocumentBytes = 32 << 20
+	// SchemaDocuments is how many documents are kept at once.
+	SchemaDocuments = 12
+	// SchemaIdle is how long decoded schemas and the index are kept after their
+	// last use: longer than a rollout stays between two phases as a rule,
+	// short enough to be gone from the memory of a manager at rest.
+	SchemaIdle = 30 * time.Second
+	// SchemaErrors is how many fields the error of one object names.
+	SchemaErrors = 20
+)

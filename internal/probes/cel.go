@@ -1,0 +1,124 @@
+package probes
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// celPrograms are the CEL rules of all Sets in use.
+var celPrograms programs[celProgram]
+
+// celEnvironment has the libraries of reference 7.4 and no more: a rule that
+// compiles here compiles with Package Operator and the other way round.
+var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable(self, cel.DynType),
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		ext.Strings(ext.StringsVersion(0)),
+		library.URLs(),
+		library.Regex(),
+		library.Lists(),
+	)
+})
+
+// self is the variable that holds the whole object.
+const self = "self"
+
+// celProgram is one compiled rule.
+type celProgram struct {
+	program cel.Program
+	reads   [][]string
+}
+
+// compileCEL checks and compiles a rule. Its error is a refusal, except where
+// the environment itself cannot be made.
+func compileCEL(rule string) (*celProgram, error) {
+	if len(rule) > limits.ProbeCELBytes {
+		return nil, &refusal{
+			fmt.Sprintf("rule of %d bytes, the limit is %d", len(rule), limits.ProbeCELBytes),
+			"shorten it, or split it into several probes",
+		}
+	}
+	environment, err := celEnvironment()
+	if err != nil {
+		return nil, fmt.Errorf("make CEL environment: %w", err)
+	}
+	ast, issues := environment.Compile(rule)
+	if issues.Err() != nil {
+		return nil, &refusal{
+			issueText(issues),
+			"write a CEL expression of type bool; the object is the variable self",
+		}
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return nil, &refusal{
+			fmt.Sprintf("the type of the rule is %s, not bool", ast.OutputType()),
+			"compare the value, e.g. self.status.ready == true",
+		}
+	}
+	program, err := environment.Program(ast,
+		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostTracking(&library.CostEstimator{}),
+		cel.CostLimit(limits.ProbeCELCost),
+	)
+	if err != nil {
+		return nil, &refusal{err.Error(), "correct the constant that the message names"}
+	}
+	return &celProgram{program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
+}
+
+// issueText puts all issues into one line.
+func issueText(issues *cel.Issues) string {
+	var texts []string
+	for _, issue := range issues.Errors() {
+		texts = append(texts, fmt.Sprintf("%d:%d: %s", issue.Location.Line(), issue.Location.Column()+1, issue.Message))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// celProbe is true where the rule is (reference 7.4).
+type celProbe struct {
+	*celProgram
+	message string
+}
+
+func (p celProbe) evaluate(o *object) outcome {
+	value, _, err := p.program.Eval(map[string]any{self: o.root})
+	if err != nil {
+		return outcome{message: "CEL program failed: " + celErrorText(err, o)}
+	}
+	if value == types.True {
+		return outcome{status: True}
+	}
+	return outcome{status: False, message: p.message}
+}
+
+// errCELCost is how cel-go words an evaluation that went over its limit; it has
+// no error value for it.
+const errCELCost = "actual cost limit exceeded"
+
+func celErrorText(err error, o *object) string {
+	switch {
+	case strings.Contains(err.Error(), errCELCost):
+		return fmt.Sprintf("%s: the limit is %d", errCELCost, limits.ProbeCELCost)
+	case o.secret:
+		// Errors of conversions quote the value.
+		return "the rule cannot be evaluated on this Secret"
+	default:
+		for errors.Unwrap(err) != nil {
+			err = errors.Unwrap(err)
+		}
+		return quoted(err.Error())
+	}
+}

@@ -1,0 +1,44 @@
+package probes
+
+import "fmt"
+
+// conditionProbe is true where the object reports a condition of a type and a
+// status for its current generation (reference 7.2).
+type conditionProbe struct{ conditionType, status string }
+
+func (p conditionProbe) evaluate(o *object) outcome {
+	value, found := lookup(o.root, "status", "conditions")
+	if !found {
+		return outcome{message: "missing .status.conditions"}
+	}
+	list, isList := value.([]any)
+	if !isList {
+		return outcome{message: "malformed .status.conditions"}
+	}
+	for _, element := range list {
+		condition, isMap := element.(map[string]any)
+		if !isMap {
+			return outcome{message: "malformed .status.conditions"}
+		}
+		if condition["type"] == p.conditionType {
+			return p.judge(condition, o.generation)
+		}
+	}
+	return outcome{message: fmt.Sprintf(`missing .status.condition[%q]`, p.conditionType)}
+}
+
+// judge is about the first condition of the type: later ones never count.
+func (p conditionProbe) judge(condition map[string]any, generation int64) outcome {
+	if observed, isInteger := condition["observedGeneration"].(int64); isInteger && observed != generation {
+		return outcome{message: fmt.Sprintf(`.status.condition[%q] outdated`, p.conditionType)}
+	}
+	if condition["status"] == p.status {
+		return outcome{status: True}
+	}
+	actual := quoted(fmt.Sprint(condition["status"]))
+	return outcome{
+		status:    False,
+		message:   fmt.Sprintf(`.status.condition[%q] is %s`, p.conditionType, actual),
+		condition: true,
+	}
+}

@@ -1,0 +1,282 @@
+package probes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"sync"
+
+	"github.com/itchyny/gojq"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// jqPrograms are the jq expressions of all Sets in use.
+var jqPrograms programs[jqProgram]
+
+// errBound is that an evaluation was stopped at one of its limits.
+var errBound = errors.New("stopped")
+
+var (
+	errJQSteps = fmt.Errorf("%w after %d steps", errBound, limits.ProbeJQSteps)
+	errJQTime  = fmt.Errorf("%w after %s", errBound, limits.ProbeJQTime)
+	errJQWork  = fmt.Errorf("%w because it built more than %d bytes of values", errBound, limits.ProbeJQWork)
+	errJQBits  = fmt.Errorf("%w at an integer of more than %d bits", errBound, limits.ProbeJQNumberBits)
+)
+
+// jqProgram is one jq expression. It yields one value; null and no value at
+// all count as missing, more than one value is an error.
+//
+// jq itself has no bound on the values that it builds: a text of forty
+// characters can ask for a terabyte. The program is therefore compiled from a
+// rewritten expression (see jqguard.go) that accounts for what it builds.
+type jqProgram struct {
+	source string
+	reads  [][]string
+
+	// mu serialises evaluations: they share the account of work.
+	mu   sync.Mutex
+	code *gojq.Code
+	// work is what the evaluation under way may still build, in bytes. Once it
+	// is negative it stays so: the expression cannot recover by `try`.
+	work     int
+	exceeded error
+}
+
+// compileJQ parses, guards and compiles an expression. Its error is a refusal.
+func compileJQ(text string) (*jqProgram, error) {
+	if len(text) > limits.ProbeJQBytes {
+		return nil, &refusal{
+			fmt.Sprintf("jq expression of %d bytes, the limit is %d", len(text), limits.ProbeJQBytes),
+			"shorten it, or split it into several probes",
+		}
+	}
+	query, err := gojq.Parse(text)
+	if err != nil {
+		return nil, &refusal{
+			"neither a dotted path nor a jq expression: " + err.Error(),
+			"write e.g. .status.replicas or .status.containerStatuses[0].ready",
+		}
+	}
+	guarded, err := guardQuery(query)
+	if err != nil {
+		return nil, err
+	}
+	program := &jqProgram{source: text, reads: jqPaths(query)}
+	program.code, err = gojq.Compile(guarded,
+		gojq.WithFunction(guardCharge, 0, 0, program.charge),
+		gojq.WithFunction(guardShort, 0, 0, short),
+		gojq.WithFunction(guardNumbers, 2, 2, numbers))
+	if err != nil {
+		return nil, &refusal{err.Error(), jqRemedy}
+	}
+	return program, nil
+}
+
+func (p *jqProgram) text() string { return p.source }
+
+func (p *jqProgram) paths() [][]string { return p.reads }
+
+func (p *jqProgram) read(o *object) (any, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.work, p.exceeded = limits.ProbeJQWork, nil
+	timeout, cancel := context.WithTimeout(context.Background(), limits.ProbeJQTime)
+	defer cancel()
+	value, err := p.single(p.code.RunWithContext(&stepContext{Context: timeout, left: limits.ProbeJQSteps}, o.jqRoot()))
+	if p.exceeded != nil {
+		return nil, false, p.exceeded
+	}
+	if err != nil || value == nil {
+		return nil, false, err
+	}
+	if !p.spend(value) {
+		return nil, false, p.exceeded
+	}
+	return fromJQ(value), true, nil
+}
+
+// single returns the only value; nil where there is none.
+func (p *jqProgram) single(results gojq.Iter) (any, error) {
+	value, more := results.Next()
+	if !more {
+		return nil, nil
+	}
+	if err, failed := value.(error); failed {
+		return nil, err
+	}
+	switch next, more := results.Next(); {
+	case !more:
+		return value, nil
+	default:
+		if err, failed := next.(error); failed {
+			return nil, err
+		}
+		return nil, errors.New("yields more than one value")
+	}
+}
+
+// stepContext ends an evaluation after a number of steps: gojq looks at Done
+// once per instruction. Unlike a deadline alone, that does not make the verdict
+// depend on the load of the machine.
+type stepContext struct {
+	context.Context
+	left int
+}
+
+var ended = func() <-chan struct{} {
+	channel := make(chan struct{})
+	close(channel)
+	return channel
+}()
+
+func (c *stepContext) Done() <-chan struct{} {
+	if c.left--; c.left < 0 {
+		return ended
+	}
+	return c.Context.Done()
+}
+
+func (c *stepContext) Err() error {
+	if c.left < 0 {
+		return errJQSteps
+	}
+	if c.Context.Err() != nil {
+		return errJQTime
+	}
+	return nil
+}
+
+// charge accounts for a value that the expression built and passes it on.
+func (p *jqProgram) charge(value any, _ []any) any {
+	if !p.spend(value) {
+		return p.exceeded
+	}
+	return value
+}
+
+// spend takes the size of a value from the account. Values that are shared
+// count each time: printing or comparing them costs as often.
+func (p *jqProgram) spend(value any) bool {
+	if p.exceeded != nil {
+		return false
+	}
+	p.work -= 16
+	switch value := value.(type) {
+	case string:
+		p.work -= len(value)
+	case *big.Int:
+		if value.BitLen() > limits.ProbeJQNumberBits {
+			p.exceeded = errJQBits
+			return false
+		}
+	case []any:
+		for _, element := range value {
+			if !p.spend(element) {
+				return false
+			}
+		}
+	case map[string]any:
+		for key, element := range value {
+			p.work -= 16 + len(key)
+			if !p.spend(element) {
+				return false
+			}
+		}
+	}
+	if p.work < 0 {
+		p.exceeded = errJQWork
+	}
+	return p.exceeded == nil
+}
+
+// short refuses long strings before they are parsed as numbers.
+func short(value any, _ []any) any {
+	if text, isString := value.(string); isString && len(text) > 64 {
+		return errors.New("a string of more than 64 bytes is not a number")
+	}
+	return value
+}
+
+// numbers passes two numbers on as an array: jq's operators on other types
+// repeat strings and compare lists pairwise, at unbounded cost.
+func numbers(_ any, args []any) any {
+	for _, arg := range args {
+		if gojq.TypeOf(arg) != "number" {
+			return fmt.Errorf("arithmetic other than + takes numbers, not %s", gojq.TypeOf(arg))
+		}
+	}
+	return []any{args[0], args[1]}
+}
+
+// jqRoot is the object in the types of gojq, made once per evaluation of a Set.
+func (o *object) jqRoot() any {
+	if o.jq == nil {
+		o.jq = toJQ(o.root)
+	}
+	return o.jq
+}
+
+func toJQ(value any) any {
+	switch value := value.(type) {
+	case int64:
+		return int(value)
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = toJQ(element)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for key, element := range value {
+			fields[key] = toJQ(element)
+		}
+		return fields
+	case nil, bool, string, float64:
+		return value
+	default:
+		// Not a type of decoded JSON; gojq would panic on it.
+		return fmt.Sprint(value)
+	}
+}
+
+// fromJQ returns the value in the types of decoded Kubernetes JSON, so that it
+// compares with a field. Whole numbers become int64, as they do in JSON.
+func fromJQ(value any) any {
+	switch value := value.(type) {
+	case int:
+		return int64(value)
+	case float64:
+		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+			return int64(value)
+		}
+		return value
+	case *big.Int:
+		if value.IsInt64() {
+			return value.Int64()
+		}
+		number, _ := new(big.Float).SetInt(value).Float64()
+		return number
+	case json.Number:
+		number, _ := value.Float64()
+		return fromJQ(number)
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = fromJQ(element)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for key, element := range value {
+			fields[key] = fromJQ(element)
+		}
+		return fields
+	default:
+		return value
+	}
+}

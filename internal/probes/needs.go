@@ -1,0 +1,83 @@
+package probes
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Needs says which fields the probes of one kind read beyond those that [Trim]
+// always keeps. The zero value is nothing.
+type Needs struct {
+	// Paths are keys from the root on, sorted, none a prefix of another. Fields
+	// of lists are not told apart: the path ends at the list.
+	Paths [][]string
+	// Whole is that some probe may read any field. Paths is nil then.
+	Whole bool
+}
+
+// Needs returns what the probes of a kind read. The result is shared: do not
+// change it.
+func (s *Set) Needs(gk schema.GroupKind) Needs {
+	if s == nil {
+		return Needs{}
+	}
+	return s.needs[gk]
+}
+
+// Covers tells whether an object that was cut down to n has all that other
+// asks for, so that nothing needs to be read again.
+func (n Needs) Covers(other Needs) bool {
+	if n.Whole || other.Whole {
+		return n.Whole
+	}
+	return !slices.ContainsFunc(other.Paths, func(path []string) bool {
+		return !slices.ContainsFunc(n.Paths, func(kept []string) bool { return hasPrefix(path, kept) })
+	})
+}
+
+// Union returns what satisfies both, for a kind that several revisions probe.
+func (n Needs) Union(other Needs) Needs {
+	union := Needs{Paths: slices.Clone(n.Paths), Whole: n.Whole}
+	union.merge(other)
+	return union.normalised()
+}
+
+// add takes the paths of one probe; the empty path is the whole object.
+func (n *Needs) add(paths [][]string) {
+	for _, path := range paths {
+		if len(path) == 0 {
+			n.Whole = true
+		}
+		n.Paths = append(n.Paths, path)
+	}
+}
+
+func (n *Needs) merge(other Needs) {
+	n.Whole = n.Whole || other.Whole
+	n.Paths = append(n.Paths, other.Paths...)
+}
+
+// normalised drops what is always kept and what another path includes.
+func (n Needs) normalised() Needs {
+	if n.Whole {
+		return Needs{Whole: true}
+	}
+	paths := slices.DeleteFunc(slices.Clone(n.Paths), alwaysKept)
+	slices.SortFunc(paths, slices.Compare[[]string])
+	// In this order every path follows its prefixes.
+	kept := paths[:0]
+	for _, path := range paths {
+		if len(kept) == 0 || !hasPrefix(path, kept[len(kept)-1]) {
+			kept = append(kept, path)
+		}
+	}
+	if len(kept) == 0 {
+		return Needs{}
+	}
+	return Needs{Paths: kept}
+}
+
+func hasPrefix(path, prefix []string) bool {
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
+}

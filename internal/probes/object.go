@@ -1,0 +1,93 @@
+package probes
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// object is a live object under evaluation, with what several probes need.
+type object struct {
+	root       map[string]any
+	generation int64
+	// secret withholds values from messages.
+	secret bool
+	// jq is root in the types of gojq; nil until it is needed.
+	jq any
+}
+
+func newObject(root map[string]any) *object {
+	generation, _ := lookup(root, "metadata", "generation")
+	number, _ := generation.(int64)
+	return &object{root: root, generation: number, secret: isSecret(groupKind(root))}
+}
+
+func groupKind(root map[string]any) schema.GroupKind {
+	apiVersion, _ := root["apiVersion"].(string)
+	kind, _ := root["kind"].(string)
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		group = ""
+	}
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+func isSecret(gk schema.GroupKind) bool {
+	return gk == schema.GroupKind{Kind: "Secret"}
+}
+
+// lookup follows keys through maps. found is false where a key is missing or
+// a value on the way is not a map.
+func lookup(root map[string]any, path ...string) (value any, found bool) {
+	value = root
+	for _, key := range path {
+		fields, isMap := value.(map[string]any)
+		if !isMap {
+			return nil, false
+		}
+		if value, found = fields[key]; !found {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// outdated tells that the object's status is of an earlier generation.
+func (o *object) outdated() bool {
+	value, _ := lookup(o.root, "status", "observedGeneration")
+	observed, isInteger := value.(int64)
+	return isInteger && observed != o.generation
+}
+
+// labelsOf reads the labels of a decoded object in place.
+type labelsOf map[string]any
+
+func (l labelsOf) Has(key string) bool { _, found := l.Lookup(key); return found }
+
+func (l labelsOf) Get(key string) string { value, _ := l.Lookup(key); return value }
+
+func (l labelsOf) Lookup(key string) (string, bool) {
+	value, found := l[key].(string)
+	return value, found
+}
+
+func (o *object) labels() labelsOf {
+	value, _ := lookup(o.root, "metadata", "labels")
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+// quoted shortens a value for a message.
+func quoted(text string) string {
+	if len(text) <= limits.ProbeMessageValueBytes {
+		return text
+	}
+	cut := limits.ProbeMessageValueBytes
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

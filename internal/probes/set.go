@@ -1,0 +1,178 @@
+package probes
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Set is the compiled availability probes of one revision. It is immutable and
+// safe for concurrent use. A nil Set selects nothing.
+type Set struct {
+	entries map[schema.GroupKind][]entry
+	needs   map[schema.GroupKind]Needs
+}
+
+// entry is one ObjectSetProbe.
+type entry struct {
+	labels labels.Selector
+	probes []probe
+}
+
+// probe is one check on an object.
+type probe interface{ evaluate(o *object) outcome }
+
+// Compile compiles probes as they stand in availabilityProbes (reference 7).
+// Its error is of type [Errors] and names every probe that cannot be used. An
+// entry that sets several checks uses one: fieldsEqual before condition before
+// cel; an entry with none is skipped.
+func Compile(probes []corev1alpha1.ObjectSetProbe) (*Set, error) {
+	c := compiler{set: &Set{
+		entries: map[schema.GroupKind][]entry{},
+		needs:   map[schema.GroupKind]Needs{},
+	}}
+	for i := range probes {
+		c.entry(fmt.Sprintf("availabilityProbes[%d]", i), &probes[i])
+	}
+	if c.count > limits.Probes {
+		c.errs = append(c.errs, FieldError{
+			Path:    "availabilityProbes",
+			Problem: fmt.Sprintf("%d probes, the limit is %d", c.count, limits.Probes),
+			Remedy:  "combine them into fewer CEL rules",
+		})
+	}
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	for gk, needs := range c.set.needs {
+		c.set.needs[gk] = needs.normalised()
+	}
+	return c.set, nil
+}
+
+type compiler struct {
+	set   *Set
+	count int
+	errs  Errors
+}
+
+func (c *compiler) refuse(path string, err error) {
+	var because *refusal
+	if !errors.As(err, &because) {
+		because = &refusal{err.Error(), "report this as a defect of the engine"}
+	}
+	c.errs = append(c.errs, FieldError{Path: path, Problem: because.problem, Remedy: because.remedy})
+}
+
+func (c *compiler) entry(path string, from *corev1alpha1.ObjectSetProbe) {
+	kind := from.Selector.Kind
+	if kind == nil || kind.Kind == "" {
+		c.refuse(path+".selector.kind", &refusal{"is missing", "name group and kind of the objects to probe"})
+	}
+	compiled := entry{labels: labels.Everything()}
+	if from.Selector.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(from.Selector.Selector)
+		if err != nil {
+			c.refuse(path+".selector.selector", &refusal{err.Error(), "write a Kubernetes label selector"})
+		}
+		compiled.labels = selector
+	}
+	var needs Needs
+	for i := range from.Probes {
+		if c.count++; c.count > limits.Probes {
+			continue
+		}
+		check, paths := c.probe(fmt.Sprintf("%s.probes[%d]", path, i), &from.Probes[i])
+		if check != nil {
+			compiled.probes = append(compiled.probes, check)
+			needs.add(paths)
+		}
+	}
+	if kind != nil {
+		gk := schema.GroupKind{Group: kind.Group, Kind: kind.Kind}
+		c.set.entries[gk] = append(c.set.entries[gk], compiled)
+		needs.merge(c.set.needs[gk])
+		c.set.needs[gk] = needs
+	}
+}
+
+// probe compiles one check and returns the fields that it reads. It returns nil
+// for a probe without a check and for one that is refused.
+func (c *compiler) probe(path string, from *corev1alpha1.Probe) (check probe, paths [][]string) {
+	switch {
+	case from.FieldsEqual != nil:
+		a, errA := newField(from.FieldsEqual.FieldA)
+		b, errB := newField(from.FieldsEqual.FieldB)
+		if errA != nil {
+			c.refuse(path+".fieldsEqual.fieldA", errA)
+		}
+		if errB != nil {
+			c.refuse(path+".fieldsEqual.fieldB", errB)
+		}
+		if errA != nil || errB != nil {
+			return nil, nil
+		}
+		return fieldsEqualProbe{a: a, b: b}, append(a.paths(), b.paths()...)
+	case from.Condition != nil:
+		status := from.Condition.Status
+		if status == "" {
+			status = string(metav1.ConditionTrue)
+		}
+		return conditionProbe{conditionType: from.Condition.Type, status: status}, nil
+	case from.CEL != nil:
+		program, err := celPrograms.get(from.CEL.Rule, compileCEL)
+		if err != nil {
+			c.refuse(path+".cel.rule", err)
+			return nil, nil
+		}
+		return celProbe{celProgram: program, message: from.CEL.Message}, program.reads
+	default:
+		return nil, nil
+	}
+}
+
+// Selects tells whether an entry is about this kind. Its labels may still
+// exclude an object. Objects of other kinds are available once they exist.
+func (s *Set) Selects(gk schema.GroupKind) bool {
+	return s != nil && len(s.entries[gk]) > 0
+}
+
+// Evaluate judges one live object, given as decoded JSON with int64 and float64
+// numbers, whole or cut down by [Trim]. It does not change the object.
+func (s *Set) Evaluate(obj map[string]any) Result {
+	if s == nil {
+		return Result{Status: True}
+	}
+	o := newObject(obj)
+	var verdict conjunction
+	for _, entry := range s.entries[groupKind(obj)] {
+		if !entry.labels.Matches(o.labels()) {
+			continue
+		}
+		if o.outdated() {
+			verdict.add(outcome{message: ".status outdated"})
+			continue
+		}
+		for _, probe := range entry.probes {
+			verdict.add(probe.evaluate(o))
+		}
+	}
+	return verdict.result()
+}
+
+// EvaluateJSON judges an object in the form that [Trim] returns. An object that
+// cannot be read is Unknown.
+func (s *Set) EvaluateJSON(trimmed []byte) Result {
+	obj := map[string]any{}
+	if err := json.Unmarshal(trimmed, &obj); err != nil {
+		return Result{Messages: []string{"malformed object"}}
+	}
+	return s.Evaluate(obj)
+}
