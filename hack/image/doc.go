@@ -6,7 +6,7 @@
 // The layout's index has one entry, the image index with one image for each
 // architecture, so that any tool that reads OCI layouts can push it:
 //
-//	crane push --index dist/image registry.example.com/lockstep-manager:v0.1.0
+//	crane push dist/image registry.example.com/lockstep-manager:v0.1.0
 //	skopeo copy --all oci:dist/image docker://registry.example.com/lockstep-manager:v0.1.0
 //
 // Each image has two layers, one with the directories and the user, one with
