@@ -31,3 +31,7 @@ const (
 	// terminal transitions (engine.md 5).
 	PackageStatusInterval = time.Second
 )
+
+// StatusInterval coalesces status writes that only count further; transitions
+// are written at once.
+const StatusInterval = time.Second

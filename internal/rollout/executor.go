@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/metadata"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
@@ -29,6 +30,8 @@ type Executor struct {
 	Live    *livestate.Cache
 	Tracker *Tracker
 	Writer  *apply.Writer
+	// Metadata reads what exists before a package is written.
+	Metadata metadata.Interface
 	Schemas *schemas.Checker
 	Pool    *Pool
 	// Alive asks the API server, not a cache, whether an owner still exists and
@@ -145,7 +148,7 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	return s.run.Writer.Apply(ctx, apply.Request{
+	return s.run.Writer.Apply(ctx, apply.ApplyRequest{
 		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
 	})
 }
@@ -187,7 +190,7 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	rec.Gone, rec.Failure = false, nil
 	delete(s.run.rollout.seen, s.Key)
 	if correction {
-		rec.count(s.run.Now())
+		rec.Count(s.run.Now())
 	}
 }
 
@@ -375,7 +378,7 @@ func (s *step) recover(ctx context.Context, err error) error {
 		if s.Action == phases.Create && obs != nil {
 			s.refuse(obs)
 		}
-	case apply.NotFound:
+	case apply.Absent:
 		if s.Desired == nil {
 			s.gone()
 			return nil
@@ -393,7 +396,7 @@ func (s *step) refuse(obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	r := s.run.rollout
-	state := r.state(s.run.Live, nil, s.run.Now())
+	state := r.State(s.run.Live, nil, s.run.Now())
 	v := phases.Decide(phases.Case{
 		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Yields: state.Yields,
 		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Now(),

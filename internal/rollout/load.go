@@ -26,6 +26,10 @@ type Revision struct {
 	// Unscoped are objects whose kind was not served at loading, so that the
 	// scope rule has to be asked again.
 	Unscoped []objects.Key
+	// Refused tells that Blocked is for others to resolve: someone else holds the
+	// objects in Refusals. Otherwise only another spec helps.
+	Refused  bool
+	Refusals []phases.Blocker
 
 	verdicts map[objects.Key]verdict
 }
@@ -212,13 +216,25 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed) probes.Result {
 	if v, ok := r.verdicts[key]; ok && v.obs == obs {
 		return v.result
 	}
-	content := map[string]any{}
-	result := probes.Result{Status: probes.Unknown}
-	if err := json.Unmarshal(obs.Trimmed, &content); err != nil {
-		result.Messages = []string{"waiting for the watch to deliver the fields that the probes read"}
-	} else {
-		result = r.Probes.Evaluate(content)
-	}
+	result := r.Probes.EvaluateJSON(obs.Trimmed)
 	r.verdicts[key] = verdict{obs: obs, result: result}
 	return result
+}
+
+// Refuse remembers what stands in the way of the revision as a whole, so that
+// nothing of it is written; without blockers it is free again.
+func (r *Revision) Refuse(blockers ...phases.Blocker) {
+	r.Refusals, r.Refused, r.Blocked = blockers, len(blockers) > 0, phases.Describe(blockers)
+}
+
+// PhaseOf returns the name of the phase that an object is in, or "".
+func (r *Revision) PhaseOf(key objects.Key) string {
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if d.Key == key {
+				return r.Phases[i].Name
+			}
+		}
+	}
+	return ""
 }

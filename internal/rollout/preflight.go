@@ -137,7 +137,7 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 	if err != nil {
 		return nil, err
 	}
-	state := r.state(e.Live, nil, e.Now())
+	state := r.State(e.Live, nil, e.Now())
 	var blocked []phases.Blocker
 	for _, s := range fresh {
 		obs := existing[s.Key]

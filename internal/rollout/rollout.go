@@ -113,7 +113,7 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 // which fields are probed. Kinds whose records lack a probed field are listed
 // again.
 func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
-	state := r.state(nil, nil, time.Time{})
+	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		id := TemplateID(src.Desired, src.Labels, r.Owner)
 		if tracker.Template(key) != id {
@@ -124,7 +124,9 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
 	needs := map[schema.GroupKind]probes.Needs{}
 	for uid, rev := range r.revisions {
 		uids = append(uids, uid)
-		maps.Copy(needs, merge(needs, rev.Needs()))
+		for gk, need := range rev.Needs() {
+			needs[gk] = needs[gk].Union(need)
+		}
 	}
 	tracker.Own(r.Key, uids...)
 	lacking := tracker.Probe(r.Key, needs)
@@ -137,24 +139,14 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
 	live.Use(r.Key.String(), r.Kinds())
 }
 
-// merge returns what both sets of needs ask for of the kinds in b.
-func merge(a, b map[schema.GroupKind]probes.Needs) map[schema.GroupKind]probes.Needs {
-	merged := map[schema.GroupKind]probes.Needs{}
-	for gk, need := range b {
-		have := a[gk]
-		merged[gk] = probes.Needs{Whole: have.Whole || need.Whole, Paths: append(slices.Clone(have.Paths), need.Paths...)}
-	}
-	return merged
-}
-
 // Forget removes what the tracker and the watches hold for the owner.
 func (r *Rollout) Forget(tracker *Tracker, live *livestate.Cache) {
 	tracker.Disown(r.Key)
 	live.Use(r.Key.String(), nil)
 }
 
-// state is what the pure core decides on.
-func (r *Rollout) state(live *livestate.Cache, strays []objects.Key, now time.Time) *phases.State {
+// State is what the pure core decides on.
+func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
 		Owner: r.Owner, Memory: r.Memory, Strays: strays, Now: now,
 		Ours:   func(ref *metav1.OwnerReference) bool { return has(r.Siblings, ref.UID) },
@@ -195,4 +187,20 @@ func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 		sight.Object = obs
 	}
 	return sight
+}
+
+// Contains tells whether any loaded revision contains the object.
+func (r *Rollout) Contains(key objects.Key) bool {
+	for _, rev := range r.revisions {
+		if rev.Contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// Gone tells whether the object was confirmed to be absent.
+func (r *Rollout) Gone(key objects.Key) bool {
+	rec := r.Memory[key]
+	return rec != nil && rec.Gone
 }

@@ -38,7 +38,7 @@ type Tracker struct {
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
 	owners map[types.UID]OwnerKey                      // deployments and sets by UID
-	probed map[schema.GroupKind]map[OwnerKey]probeNeed // who probes a kind
+	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
 	strays map[OwnerKey]map[objects.Key]struct{}
 }
 
@@ -50,8 +50,6 @@ type track struct {
 	template objects.Digest
 }
 
-type probeNeed = probes.Needs
-
 // NewTracker returns an empty tracker. Wake must be set before the first watch
 // starts.
 func NewTracker() *Tracker {
@@ -59,7 +57,7 @@ func NewTracker() *Tracker {
 		shapes: drift.NewShapes(),
 		tracks: map[objects.Key]track{},
 		owners: map[types.UID]OwnerKey{},
-		probed: map[schema.GroupKind]map[OwnerKey]probeNeed{},
+		probed: map[schema.GroupKind]map[OwnerKey]probes.Needs{},
 		strays: map[OwnerKey]map[objects.Key]struct{}{},
 	}
 }
@@ -131,7 +129,7 @@ func (t *Tracker) Probe(owner OwnerKey, needs map[schema.GroupKind]probes.Needs)
 	var lacking []schema.GroupKind
 	for gk, need := range needs {
 		have := t.needsLocked(gk)
-		if have == nil || !covers(*have, need) {
+		if have == nil || !have.Covers(need) {
 			lacking = append(lacking, gk)
 		}
 	}
@@ -145,27 +143,11 @@ func (t *Tracker) Probe(owner OwnerKey, needs map[schema.GroupKind]probes.Needs)
 	}
 	for gk, need := range needs {
 		if t.probed[gk] == nil {
-			t.probed[gk] = map[OwnerKey]probeNeed{}
+			t.probed[gk] = map[OwnerKey]probes.Needs{}
 		}
 		t.probed[gk][owner] = need
 	}
 	return lacking
-}
-
-// covers tells whether records kept for have serve want.
-func covers(have, want probes.Needs) bool {
-	if have.Whole {
-		return true
-	}
-	if want.Whole {
-		return false
-	}
-	for _, path := range want.Paths {
-		if !slices.ContainsFunc(have.Paths, func(p []string) bool { return slices.Equal(p, path) }) {
-			return false
-		}
-	}
-	return true
 }
 
 // needsLocked merges what all owners' probes read of a kind; nil if none does.
@@ -176,14 +158,7 @@ func (t *Tracker) needsLocked(gk schema.GroupKind) *probes.Needs {
 	}
 	merged := probes.Needs{}
 	for _, n := range by {
-		if n.Whole {
-			return &probes.Needs{Whole: true}
-		}
-		for _, path := range n.Paths {
-			if !covers(merged, probes.Needs{Paths: [][]string{path}}) {
-				merged.Paths = append(merged.Paths, path)
-			}
-		}
+		merged = merged.Union(n)
 	}
 	return &merged
 }

@@ -1,0 +1,174 @@
+package deployments
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+const (
+	// urgentSteps bounds how many steps run before the plan is made anew.
+	urgentSteps = 1000
+	// backgroundSteps is the same for work that comes after all other.
+	backgroundSteps = 64
+)
+
+// advance takes the next step of the rollout and tells whether there may be
+// another one right away.
+func (s *session) advance(ctx context.Context) (bool, error) {
+	if done, err := s.claim(ctx); err != nil || done {
+		return done, err
+	}
+	s.replan()
+	urgent, background := split(s.plan.Steps)
+	if len(urgent) > 0 {
+		err := s.Executor.Perform(ctx, s.rollout, urgent, false)
+		s.settleStrays()
+		return true, err
+	}
+	if s.plan.Entry != nil {
+		return true, s.enter(ctx, s.plan.Entry)
+	}
+	if s.plan.Gate != nil {
+		return s.open(ctx, s.plan.Gate)
+	}
+	if done, err := s.succeed(ctx); err != nil || done {
+		return done, err
+	}
+	if done, err := s.settleHistory(ctx); err != nil || done {
+		return done, err
+	}
+	if len(background) > 0 {
+		return true, s.Executor.Perform(ctx, s.rollout, background, true)
+	}
+	s.requeueAt(s.plan.Retry)
+	return false, nil
+}
+
+func (s *session) replan() {
+	s.plan = phases.Next(s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now()))
+}
+
+func (s *session) settleStrays() {
+	for _, key := range s.Tracker.Strays(s.key) {
+		if s.rollout.Contains(key) || s.rollout.Gone(key) {
+			s.Tracker.Settle(s.key, key)
+		}
+	}
+}
+
+func split(steps []phases.Step) (urgent, background []phases.Step) {
+	for _, step := range steps {
+		switch {
+		case step.Background && len(background) < backgroundSteps:
+			background = append(background, step)
+		case !step.Background && len(urgent) < urgentSteps:
+			urgent = append(urgent, step)
+		}
+	}
+	return urgent, background
+}
+
+// enter checks the first writes of a phase as a whole and performs them.
+func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
+	if !entry.Revision.Phases[entry.Phase].Entered {
+		ok, err := s.Executor.Enter(ctx, s.rollout, entry)
+		if err != nil || !ok {
+			return err
+		}
+		entry.Revision.Phases[entry.Phase].Entered = true
+	}
+	steps := entry.Steps
+	if len(steps) > urgentSteps {
+		steps = steps[:urgentSteps]
+	}
+	return s.Executor.Perform(ctx, s.rollout, steps, false)
+}
+
+// open records durably that a phase may be written, and with it that the probes
+// of all earlier phases were true at one moment.
+func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
+	if len(gate.Probed) > 0 {
+		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
+		if err != nil {
+			return false, err
+		}
+		if !current {
+			// A watch is behind; its event wakes this owner again.
+			s.requeue(staleRetry)
+			return false, nil
+		}
+	}
+	set := s.setOf(gate.Revision)
+	rev := s.rollout.Loaded(gate.Revision.UID)
+	rev.Opened++
+	if err := s.writeSetStatus(ctx, set, s.setStatus(set, rev)); err != nil {
+		rev.Opened--
+		return false, err
+	}
+	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Phase].Name)
+	return true, nil
+}
+
+// staleRetry is after what time a gate is tried again for which a watch was
+// behind; usually its event comes first.
+const staleRetry = 200 * time.Millisecond
+
+// instanceSelector selects the objects of the revision's package, or everything
+// that is managed where the objects do not say which package they are of.
+func instanceSelector(r *phases.Revision) string {
+	selector := corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
+	if instance := r.Stamp.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
+		selector += "," + corev1alpha1.PackageInstanceLabel + "=" + instance
+	}
+	return selector
+}
+
+func (s *session) setOf(r *phases.Revision) corev1alpha1.GenericObjectSet {
+	for _, set := range s.sets {
+		if set.GetUID() == r.UID {
+			return set
+		}
+	}
+	return nil
+}
+
+// succeed records that the current revision was available for its success
+// delay, after which what only older revisions have may go.
+func (s *session) succeed(ctx context.Context) (bool, error) {
+	if s.current == nil {
+		return false, nil
+	}
+	rev := s.rollout.Loaded(s.current.GetUID())
+	report := s.reportOf(s.current.GetUID())
+	if rev == nil || report == nil || rev.Succeeded || rev.Paused || !rev.Claimed || !report.Complete() || report.InTransition() {
+		return false, nil
+	}
+	delay := time.Duration(s.current.ObjectSetSpec().SuccessDelaySeconds) * time.Second
+	if delay > 0 {
+		since := availableSince(s.current)
+		if since.IsZero() {
+			return true, s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev))
+		}
+		if rest := delay - s.Now().Sub(since); rest > 0 {
+			s.requeue(rest)
+			return false, nil
+		}
+	}
+	rev.Succeeded = true
+	if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
+		rev.Succeeded = false
+		return false, err
+	}
+	return true, nil
+}
+
+// revisionOf returns the loaded revision of a set, or nil.
+func (s *session) revisionOf(set corev1alpha1.GenericObjectSet) *rollout.Revision {
+	return s.rollout.Loaded(set.GetUID())
+}

@@ -1,0 +1,156 @@
+package deployments
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+func (s *session) reportDeployment(ctx context.Context) error {
+	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	status := s.deploymentStatus()
+	if equality.Semantic.DeepEqual(old, status) {
+		return nil
+	}
+	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
+		return nil
+	}
+	was, is := conditions.IsTrue(old.Conditions, corev1alpha1.ConditionAvailable), conditions.IsTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+	if err == nil && was && !is {
+		c := conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable)
+		s.announce(s.deployment, c.Reason, c.Message)
+	}
+	return err
+}
+
+// deploymentStatus returns the status of the deployment (reference 2.2).
+func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
+	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	gen := s.deployment.GetGeneration()
+	status.ObservedGeneration = gen
+	digest := s.digests[s.deployment.GetUID()]
+	status.TemplateHash = hex.EncodeToString(digest[:5])
+	status.ControllerOf = nil
+	for _, set := range s.sets {
+		status.ControllerOf = append(status.ControllerOf, corev1alpha1.ControlledObjectReference{
+			Kind: s.scope.Kind("ObjectSet"), Group: corev1alpha1.GroupVersion.Group, Name: set.GetName(), Namespace: set.GetNamespace(),
+		})
+	}
+	if s.current != nil {
+		status.Revision = s.current.ObjectSetSpec().Revision
+		status.Phases = s.current.ObjectSetStatus().Phases
+		status.Blocking = s.current.ObjectSetStatus().Blocking
+	}
+	s.deploymentConditions(status, gen)
+	return status
+}
+
+func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
+	conds := &status.Conditions
+	standing := s.standing()
+	available := revisions.Available(standing)
+	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
+	progressing, reason, message := s.progressing(standing)
+	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
+	if s.deployment.ObjectDeploymentSpec().Paused {
+		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
+	} else {
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+	}
+	ready := available.Status && reason == corev1alpha1.ReasonIdle
+	stalled := standing.DeadlinePassed || s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	if !ready && reason == corev1alpha1.ReasonIdle {
+		reason, message = available.Reason, available.Message
+	}
+	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
+}
+
+// standing gathers what availability is judged on.
+func (s *session) standing() revisions.Standing {
+	st := revisions.Standing{}
+	if s.current == nil {
+		return st
+	}
+	st.CurrentName = s.current.GetName()
+	st.Current = s.reportOf(s.current.GetUID())
+	if rev := s.revisionOf(s.current); rev != nil {
+		st.Opened, st.Succeeded = rev.Opened, rev.Succeeded
+		if rev.Blocked != "" && st.Current != nil && len(st.Current.Blocking) == 0 {
+			st.Current.Blocking = rev.Refusals
+		}
+	}
+	if st.Current == nil {
+		st.Current = &phases.Report{}
+	}
+	for _, set := range s.sets {
+		report := s.reportOf(set.GetUID())
+		if set != s.current && report != nil && conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+			st.Previous, st.PreviousName = report, set.GetName()
+		}
+	}
+	if !st.Succeeded {
+		st.DeadlinePassed = s.deadlinePassed()
+	}
+	return st
+}
+
+// deadlinePassed tells whether the current revision missed its progress
+// deadline, counted from its creation or the last phase it opened; until then
+// another pass is due at that time.
+func (s *session) deadlinePassed() bool {
+	deadline := limits.ProgressDeadline
+	if seconds := s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds; seconds != nil {
+		deadline = time.Duration(*seconds) * time.Second
+	}
+	if s.deployment.ObjectDeploymentSpec().Paused {
+		return false
+	}
+	rest := s.current.GetCreationTimestamp().Add(deadline).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+		return false
+	}
+	return true
+}
+
+func (s *session) progressing(st revisions.Standing) (status bool, reason, message string) {
+	switch {
+	case s.current == nil && len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0:
+		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
+	case s.current == nil:
+		return true, corev1alpha1.ReasonProgressing, "No revision matches the template yet."
+	case st.Succeeded:
+		return false, corev1alpha1.ReasonIdle, "The latest revision was rolled out."
+	}
+	message = st.CurrentName + " is not available"
+	if c := conditions.Get(*s.current.StatusConditions(), corev1alpha1.ConditionAvailable); c != nil {
+		message = fmt.Sprintf("%s: %s", st.CurrentName, c.Message)
+		if c.Status == "True" {
+			message = st.CurrentName + " is available; waiting for its success delay."
+		}
+	}
+	if st.DeadlinePassed {
+		return false, corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s did not become available within %ds: %s",
+			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message)
+	}
+	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
+}
+
+// announce records an event about an owner.
+func (s *session) announce(obj corev1alpha1.Conditioned, reason, message string) {
+	if s.deployment == nil || obj == s.deployment {
+		s.Events.Eventf(obj, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
+	}
+}

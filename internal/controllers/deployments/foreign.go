@@ -1,0 +1,146 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// OwnerWatch watches foreign owners of deployments and lone sets by their
+// metadata. When such an owner is deleted in the foreground, the garbage
+// collector would delete the deployment in the foreground too, which the
+// admission policy refuses; the engine deletes it in the background instead
+// (engine.md 4).
+type OwnerWatch struct {
+	Metadata metadata.Interface
+	Mapper   meta.RESTMapper
+	// Wake is called when a foreign owner of key begins to go.
+	Wake func(rollout.OwnerKey)
+
+	mu    sync.Mutex
+	ctx   context.Context
+	dying map[types.UID]bool
+	stops map[types.UID]context.CancelFunc
+}
+
+// Start keeps ctx as the life of all watches. It returns when ctx ends.
+func (w *OwnerWatch) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	w.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// Dying tells whether the owner that ref points at is being deleted in the
+// foreground, and watches it from the first question on.
+func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dying == nil {
+		w.dying, w.stops = map[types.UID]bool{}, map[types.UID]context.CancelFunc{}
+	}
+	if _, watched := w.stops[ref.UID]; watched || w.ctx == nil {
+		return w.dying[ref.UID], nil
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return false, fmt.Errorf("cannot watch owner %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	mapping, err := w.Mapper.RESTMapping(gv.WithKind(ref.Kind).GroupKind(), gv.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot watch owner %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	ctx, stop := context.WithCancel(w.ctx)
+	w.stops[ref.UID] = stop
+	go w.watch(ctx, key, w.Metadata.Resource(mapping.Resource).Namespace(namespace), ref)
+	return false, nil
+}
+
+func (w *OwnerWatch) watch(ctx context.Context, key rollout.OwnerKey, resource metadata.ResourceInterface, ref metav1.OwnerReference) {
+	selector := fields.OneTermEqualSelector("metadata.name", ref.Name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return resource.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return resource.Watch(ctx, o)
+		},
+	}
+	see := func(obj any) {
+		m, ok := obj.(*metav1.PartialObjectMetadata)
+		if !ok || m.UID != ref.UID || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents) {
+			return
+		}
+		w.mu.Lock()
+		w.dying[ref.UID] = true
+		w.mu.Unlock()
+		w.Wake(key)
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: lw, ObjectType: &metav1.PartialObjectMetadata{},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }},
+	})
+	informer.RunWithContext(ctx)
+}
+
+// Forget ends the watch of an owner.
+func (w *OwnerWatch) Forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stop := w.stops[uid]; stop != nil {
+		stop()
+	}
+	delete(w.stops, uid)
+	delete(w.dying, uid)
+}
+
+// ownerDies deletes the owner object in the background where a foreign owner of
+// it is deleted in the foreground, and tells whether it did.
+func (s *session) ownerDies(ctx context.Context) (bool, error) {
+	for _, ref := range s.top().GetOwnerReferences() {
+		if ours(&ref) {
+			continue
+		}
+		dying, err := s.Owners.Dying(s.key, s.key.Namespace, ref)
+		if err != nil || !dying {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		err = s.Client.Delete(ctx, s.top().(client.Object), client.Preconditions{UID: ptr.To(s.top().GetUID())},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
+		}
+		s.Owners.Forget(ref.UID)
+		return true, nil
+	}
+	return false, nil
+}

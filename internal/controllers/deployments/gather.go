@@ -1,0 +1,232 @@
+package deployments
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// ownerIndex finds sets by the owner that they belong to.
+const ownerIndex = "owner"
+
+// session is one pass over one owner.
+type session struct {
+	*Reconciler
+	*owner
+	key   rollout.OwnerKey
+	scope corev1alpha1.Scope
+	// deployment is nil where the owner is a set that stands alone.
+	deployment corev1alpha1.GenericObjectDeployment
+	// sets are all sets of the owner in ascending order of revision.
+	sets []corev1alpha1.GenericObjectSet
+	// previous are the lone sets that a lone set takes objects over from.
+	previous []corev1alpha1.GenericObjectSet
+	plan     phases.Plan
+	// current is the set that the template stands for; nil where there is none.
+	current corev1alpha1.GenericObjectSet
+	after   time.Duration
+}
+
+// KeyOf returns the owner that a set belongs to: the deployment that controls
+// it, or that made it and lost the reference to the garbage collector; else the
+// set itself.
+func KeyOf(set corev1alpha1.GenericObjectSet) rollout.OwnerKey {
+	scope := corev1alpha1.ScopeOf(set.GetNamespace())
+	kind := scope.Kind("ObjectDeployment")
+	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && ours(ref) {
+		return rollout.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
+	}
+	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]
+	if set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] != "" && name != "" {
+		return rollout.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
+	}
+	return rollout.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
+}
+
+// ours tells whether a reference points at a kind of this API group.
+func ours(ref *metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
+}
+
+// gather reads the owner and its sets from the caches, as new as they are known
+// to be. It returns nil where nothing is left of the owner.
+func (r *Reconciler) gather(ctx context.Context, key rollout.OwnerKey) (*session, error) {
+	s := &session{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
+	if strings.HasSuffix(key.Kind, "ObjectDeployment") {
+		dep := s.scope.NewObjectDeployment()
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, dep)
+		switch {
+		case err == nil:
+			s.deployment, _ = r.fresh.Newest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	if err := s.listSets(ctx); err != nil {
+		return nil, err
+	}
+	if s.deployment == nil && len(s.sets) == 0 {
+		r.forgetOwner(key)
+		return nil, nil
+	}
+	if s.deployment == nil && strings.HasSuffix(key.Kind, "ObjectDeployment") {
+		return nil, s.dropAbandoned(ctx)
+	}
+	s.owner = r.remember(key, s.top().GetUID())
+	if err := s.relate(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// top returns the owner object.
+func (s *session) top() corev1alpha1.Conditioned {
+	if s.deployment != nil {
+		return s.deployment
+	}
+	return s.sets[0]
+}
+
+func (s *session) listSets(ctx context.Context) error {
+	list := s.scope.NewObjectSetList()
+	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
+		return err
+	}
+	s.sets = nil
+	seen := map[types.UID]bool{}
+	for _, set := range list.GenericObjectSets() {
+		seen[set.GetUID()] = true
+		if newest, ok := s.fresh.Newest(set).(corev1alpha1.GenericObjectSet); ok && s.belongs(newest) {
+			s.sets = append(s.sets, newest)
+		}
+	}
+	for _, created := range s.fresh.Created(s.key.String()) {
+		if set, ok := created.(corev1alpha1.GenericObjectSet); ok && !seen[set.GetUID()] {
+			s.sets = append(s.sets, set)
+		}
+	}
+	slices.SortFunc(s.sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return nil
+}
+
+// belongs tells whether a set was made by this very deployment, and not by an
+// earlier one of the same name.
+func (s *session) belongs(set corev1alpha1.GenericObjectSet) bool {
+	if s.deployment == nil {
+		return true
+	}
+	if ref := metav1.GetControllerOf(set); ref != nil {
+		return ref.UID == s.deployment.GetUID()
+	}
+	return set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == string(s.deployment.GetUID())
+}
+
+// relate finds out whose objects count as the owner's: those of its sets, and of
+// the phases that an earlier engine ran elsewhere. A lone set takes from those in
+// spec.previous too, and yields to those that name it there.
+func (s *session) relate(ctx context.Context) error {
+	siblings := map[types.UID]struct{}{}
+	for _, set := range s.sets {
+		addWithPhases(siblings, set)
+	}
+	s.rollout.Siblings = siblings
+	if s.deployment != nil {
+		return nil
+	}
+	all := s.scope.NewObjectSetList()
+	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace)); err != nil {
+		return err
+	}
+	me := s.sets[0]
+	successors := map[types.UID]struct{}{}
+	for _, other := range all.GenericObjectSets() {
+		if names(me, other) {
+			addWithPhases(siblings, other)
+			s.previous = append(s.previous, other)
+		}
+		if names(other, me) {
+			addWithPhases(successors, other)
+		}
+	}
+	s.rollout.Successors = successors
+	return nil
+}
+
+// names tells whether set has other in its spec.previous.
+func names(set, other corev1alpha1.GenericObjectSet) bool {
+	return slices.ContainsFunc(set.ObjectSetSpec().Previous, func(p corev1alpha1.PreviousRevisionReference) bool {
+		return p.Name == other.GetName() && set.GetUID() != other.GetUID()
+	})
+}
+
+func addWithPhases(uids map[types.UID]struct{}, set corev1alpha1.GenericObjectSet) {
+	uids[set.GetUID()] = struct{}{}
+	for _, phase := range set.ObjectSetStatus().RemotePhases {
+		uids[phase.UID] = struct{}{}
+	}
+}
+
+// remember returns the memory of an owner, made where there is none or where the
+// name belongs to another object now.
+func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.owners[key]
+	if o != nil && o.rollout.Owner.UID == string(uid) {
+		return o
+	}
+	if o != nil {
+		o.rollout.Forget(r.Tracker, r.Live)
+		r.Claims.Release(o.rollout.Holder())
+	}
+	o = &owner{
+		rollout:    rollout.New(key, uid),
+		digests:    map[types.UID]objects.Digest{},
+		reported:   map[types.UID]time.Time{},
+		prechecked: map[types.UID]time.Time{},
+		orphaned:   map[types.UID]bool{},
+	}
+	r.owners[key] = o
+	return o
+}
+
+// forgetOwner drops all memory of an owner that is gone.
+func (r *Reconciler) forgetOwner(key rollout.OwnerKey) {
+	r.mu.Lock()
+	o := r.owners[key]
+	delete(r.owners, key)
+	r.mu.Unlock()
+	if o != nil {
+		o.rollout.Forget(r.Tracker, r.Live)
+		r.Claims.Release(o.rollout.Holder())
+	}
+	r.fresh.Forget(key.String())
+}
+
+func (s *session) forget() { s.forgetOwner(s.key) }
+
+// dropAbandoned removes sets whose deployment is gone with its objects kept.
+func (s *session) dropAbandoned(ctx context.Context) error {
+	for _, set := range s.sets {
+		if err := s.dropSet(ctx, set); err != nil {
+			return fmt.Errorf("cannot remove %s %s, whose deployment is gone: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
+		}
+	}
+	s.forget()
+	return nil
+}

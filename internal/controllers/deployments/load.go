@@ -1,0 +1,147 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// load brings the loaded revisions in line with the sets: every set that may own
+// objects is loaded once, and its mutable state is read at each pass.
+func (s *session) load(ctx context.Context) error {
+	if err := s.loadSets(ctx); err != nil {
+		return err
+	}
+	s.rollout.Follow(s.Tracker, s.Live)
+	return nil
+}
+
+func (s *session) loadSets(ctx context.Context) error {
+	present := map[types.UID]bool{}
+	for _, set := range s.sets {
+		if owns(set) {
+			present[set.GetUID()] = true
+		}
+	}
+	for _, rev := range s.rollout.Revisions() {
+		if !present[rev.UID] {
+			s.rollout.Drop(rev.UID)
+			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
+		}
+	}
+	for _, set := range s.sets {
+		if !present[set.GetUID()] {
+			continue
+		}
+		rev := s.rollout.Loaded(set.GetUID())
+		if rev == nil || s.learned(rev) {
+			opened := 0
+			if rev != nil {
+				opened = rev.Opened
+			}
+			loaded, err := s.loadSet(ctx, set)
+			if err != nil {
+				return err
+			}
+			loaded.Opened = opened
+			s.rollout.Put(loaded)
+			rev = loaded
+		}
+		s.refresh(rev, set)
+	}
+	return nil
+}
+
+// owns tells whether the set may own objects.
+func owns(set corev1alpha1.GenericObjectSet) bool {
+	return !conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
+}
+
+// learned tells whether a kind that was unknown when the revision was loaded is
+// served now, so that the scope rules can be asked.
+func (s *session) learned(rev *rollout.Revision) bool {
+	for _, key := range rev.Unscoped {
+		if s.Live.State(key.GroupKind()).Served {
+			return true
+		}
+	}
+	return false
+}
+
+// loadSet reads the slices of a set and loads it.
+func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
+	contents := map[string][]corev1alpha1.ObjectSetObject{}
+	var missing []string
+	for _, phase := range set.ObjectSetSpec().Phases {
+		for _, name := range phase.Slices {
+			slice := s.scope.NewObjectSlice()
+			err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
+			if apierrors.IsNotFound(err) {
+				missing = append(missing, name)
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
+			}
+			contents[name] = *slice.SliceObjects()
+		}
+	}
+	rev := rollout.Load(set, func(name string) []corev1alpha1.ObjectSetObject { return contents[name] }, s.rollout.Owner, s.namespaced)
+	if len(missing) > 0 {
+		rev.Blocked = fmt.Sprintf("slices %v are missing: restore them, or change the package so that a new revision is made", missing)
+	}
+	return rev, nil
+}
+
+func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
+	if _, err := r.Live.Mapping(gk, version); err != nil {
+		return false, false
+	}
+	return r.Live.State(gk).Namespaced, true
+}
+
+// refresh copies what changes on a set into its revision.
+func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet) {
+	status := set.ObjectSetStatus()
+	conds := status.Conditions
+	rev.Claimed = conditions.IsTrue(conds, corev1alpha1.ConditionClaimed)
+	rev.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
+	rev.Paused = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStatePaused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
+	rev.Removing = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
+	rev.Opened = max(rev.Opened, opened(set, len(rev.Phases)))
+}
+
+// opened returns how many phases may have been written. A set that an earlier
+// engine rolled out has no record of it: all of them may have been.
+func opened(set corev1alpha1.GenericObjectSet, all int) int {
+	status := set.ObjectSetStatus()
+	if len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)) {
+		return all
+	}
+	n := 0
+	for i, phase := range status.Phases {
+		if phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone {
+			n = i + 1
+		}
+	}
+	return min(n, all)
+}
+
+// reportOf returns how the revision of a set stands by the last plan.
+func (s *session) reportOf(uid types.UID) *phases.Report {
+	for i, rev := range s.rollout.Revisions() {
+		if rev.UID == uid && i < len(s.plan.Reports) {
+			return &s.plan.Reports[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package deployments
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/claims"
+	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// Reconciler reconciles deployments and sets.
+type Reconciler struct {
+	// Client reads from the caches and writes; Reader asks the API server.
+	Client client.Client
+	Reader client.Reader
+	// Executor, Live and Tracker act on the objects and watch them.
+	Executor *rollout.Executor
+	Live     *livestate.Cache
+	Tracker  *rollout.Tracker
+	Claims   *claims.Table
+	// Events records transitions.
+	Events events.EventRecorder
+	// Owners watches foreign owners of deployments and lone sets.
+	Owners *OwnerWatch
+	Now    func() time.Time
+
+	fresh  *fresh.Store
+	warmed bool
+	warmMu sync.Mutex
+
+	mu     sync.Mutex
+	owners map[rollout.OwnerKey]*owner
+}
+
+// owner is what is remembered of one owner between passes.
+type owner struct {
+	rollout *rollout.Rollout
+	// digests are those of the specs of sets and of the template of the
+	// deployment, by UID; the latter with its generation.
+	digests    map[types.UID]objects.Digest
+	generation int64
+	// reported is when the last status that was not urgent was written, by UID.
+	reported map[types.UID]time.Time
+	// prechecked is when a refused revision is looked at again.
+	prechecked map[types.UID]time.Time
+	orphaned   map[types.UID]bool
+}
+
+// Reconcile brings one owner a step closer to what its spec says. It is called
+// when the owner, one of its sets, or one of their objects changed.
+func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (reconcile.Result, error) {
+	if err := r.warm(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	s, err := r.gather(ctx, key)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
+	if err := s.run(ctx); err != nil {
+		return s.giveUp(ctx, err)
+	}
+	return s.result(), nil
+}
+
+// giveUp says when to try again after an error that no status explains.
+func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, error) {
+	switch apply.Classify(err) {
+	case apply.NotLeading:
+		return reconcile.Result{}, nil // the new leader does it
+	case apply.Conflict:
+		// The cache is behind a write of someone else; its event comes.
+		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// conflictRetry is after what time a pass is repeated that met a newer object.
+const conflictRetry = 50 * time.Millisecond
+
+// run dispatches on what the owner is and whether it goes.
+func (s *session) run(ctx context.Context) error {
+	switch {
+	case s.deployment == nil && len(s.sets) == 0:
+		s.forget()
+		return nil
+	case s.top().GetDeletionTimestamp() != nil:
+		return s.teardown(ctx)
+	case s.deployment == nil && lifecycle(s.sets[0]) == corev1alpha1.ObjectSetLifecycleStateArchived:
+		return s.archiveAlone(ctx)
+	}
+	if dying, err := s.ownerDies(ctx); err != nil || dying {
+		return err
+	}
+	if err := s.ensureFinalizer(ctx, s.top()); err != nil {
+		return err
+	}
+	return s.roll(ctx)
+}
+
+// maxPasses bounds how often one reconcile decides anew; what is left goes on in
+// the next one, after the other owners had their turn.
+const maxPasses = 40
+
+// roll rolls the objects out until nothing is left to do or something has to
+// happen first.
+func (s *session) roll(ctx context.Context) error {
+	for range maxPasses {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		again, err := s.steer(ctx)
+		if err != nil {
+			return err
+		}
+		if !again {
+			again, err = s.advance(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if !again {
+			return s.report(ctx)
+		}
+	}
+	s.requeue(time.Millisecond)
+	return s.report(ctx)
+}
+
+// requeue asks for another pass after d at the latest.
+func (s *session) requeue(d time.Duration) {
+	if d <= 0 {
+		d = time.Millisecond
+	}
+	if s.after == 0 || d < s.after {
+		s.after = d
+	}
+}
+
+func (s *session) requeueAt(at time.Time) {
+	if !at.IsZero() {
+		s.requeue(at.Sub(s.Now()))
+	}
+}
+
+func (s *session) result() reconcile.Result { return reconcile.Result{RequeueAfter: s.after} }
+
+func lifecycle(set corev1alpha1.GenericObjectSet) corev1alpha1.ObjectSetLifecycleState {
+	return set.ObjectSetSpec().LifecycleState
+}

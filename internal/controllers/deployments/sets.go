@@ -1,0 +1,306 @@
+package deployments
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+// steer brings the sets in line with the deployment and tells whether it wrote
+// one. A lone set steers itself.
+func (s *session) steer(ctx context.Context) (bool, error) {
+	if s.deployment == nil {
+		s.current = s.sets[0]
+		return false, nil
+	}
+	state, err := s.revisionState()
+	if err != nil {
+		return false, err
+	}
+	d := revisions.Decide(state)
+	s.current = nil
+	if d.Current >= 0 {
+		s.current = s.sets[d.Current]
+	}
+	switch {
+	case d.Create > 0:
+		return true, s.createSet(ctx, d.Create)
+	case len(d.Pause) > 0:
+		return true, s.setLifecycle(ctx, s.sets[d.Pause[0]], corev1alpha1.ObjectSetLifecycleStatePaused)
+	case len(d.Resume) > 0:
+		return true, s.setLifecycle(ctx, s.sets[d.Resume[0]], corev1alpha1.ObjectSetLifecycleStateActive)
+	}
+	return false, nil
+}
+
+// settleHistory archives and collects revisions after a plan said that nothing
+// is left of them, and tells whether it wrote a set.
+func (s *session) settleHistory(ctx context.Context) (bool, error) {
+	if s.deployment == nil {
+		return false, nil
+	}
+	state, err := s.revisionState()
+	if err != nil {
+		return false, err
+	}
+	state.Torn = s.plan.Torn
+	d := revisions.Decide(state)
+	for _, i := range d.Archive {
+		if err := s.archive(ctx, s.sets[i]); err != nil {
+			return false, err
+		}
+	}
+	for _, set := range s.sets {
+		if unfinishedArchival(set) && s.plan.Torn {
+			if err := s.markArchived(ctx, set); err != nil {
+				return false, err
+			}
+			d.Archive = append(d.Archive, 0)
+		}
+	}
+	for _, i := range d.Collect {
+		if err := s.dropSet(ctx, s.sets[i]); err != nil {
+			return false, err
+		}
+	}
+	removed, err := s.finishDeleted(ctx)
+	if len(d.Collect) > 0 || removed {
+		err = s.collectSlices(ctx, err)
+	}
+	if len(d.Archive)+len(d.Collect) == 0 && !removed {
+		return false, err
+	}
+	if err == nil {
+		err = s.listSets(ctx)
+	}
+	return true, err
+}
+
+// finishDeleted lets go of sets that a user deleted, once nothing is left that
+// only they had.
+func (s *session) finishDeleted(ctx context.Context) (bool, error) {
+	removed := false
+	for _, set := range s.sets {
+		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && owns(set) && !s.orphaned[set.GetUID()] {
+			continue
+		}
+		if err := s.removeFinalizers(ctx, set); err != nil {
+			return removed, err
+		}
+		removed = true
+	}
+	return removed, nil
+}
+
+func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
+	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && owns(set)
+}
+
+// revisionState is what the decision about revisions is made on.
+func (s *session) revisionState() (revisions.State, error) {
+	spec := s.deployment.ObjectDeploymentSpec()
+	state := revisions.State{
+		Empty: len(spec.Template.Spec.Phases) == 0, Paused: spec.Paused,
+		HistoryLimit: int(ptr.Deref(spec.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit)),
+	}
+	want, err := s.templateDigest()
+	if err != nil {
+		return state, err
+	}
+	for _, set := range s.sets {
+		conds := *set.StatusConditions()
+		digest, err := s.setDigest(set)
+		if err != nil {
+			return state, err
+		}
+		rev := s.rollout.Loaded(set.GetUID())
+		state.Revisions = append(state.Revisions, revisions.Revision{
+			Name: set.GetName(), UID: set.GetUID(), Number: set.ObjectSetSpec().Revision, Lifecycle: lifecycle(set),
+			Archived:       conditions.IsTrue(conds, corev1alpha1.ConditionArchived),
+			Deleting:       set.GetDeletionTimestamp() != nil,
+			Succeeded:      conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded),
+			Opened:         rev != nil && rev.Opened > 0,
+			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
+			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), s.wellKnown()),
+		})
+	}
+	return state, nil
+}
+
+// wellKnown returns the well-known labels that a new set gets: those of the
+// deployment, which follow each release, over those of the template, which stay.
+func (s *session) wellKnown() map[string]string {
+	labels := maps.Clone(s.deployment.ObjectDeploymentSpec().Template.Metadata.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, objects.WellKnown(s.deployment.GetLabels()))
+	return objects.WellKnown(labels)
+}
+
+func (s *session) templateDigest() (objects.Digest, error) {
+	uid := s.deployment.GetUID()
+	if s.generation == s.deployment.GetGeneration() && !s.digests[uid].IsZero() {
+		return s.digests[uid], nil
+	}
+	digest, err := specDigest(s.deployment.ObjectDeploymentSpec().Template.Spec)
+	if err == nil {
+		s.digests[uid], s.generation = digest, s.deployment.GetGeneration()
+	}
+	return digest, err
+}
+
+func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
+	if !owns(set) {
+		return objects.Digest{}, nil // history is cached without its objects
+	}
+	if d := s.digests[set.GetUID()]; !d.IsZero() {
+		return d, nil
+	}
+	digest, err := specDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
+	if err == nil {
+		s.digests[set.GetUID()] = digest
+	}
+	return digest, err
+}
+
+// specDigest is a digest of canonical JSON, so that it does not depend on Go's
+// types or on how the API server orders keys.
+func specDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return objects.Digest{}, fmt.Errorf("cannot encode the template: %w", err)
+	}
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return objects.Digest{}, fmt.Errorf("cannot decode the template: %w", err)
+	}
+	return drift.Digest(value), nil
+}
+
+// createSet makes the next revision of the template. Its name is salted where a
+// set of that name exists: going back to an older template makes a new revision.
+func (s *session) createSet(ctx context.Context, number int64) error {
+	status := s.deployment.ObjectDeploymentStatus()
+	for {
+		set, err := s.newSet(number)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(s.sets, func(o corev1alpha1.GenericObjectSet) bool { return o.GetName() == set.GetName() }) {
+			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
+			continue
+		}
+		err = s.Client.Create(ctx, set.(client.Object))
+		if apierrors.IsAlreadyExists(err) {
+			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot create revision %d of %s: %w", number, s.key, err)
+		}
+		s.fresh.PutCreated(s.key.String(), set)
+		return s.listSets(ctx)
+	}
+}
+
+func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
+	digest, err := s.templateDigest()
+	if err != nil {
+		return nil, err
+	}
+	count := ptr.Deref(s.deployment.ObjectDeploymentStatus().CollisionCount, 0)
+	hash := drift.Hash([]any{digest[:], s.wellKnown(), count})
+	set := s.scope.NewObjectSet()
+	set.SetName(s.key.Name + "-" + hash)
+	set.SetNamespace(s.key.Namespace)
+	labels := maps.Clone(s.deployment.ObjectDeploymentSpec().Template.Metadata.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, s.wellKnown())
+	labels[corev1alpha1.ObjectDeploymentLabel] = s.key.Name
+	set.SetLabels(labels)
+	annotations := maps.Clone(s.deployment.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	annotations[corev1alpha1.HashAnnotation] = hash
+	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
+	set.SetAnnotations(annotations)
+	set.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	set.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.key.Kind, Name: s.key.Name,
+		UID: s.deployment.GetUID(), Controller: ptr.To(true),
+	}})
+	spec := set.ObjectSetSpec()
+	s.deployment.ObjectDeploymentSpec().Template.Spec.DeepCopyInto(&spec.ObjectSetTemplateSpec)
+	spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, number
+	for _, older := range s.sets {
+		spec.Previous = append(spec.Previous, corev1alpha1.PreviousRevisionReference{Name: older.GetName()})
+	}
+	return set, nil
+}
+
+// setLifecycle pauses or resumes a set on behalf of its deployment.
+func (s *session) setLifecycle(ctx context.Context, set corev1alpha1.GenericObjectSet, state corev1alpha1.ObjectSetLifecycleState) error {
+	return s.patch(ctx, set, func() {
+		set.ObjectSetSpec().LifecycleState = state
+		annotations := set.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		if state == corev1alpha1.ObjectSetLifecycleStatePaused {
+			annotations[corev1alpha1.PausedByParentAnnotation] = "true"
+		} else {
+			delete(annotations, corev1alpha1.PausedByParentAnnotation)
+		}
+		set.SetAnnotations(annotations)
+	})
+}
+
+// archive ends a revision that owns nothing any more.
+func (s *session) archive(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
+	if err != nil {
+		return err
+	}
+	return s.markArchived(ctx, set)
+}
+
+func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	status := archivedStatus(set)
+	s.rollout.Drop(set.GetUID())
+	s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
+	return s.writeSetStatus(ctx, set, status)
+}
+
+// dropSet deletes a set that owns nothing.
+func (s *session) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	if set.GetDeletionTimestamp() == nil {
+		err := s.Client.Delete(ctx, set.(client.Object), client.Preconditions{UID: ptr.To(set.GetUID())},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if apierrors.IsNotFound(err) {
+			s.fresh.Deleted(set.GetUID())
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot delete %s: %w", set.GetName(), err)
+		}
+	}
+	return s.stripFinalizers(ctx, set)
+}

@@ -1,0 +1,138 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/claims"
+	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// workers is how many owners are reconciled at a time. They mostly wait for the
+// API server; what they send to it is bounded by the executor's pool.
+const workers = 32
+
+// Options are the parts that Setup connects.
+type Options struct {
+	Executor *rollout.Executor
+	Live     *livestate.Cache
+	Tracker  *rollout.Tracker
+	Metadata metadata.Interface
+}
+
+// Setup adds the controller of deployments and sets of both scopes to mgr, and
+// points the tracker at it: from then on a change of an object wakes its owner.
+func Setup(mgr ctrl.Manager, o Options) error {
+	queue := &wakeQueue{}
+	r := &Reconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Executor: o.Executor, Live: o.Live, Tracker: o.Tracker,
+		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
+		Owners: &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: queue.wake},
+		fresh:  fresh.NewStore(), owners: map[rollout.OwnerKey]*owner{},
+	}
+	r.Claims = claims.NewTable(func(h claims.Holder) {
+		queue.wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
+	})
+	o.Tracker.Wake = queue.wake
+	o.Executor.Alive = r.alive
+	if err := mgr.Add(r.Owners); err != nil {
+		return fmt.Errorf("cannot add the watch of foreign owners: %w", err)
+	}
+	build := ctrl.NewTypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
+		WithOptions(controller.TypedOptions[rollout.OwnerKey]{MaxConcurrentReconciles: workers}).
+		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](queue.start))
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		set := scope.NewObjectSet().(client.Object)
+		index := func(obj client.Object) []string { return []string{KeyOf(obj.(corev1alpha1.GenericObjectSet)).String()} }
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), set, ownerIndex, index); err != nil {
+			return fmt.Errorf("cannot index sets by owner: %w", err)
+		}
+		build = build.
+			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), builderPredicates()).
+			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), builderPredicates())
+	}
+	return build.Complete(r)
+}
+
+func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, rollout.OwnerKey] {
+	return func(_ context.Context, obj client.Object) []rollout.OwnerKey {
+		return []rollout.OwnerKey{{Kind: scope.Kind("ObjectDeployment"), Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	}
+}
+
+// setKeys returns the owner of a set, and the lone sets that it takes over from.
+func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []rollout.OwnerKey {
+	set := obj.(corev1alpha1.GenericObjectSet)
+	key := KeyOf(set)
+	keys := []rollout.OwnerKey{key}
+	if strings.HasSuffix(key.Kind, "ObjectSet") {
+		for _, p := range set.ObjectSetSpec().Previous {
+			keys = append(keys, rollout.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: p.Name})
+		}
+	}
+	return keys
+}
+
+// alive asks the API server whether an owner is there and stays.
+func (r *Reconciler) alive(ctx context.Context, key rollout.OwnerKey, uid string) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, m)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && string(m.UID) == uid && m.DeletionTimestamp == nil, err
+}
+
+// relevant lets only those updates through that are not our own status writes.
+func relevant(old, now client.Object) bool {
+	return old.GetGeneration() != now.GetGeneration() ||
+		!ptr.Equal(old.GetDeletionTimestamp(), now.GetDeletionTimestamp()) ||
+		!slices.Equal(old.GetFinalizers(), now.GetFinalizers()) ||
+		!maps.Equal(old.GetLabels(), now.GetLabels()) ||
+		!maps.Equal(old.GetAnnotations(), now.GetAnnotations()) ||
+		len(old.GetOwnerReferences()) != len(now.GetOwnerReferences()) ||
+		old.GetUID() != now.GetUID()
+}
+
+func builderPredicates() ownPredicates {
+	return ownPredicates{predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return relevant(e.ObjectOld, e.ObjectNew) }}}
+}
+
+// wakeQueue lets the tracker put owners into the controller's queue.
+type wakeQueue struct {
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[rollout.OwnerKey]]
+}
+
+func (w *wakeQueue) start(_ context.Context, q workqueue.TypedRateLimitingInterface[rollout.OwnerKey]) error {
+	w.queue.Store(&q)
+	return nil
+}
+
+func (w *wakeQueue) wake(key rollout.OwnerKey) {
+	if q := w.queue.Load(); q != nil {
+		(*q).Add(key)
+	}
+}

@@ -1,0 +1,243 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// teardown removes what a deleted owner controls, in reverse, and lets it go
+// (engine.md 4).
+func (s *session) teardown(ctx context.Context) error {
+	if orphaning(s.top()) {
+		// The garbage collector takes the references off; its last write, on the
+		// owner's finalizers, comes back here.
+		s.rollout.Orphan()
+		return nil
+	}
+	if s.rollout.Orphaned() {
+		return s.letGo(ctx)
+	}
+	for range maxPasses {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
+		state.Teardown = true
+		s.plan = phases.Next(state)
+		if s.plan.Torn {
+			return s.letGo(ctx)
+		}
+		if len(s.plan.Steps) == 0 {
+			s.requeueAt(s.plan.Retry)
+			return s.reportTeardown(ctx)
+		}
+		urgent, _ := split(s.plan.Steps)
+		if err := s.Executor.Perform(ctx, s.rollout, urgent, false); err != nil {
+			return err
+		}
+		s.settleStrays()
+	}
+	s.requeue(1)
+	return s.reportTeardown(ctx)
+}
+
+// letGo removes the sets and slices of a deployment and takes the finalizers
+// off: nothing is left that needs them.
+func (s *session) letGo(ctx context.Context) error {
+	if s.deployment != nil {
+		for _, set := range s.sets {
+			if err := s.dropSet(ctx, set); err != nil {
+				return err
+			}
+		}
+		if err := s.dropSlices(ctx, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.removeFinalizers(ctx, s.top()); err != nil {
+		return err
+	}
+	s.forget()
+	return nil
+}
+
+// archiveAlone tears a lone set down that its user archived.
+func (s *session) archiveAlone(ctx context.Context) error {
+	set := s.sets[0]
+	if !owns(set) {
+		return nil
+	}
+	for range maxPasses {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		s.replan()
+		if s.plan.Torn {
+			return s.markArchived(ctx, set)
+		}
+		if len(s.plan.Steps) == 0 {
+			s.requeueAt(s.plan.Retry)
+			return s.reportTeardown(ctx)
+		}
+		if err := s.Executor.Perform(ctx, s.rollout, s.plan.Steps, false); err != nil {
+			return err
+		}
+	}
+	s.requeue(1)
+	return s.reportTeardown(ctx)
+}
+
+// reportTeardown says what the teardown waits for.
+func (s *session) reportTeardown(ctx context.Context) error {
+	var blocking []phases.Blocker
+	for _, report := range s.plan.Reports {
+		blocking = append(blocking, report.Blocking...)
+	}
+	message := "Objects are being removed in reverse order."
+	if len(blocking) > 0 {
+		message = phases.Describe(blocking)
+	}
+	phaseStates := s.tornPhases()
+	if s.deployment == nil {
+		set := s.sets[0]
+		status := set.ObjectSetStatus().DeepCopy()
+		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionAvailable)
+		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
+			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
+		}
+		tearing(&status.Conditions, set.GetGeneration(), message)
+		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
+			return nil
+		}
+		return s.writeSetStatus(ctx, set, status)
+	}
+	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
+	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
+	tearing(&status.Conditions, s.deployment.GetGeneration(), message)
+	if !transition(s.deployment.ObjectDeploymentStatus().Conditions, status.Conditions) && !s.due(s.deployment) {
+		return nil
+	}
+	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+}
+
+func tearing(conds *[]metav1.Condition, gen int64, message string) {
+	conditions.Kstatus(conds, gen, conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: message})
+}
+
+// tornPhases returns how far the teardown of the newest revision is.
+func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
+	revs := s.rollout.Revisions()
+	if len(revs) == 0 || len(s.plan.Reports) < len(revs) {
+		return nil
+	}
+	report := &s.plan.Reports[len(revs)-1]
+	var statuses []corev1alpha1.PhaseStatus
+	for _, ph := range report.Phases {
+		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown}
+		if ph.Gone == ph.Total {
+			st.State = corev1alpha1.PhaseStateGone
+		}
+		statuses = append(statuses, st)
+	}
+	return statuses
+}
+
+// collectSlices deletes slices that neither the template nor a set uses.
+func (s *session) collectSlices(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
+		for _, name := range phase.Slices {
+			used[name] = true
+		}
+	}
+	if err := s.listSets(ctx); err != nil {
+		return err
+	}
+	for _, set := range s.sets {
+		for _, phase := range set.ObjectSetSpec().Phases {
+			for _, name := range phase.Slices {
+				used[name] = true
+			}
+		}
+	}
+	return s.dropSlices(ctx, used)
+}
+
+// dropSlices deletes the slices of the deployment that are not used.
+func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice") + "List"))
+	if !s.sliced() {
+		return nil
+	}
+	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name})
+	if err != nil {
+		return fmt.Errorf("cannot list slices: %w", err)
+	}
+	for i := range list.Items {
+		slice := &list.Items[i]
+		if used[slice.Name] || !s.mine(slice) {
+			continue
+		}
+		if slice.DeletionTimestamp == nil {
+			err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
+			}
+		}
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`))
+		if len(slice.Finalizers) == 0 {
+			continue
+		}
+		if err := s.Client.Patch(ctx, slice, patch); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("cannot take the finalizer off slice %s: %w", slice.Name, err)
+		}
+	}
+	return nil
+}
+
+// sliced tells whether the deployment has slices, so that one without them costs
+// no request.
+func (s *session) sliced() bool {
+	has := func(list []corev1alpha1.ObjectSetTemplatePhase) bool {
+		for _, phase := range list {
+			if len(phase.Slices) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	if has(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) {
+		return true
+	}
+	for _, set := range s.sets {
+		if has(set.ObjectSetSpec().Phases) {
+			return true
+		}
+	}
+	return false
+}
+
+// mine tells whether a slice belongs to this very deployment.
+func (s *session) mine(slice *metav1.PartialObjectMetadata) bool {
+	ref := metav1.GetControllerOf(slice)
+	return ref == nil || ref.UID == s.deployment.GetUID()
+}

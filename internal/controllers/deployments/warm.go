@@ -1,0 +1,87 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// warm loads every owner before the first one is reconciled, so that claims of
+// an earlier leader are restored before new ones are asked for, and every watch
+// starts with all templates and probes known. Revisions with a durable claim
+// come first, then the older ones.
+func (r *Reconciler) warm(ctx context.Context) error {
+	r.warmMu.Lock()
+	defer r.warmMu.Unlock()
+	if r.warmed {
+		return nil
+	}
+	var sessions []*session
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		list := scope.NewObjectSetList()
+		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
+			return fmt.Errorf("cannot restore the claims: %w", err)
+		}
+		seen := map[rollout.OwnerKey]bool{}
+		for _, set := range list.GenericObjectSets() {
+			key := KeyOf(set)
+			if seen[key] || !owns(set) {
+				continue
+			}
+			seen[key] = true
+			s, err := r.gather(ctx, key)
+			if err != nil {
+				return fmt.Errorf("cannot restore the claims of %s: %w", key, err)
+			}
+			if s == nil {
+				continue
+			}
+			if err := s.loadSets(ctx); err != nil {
+				return err
+			}
+			sessions = append(sessions, s)
+		}
+	}
+	for _, claimed := range restoreOrder(sessions) {
+		// An error here means that two revisions carry the condition for one object;
+		// the earlier one keeps it, and the other is told in its own pass.
+		_ = r.Claims.Claim(claimed.owner.Holder(), claimed.rev.Keys())
+	}
+	for _, s := range sessions {
+		s.rollout.Follow(r.Tracker, nil)
+	}
+	r.warmed = true
+	return nil
+}
+
+type restored struct {
+	owner *rollout.Rollout
+	rev   *rollout.Revision
+	set   corev1alpha1.GenericObjectSet
+}
+
+// restoreOrder returns the revisions with a durable claim, by age and UID.
+func restoreOrder(sessions []*session) []restored {
+	var all []restored
+	for _, s := range sessions {
+		for _, set := range s.sets {
+			if rev := s.revisionOf(set); rev != nil && (rev.Claimed || rev.Opened > 0) {
+				all = append(all, restored{owner: s.rollout, rev: rev, set: set})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b restored) int {
+		at, bt := a.set.GetCreationTimestamp(), b.set.GetCreationTimestamp()
+		if c := at.Compare(bt.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.set.GetUID()), string(b.set.GetUID()))
+	})
+	return all
+}
