@@ -33,13 +33,15 @@ type Conflict struct {
 }
 
 // Error names the object, the winner and the remedy.
-func (c *Conflict) Error() string {
+func (c *Conflict) Error() string { return c.Key.String() + " " + c.Reason() }
+
+// Reason names the winner and the remedy.
+func (c *Conflict) Reason() string {
 	more := ""
 	if c.More > 0 {
 		more = fmt.Sprintf(" (and %d more objects are claimed by others)", c.More)
 	}
-	return fmt.Sprintf("%s belongs to %s%s: delete it there, leave it out here, or hand it over with `kubectl package release`",
-		c.Key, c.Winner, more)
+	return fmt.Sprintf("belongs to %s%s: delete it there, leave it out here, or hand it over with `kubectl package release`", c.Winner, more)
 }
 
 // Table holds the claims of one target cluster. It is safe for concurrent use.

@@ -66,6 +66,7 @@ func Next(s *State) Plan {
 	p.plan.Reports = make([]Report, len(s.Revisions))
 	if s.Teardown {
 		p.teardown(func(*Revision, objects.Key) bool { return true })
+		p.strays()
 		return p.plan
 	}
 	p.assignHolders()

@@ -60,6 +60,9 @@ type Revision struct {
 	Paused bool
 	// Removing is set when the revision alone is torn down: deleted or archived.
 	Removing bool
+	// KeepAll releases the objects of a revision that is removed instead of
+	// deleting them: it was deleted with its dependents orphaned.
+	KeepAll bool
 	// Blocked is why the revision must not be rolled out; empty if it may.
 	Blocked string
 
@@ -182,4 +185,14 @@ func (m Memory) At(key objects.Key) *Record {
 // nothing else of its phase may be entered.
 func (r *Record) barred(d *objects.Desired) bool {
 	return r.Failure != nil && r.Failure.Preflight && r.Failure.Content == d.Content
+}
+
+// Count remembers a correction: drift that comes back within a quarter of an
+// hour is a fight with another writer.
+func (r *Record) Count(now time.Time) {
+	if now.Sub(r.Corrected) > 15*time.Minute {
+		r.Corrections = 0
+	}
+	r.Corrections++
+	r.Corrected = now
 }

@@ -12,9 +12,14 @@ import (
 func (p *planner) cleanup() {
 	p.plan.Torn = true
 	p.teardown(func(r *Revision, key objects.Key) bool { return p.obsolete(r) && !p.kept(key) })
+	p.strays()
+}
+
+// strays removes objects that the owner controls and no revision contains.
+func (p *planner) strays() {
 	for _, key := range p.Strays {
-		if !p.wanted(key) {
-			p.remove(nil, key, false, &Report{Phases: make([]PhaseReport, 1)}, 0)
+		if !p.wanted(key) && !p.remove(key, false, false, &Report{Phases: make([]PhaseReport, 1)}, 0) {
+			p.plan.Torn = false
 		}
 	}
 }
@@ -63,7 +68,7 @@ func (p *planner) tearPhase(r *Revision, ph int, report *Report, goes func(*Revi
 			continue
 		}
 		seen[d.Key] = true
-		if p.remove(d, d.Key, p.written(d.Key), report, ph) {
+		if p.remove(d.Key, d.Keep || r.KeepAll, p.written(d.Key), report, ph) {
 			report.Phases[ph].Gone++
 			continue
 		}
@@ -83,10 +88,9 @@ func (p *planner) written(key objects.Key) bool {
 }
 
 // remove plans the removal of one object and tells whether it is gone already.
-func (p *planner) remove(d *objects.Desired, key objects.Key, written bool, report *Report, ph int) bool {
+func (p *planner) remove(key objects.Key, keep, written bool, report *Report, ph int) bool {
 	c := p.caseOf(key)
-	c.Written = written
-	c.Keep = d != nil && d.Keep
+	c.Written, c.Keep = written, keep
 	v := Decide(c)
 	switch v.Action {
 	case None:

@@ -32,8 +32,8 @@ type Executor struct {
 	Writer  *apply.Writer
 	// Metadata reads what exists before a package is written.
 	Metadata metadata.Interface
-	Schemas *schemas.Checker
-	Pool    *Pool
+	Schemas  *schemas.Checker
+	Pool     *Pool
 	// Alive asks the API server, not a cache, whether an owner still exists and
 	// is not being deleted: before a reference that someone took off is put back.
 	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)

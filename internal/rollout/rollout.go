@@ -64,8 +64,34 @@ func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
 // Put adds a loaded revision.
 func (r *Rollout) Put(rev *Revision) { r.revisions[rev.UID] = rev }
 
-// Drop forgets the revision of a set.
-func (r *Rollout) Drop(uid types.UID) { delete(r.revisions, uid) }
+// Drop forgets the revision of a set, and the objects that only it has.
+func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
+	rev := r.revisions[uid]
+	delete(r.revisions, uid)
+	if rev == nil {
+		return
+	}
+	for _, key := range rev.Keys() {
+		if !r.Contains(key) {
+			tracker.Unfollow(r.Key, key)
+			delete(r.Memory, key)
+			delete(r.seen, key)
+		}
+	}
+}
+
+// Claimed returns the objects of the revisions whose claim is durable.
+func (r *Rollout) Claimed() map[objects.Key]struct{} {
+	keys := map[objects.Key]struct{}{}
+	for _, rev := range r.revisions {
+		if rev.Claimed {
+			for _, k := range rev.Keys() {
+				keys[k] = struct{}{}
+			}
+		}
+	}
+	return keys
+}
 
 // Revisions returns the loaded revisions in ascending order.
 func (r *Rollout) Revisions() []*Revision {
@@ -109,15 +135,15 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// Follow tells the tracker which template each object is compared with and
-// which fields are probed. Kinds whose records lack a probed field are listed
-// again.
+// Follow tells the tracker of each object that it does not know yet which
+// template it is compared with, and which fields are probed. A later template
+// is followed from the write of it on. Kinds whose records lack a probed field
+// are listed again.
 func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
 	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
-		id := TemplateID(src.Desired, src.Labels, r.Owner)
-		if tracker.Template(key) != id {
-			tracker.Follow(r.Key, src.Desired, src.Stamp, id)
+		if !tracker.Follows(r.Key, key) {
+			tracker.Follow(r.Key, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
 	uids := []types.UID{types.UID(r.Owner.UID)}

@@ -37,7 +37,7 @@ type Tracker struct {
 
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
-	owners map[types.UID]OwnerKey                      // deployments and sets by UID
+	owners map[types.UID]OwnerKey                         // deployments and sets by UID
 	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
 	strays map[OwnerKey]map[objects.Key]struct{}
 }
@@ -84,11 +84,12 @@ func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 	}
 }
 
-// Template returns the name of the template that the object is compared with.
-func (t *Tracker) Template(key objects.Key) objects.Digest {
+// Follows tells whether owner follows the object.
+func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.tracks[key].template
+	tr, ok := t.tracks[key]
+	return ok && tr.owner == owner
 }
 
 // Own makes key the owner that controller references with one of the UIDs lead

@@ -111,6 +111,7 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 		rev.Opened--
 		return false, err
 	}
+	s.progressed[rev.UID] = s.Now()
 	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Phase].Name)
 	return true, nil
 }

@@ -26,36 +26,44 @@ func (s *session) claim(ctx context.Context) (bool, error) {
 	if rev == nil || rev.Claimed || rev.Removing || rev.Paused || rev.Blocked != "" && !rev.Refused {
 		return false, nil
 	}
-	rev.Blocked, rev.Refused = "", false
-	if err := s.Claims.Claim(s.rollout.Holder(), rev.Keys(), s.predecessors()...); err != nil {
-		var conflict *claims.Conflict
-		if !errors.As(err, &conflict) {
-			return false, err
-		}
-		rev.Refuse(phases.Blocker{
-			Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision,
-			Message: fmt.Sprintf("belongs to %s: delete it there, leave it out here, or hand it over with `kubectl package release`", conflict.Winner),
-		})
-		return false, nil
-	}
-	if due := s.prechecked[s.current.GetUID()]; s.Now().Before(due) {
-		rev.Blocked, rev.Refused = "refused", true
+	if due := s.prechecked[rev.UID]; s.Now().Before(due) {
 		s.requeueAt(due)
 		return false, nil
 	}
-	blocked, err := s.Executor.Precheck(ctx, s.rollout, rev)
+	refusals, err := s.refusals(ctx, rev)
 	if err != nil {
 		return false, err
 	}
-	if len(blocked) > 0 {
-		s.Claims.Retain(s.rollout.Holder(), s.claimed())
-		s.prechecked[s.current.GetUID()] = s.Now().Add(precheckRetry)
-		s.requeue(precheckRetry)
-		rev.Refuse(blocked...)
+	rev.Refuse(refusals...)
+	if len(refusals) > 0 {
 		return false, nil
 	}
-	rev.Refuse()
 	return true, s.writeClaim(ctx, rev)
+}
+
+// refusals returns what stands in the way of the revision as a whole: another
+// package that claimed an object, or an object of someone outside the engine.
+func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
+	holder := s.rollout.Holder()
+	err := s.Claims.Claim(holder, rev.Keys(), s.predecessors()...)
+	var conflict *claims.Conflict
+	if errors.As(err, &conflict) {
+		// The winner's release wakes this owner again.
+		return []phases.Blocker{{
+			Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
+		}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	refusals, err := s.Executor.Precheck(ctx, s.rollout, rev)
+	if err != nil || len(refusals) == 0 {
+		return nil, err
+	}
+	s.Claims.Retain(holder, s.rollout.Claimed())
+	s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
+	s.requeue(precheckRetry)
+	return refusals, nil
 }
 
 // writeClaim makes the claim durable, and with it that the first phase may be
@@ -68,7 +76,7 @@ func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
 		rev.Claimed = false
 		return err
 	}
-	s.announce(s.current, corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
+	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
 	return nil
 }
 

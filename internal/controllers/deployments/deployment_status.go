@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -30,7 +31,7 @@ func (s *session) reportDeployment(ctx context.Context) error {
 	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
 	if err == nil && was && !is {
 		c := conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable)
-		s.announce(s.deployment, c.Reason, c.Message)
+		s.announce(c.Reason, c.Message)
 	}
 	return err
 }
@@ -117,7 +118,11 @@ func (s *session) deadlinePassed() bool {
 	if s.deployment.ObjectDeploymentSpec().Paused {
 		return false
 	}
-	rest := s.current.GetCreationTimestamp().Add(deadline).Sub(s.Now())
+	since := s.current.GetCreationTimestamp().Time
+	if at := s.progressed[s.current.GetUID()]; at.After(since) {
+		since = at
+	}
+	rest := since.Add(deadline).Sub(s.Now())
 	if rest > 0 {
 		s.requeue(rest)
 		return false
@@ -148,9 +153,11 @@ func (s *session) progressing(st revisions.Standing) (status bool, reason, messa
 	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
 }
 
-// announce records an event about an owner.
-func (s *session) announce(obj corev1alpha1.Conditioned, reason, message string) {
-	if s.deployment == nil || obj == s.deployment {
+// announce records an event about the owner. The Package that has a deployment
+// speaks for it.
+func (s *session) announce(reason, message string) {
+	obj := s.top()
+	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
 		s.Events.Eventf(obj, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
 	}
 }

@@ -200,6 +200,7 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		reported:   map[types.UID]time.Time{},
 		prechecked: map[types.UID]time.Time{},
 		orphaned:   map[types.UID]bool{},
+		progressed: map[types.UID]time.Time{},
 	}
 	r.owners[key] = o
 	return o

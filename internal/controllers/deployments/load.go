@@ -34,7 +34,7 @@ func (s *session) loadSets(ctx context.Context) error {
 	}
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
-			s.rollout.Drop(rev.UID)
+			s.rollout.Drop(rev.UID, s.Tracker)
 			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
 		}
 	}
@@ -118,6 +118,10 @@ func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectS
 	rev.Paused = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStatePaused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
 	rev.Removing = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
 	rev.Opened = max(rev.Opened, opened(set, len(rev.Phases)))
+	if rev.Removing && orphaning(set) {
+		s.orphaned[set.GetUID()] = true // the collector takes its finalizer off
+	}
+	rev.KeepAll = s.orphaned[set.GetUID()]
 }
 
 // opened returns how many phases may have been written. A set that an earlier

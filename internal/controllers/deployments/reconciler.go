@@ -56,6 +56,8 @@ type owner struct {
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
 	orphaned   map[types.UID]bool
+	// progressed is when a set opened its last phase in this process.
+	progressed map[types.UID]time.Time
 }
 
 // Reconcile brings one owner a step closer to what its spec says. It is called

@@ -94,7 +94,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && owns(set) && !s.orphaned[set.GetUID()] {
+		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && owns(set) {
 			continue
 		}
 		if err := s.removeFinalizers(ctx, set); err != nil {
@@ -284,7 +284,7 @@ func (s *session) archive(ctx context.Context, set corev1alpha1.GenericObjectSet
 
 func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	status := archivedStatus(set)
-	s.rollout.Drop(set.GetUID())
+	s.rollout.Drop(set.GetUID(), s.Tracker)
 	s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
 	return s.writeSetStatus(ctx, set, status)
 }
