@@ -95,7 +95,7 @@ func (s *Store) Newest(cached client.Object) client.Object {
 }
 
 // Created returns what was created for an owner and no cache has shown yet, in
-// the order of creation.
+// the order of our last writes.
 func (s *Store) Created(owner string) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
