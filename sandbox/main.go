@@ -11,10 +11,11 @@ import (
 
 	"lockstep.run/lockstep/sandbox/internal/command"
 	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 func main() {
-	if name := filepath.Base(os.Args[0]); slices.Contains(components.Names(), name) {
+	if name := filepath.Base(os.Args[0]); slices.Contains(program.Names(), name) {
 		components.Run(name)
 	}
 	os.Exit(command.Main())

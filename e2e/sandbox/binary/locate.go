@@ -102,12 +102,8 @@ func contentHash(ctx context.Context, source string) (string, error) {
 
 // compiled tells whether a file goes into the binary.
 func compiled(name string) bool {
-	switch {
-	case name == "go.mod", name == "go.sum":
-		return true
-	default:
-		return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
-	}
+	return name == "go.mod" || name == "go.sum" ||
+		(strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"))
 }
 
 // goCommand returns the output of the go command in dir.

@@ -92,7 +92,7 @@ func startSupervisor(ctx context.Context, o Options) (Info, error) {
 	line, _ := io.ReadAll(&lineReader{r: output})
 	var answer Announcement
 	if err := json.Unmarshal(line, &answer); err != nil {
-		return Info{}, fmt.Errorf("the supervisor ended without a word (%v)", cmd.Wait())
+		return Info{}, errors.Join(errors.New("the supervisor ended without a word"), cmd.Wait())
 	}
 	switch {
 	case answer.Running:
@@ -186,6 +186,7 @@ func Status(ctx context.Context, dir string) (info Info, found bool, err error) 
 		return Info{}, false, err
 	}
 	if s.Phase == PhaseStopped {
+		s.Supervisor = Process{}
 		for i := range s.Components {
 			s.Components[i].State, s.Components[i].Process = StateStopped, Process{}
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 // serviceCIDR is the range of cluster IPs; nothing routes it.
@@ -24,17 +24,17 @@ func (l launch) registryHost() string { return fmt.Sprintf("127.0.0.1:%d", l.por
 // args returns the arguments of a component.
 func (l launch) args(component string) []string {
 	switch component {
-	case components.Etcd:
+	case program.Etcd:
 		return l.etcd()
-	case components.APIServer:
+	case program.APIServer:
 		return l.apiServer()
-	case components.ControllerManager:
+	case program.ControllerManager:
 		return l.controllerManager()
-	case components.Scheduler:
+	case program.Scheduler:
 		return []string{"--config=" + l.schedConfig(), "--secure-port=0"}
-	case components.Kwok:
+	case program.Kwok:
 		return []string{"--config=" + l.kwokConfig(), "--kubeconfig=" + l.kubeconfig("kwok")}
-	case components.Registry:
+	case program.Registry:
 		return []string{"--listen=" + l.registryHost(), "--data=" + l.registryData()}
 	}
 	panic("no command line for component " + component)
@@ -90,7 +90,7 @@ func (l launch) apiServer() []string {
 
 func (l launch) controllerManager() []string {
 	return []string{
-		"--kubeconfig=" + l.kubeconfig(components.ControllerManager),
+		"--kubeconfig=" + l.kubeconfig(program.ControllerManager),
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--use-service-account-credentials=true",
@@ -121,7 +121,7 @@ clientConnection:
   burst: 4000
 leaderElection:
   leaderElect: false
-`, l.kubeconfig(components.Scheduler))
+`, l.kubeconfig(program.Scheduler))
 }
 
 // kwokConfiguration joins kwok's options with the stages that make nodes ready

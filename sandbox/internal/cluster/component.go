@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 // component is one supervised process that can be started and stopped again and
@@ -66,7 +66,7 @@ func (c *component) spawn() error {
 	cmd := &exec.Cmd{
 		Path:       binary,
 		Args:       append([]string{c.name}, c.args...),
-		Env:        append(componentEnv(), components.ParentFDEnv+"=3"),
+		Env:        append(componentEnv(), program.ParentFDEnv+"=3"),
 		ExtraFiles: []*os.File{c.pipe},
 		Stdout:     output,
 		Stderr:     output,

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 // componentStartLimit bounds the wait for a component that was started again.
@@ -92,9 +92,9 @@ func (s *supervisor) startComponent(ctx context.Context, c *component) error {
 	if err := c.start(); err != nil {
 		return err
 	}
-	needs := map[string]string{components.APIServer: components.Etcd}
+	needs := map[string]string{program.APIServer: program.Etcd}
 	if isClient(c.name) {
-		needs[c.name] = components.APIServer
+		needs[c.name] = program.APIServer
 	}
 	for name := c.name; needs[name] != ""; name = needs[name] {
 		if s.component(needs[name]).status().State != StateRunning {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 // DefaultName is the name of the sandbox that commands mean when none is given.
@@ -40,8 +40,8 @@ type Options struct {
 // start.
 func AllComponents() []string {
 	return []string{
-		components.Etcd, components.Registry, components.APIServer,
-		components.ControllerManager, components.Scheduler, components.Kwok,
+		program.Etcd, program.Registry, program.APIServer,
+		program.ControllerManager, program.Scheduler, program.Kwok,
 	}
 }
 
@@ -95,11 +95,11 @@ func checkComponents(names []string) error {
 		if !slices.Contains(all, name) {
 			return fmt.Errorf("unknown component %q: choose from %s", name, strings.Join(all, ", "))
 		}
-		if name == components.APIServer && !slices.Contains(names, components.Etcd) {
-			return fmt.Errorf("component %s needs %s: add it", name, components.Etcd)
+		if name == program.APIServer && !slices.Contains(names, program.Etcd) {
+			return fmt.Errorf("component %s needs %s: add it", name, program.Etcd)
 		}
-		if isClient(name) && !slices.Contains(names, components.APIServer) {
-			return fmt.Errorf("component %s needs %s: add it", name, components.APIServer)
+		if isClient(name) && !slices.Contains(names, program.APIServer) {
+			return fmt.Errorf("component %s needs %s: add it", name, program.APIServer)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func checkComponents(names []string) error {
 // isClient tells whether a component talks to the API server.
 func isClient(name string) bool {
 	switch name {
-	case components.ControllerManager, components.Scheduler, components.Kwok:
+	case program.ControllerManager, program.Scheduler, program.Kwok:
 		return true
 	}
 	return false

@@ -12,8 +12,8 @@ import (
 
 // prepare makes a fresh data folder with keys and configuration files, and
 // chooses ports and tokens.
-func prepare(o Options) (launch, error) {
-	chosen, err := freePorts()
+func prepare(o Options, choosePorts func() (ports, error)) (launch, error) {
+	chosen, err := choosePorts()
 	if err != nil {
 		return launch{}, err
 	}

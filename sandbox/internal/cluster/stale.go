@@ -35,7 +35,8 @@ func lockDir(l layout) (file *os.File, held bool, err error) {
 }
 
 // clearStale ends whatever a dead supervisor left running in dir and removes the
-// folder. The caller holds the folder's lock.
+// folder. The caller holds the folder's lock; what its own failed start left over
+// is cleared as well.
 func clearStale(dir string) error {
 	s, err := readState(dir)
 	if err != nil && !errors.Is(err, errNoSandbox) {
@@ -44,7 +45,7 @@ func clearStale(dir string) error {
 	if err := foreignFolder(dir, err); err != nil {
 		return err
 	}
-	if s.Supervisor.Alive() {
+	if s.Supervisor.Alive() && s.Supervisor.PID != os.Getpid() {
 		return fmt.Errorf("sandbox %s is run by process %d, which lost its lock: stop that process first", s.Name, s.Supervisor.PID)
 	}
 	for _, c := range s.Components {

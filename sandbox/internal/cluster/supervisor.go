@@ -7,11 +7,12 @@ import (
 	"log"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 const (
@@ -25,18 +26,19 @@ const (
 
 // stopLimits say how long a component may take to stop before it is killed.
 var stopLimits = map[string]time.Duration{
-	components.Etcd:              3 * time.Second,
-	components.APIServer:         5 * time.Second,
-	components.ControllerManager: 2 * time.Second,
-	components.Scheduler:         2 * time.Second,
-	components.Kwok:              2 * time.Second,
-	components.Registry:          2 * time.Second,
+	program.Etcd:              3 * time.Second,
+	program.APIServer:         5 * time.Second,
+	program.ControllerManager: 2 * time.Second,
+	program.Scheduler:         2 * time.Second,
+	program.Kwok:              2 * time.Second,
+	program.Registry:          2 * time.Second,
 }
 
 // supervisor runs the components of one sandbox.
 type supervisor struct {
-	options Options
-	log     *log.Logger
+	options     Options
+	log         *log.Logger
+	choosePorts func() (ports, error)
 
 	launch     launch
 	components []*component // in the order of their start
@@ -54,8 +56,13 @@ type supervisor struct {
 // and stops it when ctx ends. It holds the lock of the data folder meanwhile.
 // Only a sandbox that ends by ctx after it was ready gives no error.
 func Run(ctx context.Context, o Options, logger *log.Logger, ready func(Info)) error {
-	l := layout{o.Dir}
-	lock, held, err := lockDir(l)
+	s := &supervisor{options: o, log: logger, choosePorts: freePorts, token: randomToken()}
+	return s.run(ctx, ready)
+}
+
+func (s *supervisor) run(ctx context.Context, ready func(Info)) error {
+	o := s.options
+	lock, held, err := lockDir(layout{o.Dir})
 	if err != nil {
 		return err
 	}
@@ -63,8 +70,7 @@ func Run(ctx context.Context, o Options, logger *log.Logger, ready func(Info)) e
 		return &RunningError{Name: o.Name, Dir: o.Dir}
 	}
 	defer lock.Close()
-	clearEphemeral(parent(o.Dir))
-	s := &supervisor{options: o, log: logger, token: randomToken()}
+	clearEphemeral(filepath.Dir(o.Dir))
 	if o.Ephemeral {
 		defer func() {
 			_ = os.RemoveAll(o.Dir)
@@ -113,7 +119,7 @@ func (s *supervisor) startWithRetry(ctx context.Context) error {
 // start makes one attempt. The caller calls stop when it fails.
 func (s *supervisor) start(parent context.Context) error {
 	var err error
-	if s.launch, err = prepare(s.options); err != nil {
+	if s.launch, err = prepare(s.options, s.choosePorts); err != nil {
 		return err
 	}
 	s.failed = make(chan error, 1)
@@ -162,22 +168,22 @@ func (s *supervisor) makeComponents() error {
 // bringUp starts the components in order and waits for what each of them
 // provides.
 func (s *supervisor) bringUp(ctx context.Context) error {
-	if err := s.startAll(components.Etcd, components.Registry); err != nil {
+	if err := s.startAll(program.Etcd, program.Registry); err != nil {
 		return err
 	}
-	if err := s.await(ctx, components.Etcd); err != nil {
+	if err := s.await(ctx, program.Etcd); err != nil {
 		return err
 	}
-	if err := s.startAll(components.APIServer); err != nil {
+	if err := s.startAll(program.APIServer); err != nil {
 		return err
 	}
-	if err := s.await(ctx, components.APIServer); err != nil {
+	if err := s.await(ctx, program.APIServer); err != nil {
 		return err
 	}
-	if err := s.startAll(components.ControllerManager, components.Scheduler, components.Kwok); err != nil {
+	if err := s.startAll(program.ControllerManager, program.Scheduler, program.Kwok); err != nil {
 		return err
 	}
-	for _, name := range []string{components.Registry, components.ControllerManager, components.Kwok} {
+	for _, name := range []string{program.Registry, program.ControllerManager, program.Kwok} {
 		if err := s.await(ctx, name); err != nil {
 			return err
 		}
@@ -203,11 +209,11 @@ func (s *supervisor) await(ctx context.Context, name string) error {
 		return nil
 	}
 	switch name {
-	case components.Etcd:
+	case program.Etcd:
 		return waitFor(ctx, "etcd", s.launch.checkEtcd)
-	case components.Registry:
+	case program.Registry:
 		return waitFor(ctx, "the registry", s.launch.checkRegistry)
-	case components.Scheduler:
+	case program.Scheduler:
 		return nil
 	}
 	client, err := s.launch.client()
@@ -215,16 +221,16 @@ func (s *supervisor) await(ctx context.Context, name string) error {
 		return err
 	}
 	switch name {
-	case components.APIServer:
+	case program.APIServer:
 		return waitFor(ctx, "the API server", checkAPIServer(client))
-	case components.ControllerManager:
+	case program.ControllerManager:
 		return waitFor(ctx, "the controller manager", checkServiceAccounts(client))
 	default:
 		if err := createNodes(ctx, client, s.options.Nodes); err != nil {
 			return err
 		}
 		count := s.options.Nodes
-		if !s.options.has(components.ControllerManager) {
+		if !s.options.has(program.ControllerManager) {
 			count = 0 // nobody removes the taints of new nodes
 		}
 		return waitFor(ctx, "kwok", checkNodes(client, count))
@@ -236,9 +242,9 @@ func (s *supervisor) await(ctx context.Context, name string) error {
 func (s *supervisor) stop() {
 	s.setPhase(PhaseStopping)
 	_ = s.writeState()
-	s.stopAll(components.ControllerManager, components.Scheduler, components.Kwok, components.Registry)
-	s.stopAll(components.APIServer)
-	s.stopAll(components.Etcd)
+	s.stopAll(program.ControllerManager, program.Scheduler, program.Kwok, program.Registry)
+	s.stopAll(program.APIServer)
+	s.stopAll(program.Etcd)
 	_ = s.writeState()
 	if s.control != nil {
 		s.control.Close()
@@ -321,17 +327,17 @@ func (s *supervisor) info() Info {
 	for _, c := range s.components {
 		info.Components = append(info.Components, c.status())
 	}
-	if s.options.has(components.Etcd) {
+	if s.options.has(program.Etcd) {
 		info.Etcd = s.launch.etcdURL()
 	}
-	if s.options.has(components.Registry) {
+	if s.options.has(program.Registry) {
 		info.Registry = s.launch.registryHost()
 	}
-	if s.options.has(components.APIServer) {
+	if s.options.has(program.APIServer) {
 		info.Server, info.Kubeconfig = s.launch.serverURL(), s.launch.kubeconfig("admin")
 		info.CAFile, info.CAKeyFile, info.AuditLog = s.launch.caFile(), s.launch.caKeyFile(), s.launch.auditLog()
 	}
-	if s.options.has(components.Kwok) {
+	if s.options.has(program.Kwok) {
 		info.Nodes = s.options.Nodes
 	}
 	return info

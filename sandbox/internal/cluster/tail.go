@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -24,5 +23,3 @@ func tail(path string, lines int) string {
 	}
 	return strings.Join(all, "\n")
 }
-
-func parent(dir string) string { return filepath.Dir(dir) }

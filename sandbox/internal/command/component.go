@@ -9,6 +9,7 @@ import (
 
 	"lockstep.run/lockstep/sandbox/internal/cluster"
 	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 func newAct(use, short, action string) *cobra.Command {
@@ -66,8 +67,8 @@ func newKubectl() *cobra.Command {
 			if err := os.Setenv("KUBECONFIG", info.Kubeconfig); err != nil {
 				return err
 			}
-			os.Args = append([]string{components.Kubectl}, args...)
-			components.Run(components.Kubectl)
+			os.Args = append([]string{program.Kubectl}, args...)
+			components.Run(program.Kubectl)
 			return nil
 		},
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep.run/lockstep/sandbox/internal/components"
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
 func newLink() *cobra.Command {
@@ -21,7 +21,7 @@ func newLink() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("finding this program's file: %w", err)
 			}
-			for _, name := range components.Names() {
+			for _, name := range program.Names() {
 				link := filepath.Join(filepath.Dir(binary), name)
 				if err := os.Symlink(filepath.Base(binary), link); err != nil && !os.IsExist(err) {
 					return fmt.Errorf("making a symlink: %w", err)

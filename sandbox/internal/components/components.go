@@ -3,7 +3,6 @@ package components
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -15,28 +14,12 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"lockstep.run/lockstep/sandbox/internal/program"
+	"lockstep.run/lockstep/sandbox/internal/registry"
 )
 
-// Names of the programs, which are also the names of the symlinks beside the
-// binary.
-const (
-	Etcd              = "etcd"
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-	Kubectl           = "kubectl"
-	Kwok              = "kwok"
-	Registry          = "registry"
-)
-
-// Names lists every program, sorted.
-func Names() []string {
-	names := []string{Etcd, APIServer, ControllerManager, Scheduler, Kubectl, Kwok, Registry}
-	slices.Sort(names)
-	return names
-}
-
-// Run takes the process over as the program called name, one of [Names], with
+// Run takes the process over as the program called name, one of [program.Names], with
 // the arguments in os.Args. It does not return.
 //
 // Kubernetes registers flags such as --version on the global flag set when it is
@@ -45,23 +28,23 @@ func Names() []string {
 func Run(name string) {
 	WatchParent()
 	switch name {
-	case Etcd:
+	case program.Etcd:
 		etcdmain.Main(os.Args)
 		os.Exit(0)
-	case APIServer:
+	case program.APIServer:
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
-	case ControllerManager:
+	case program.ControllerManager:
 		os.Exit(cli.Run(controllermanager.NewControllerManagerCommand()))
-	case Scheduler:
+	case program.Scheduler:
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
-	case Kubectl:
+	case program.Kubectl:
 		os.Exit(runKubectl())
-	case Kwok:
+	case program.Kwok:
 		pflag.CommandLine = pflag.NewFlagSet(name, pflag.ContinueOnError)
 		os.Exit(runKwok())
-	case Registry:
-		os.Exit(runRegistry(os.Args[1:]))
+	case program.Registry:
+		os.Exit(registry.Run(os.Args[1:]))
 	}
-	fmt.Fprintf(os.Stderr, "unknown component %q: choose one of %s\n", name, strings.Join(Names(), ", "))
+	fmt.Fprintf(os.Stderr, "unknown component %q: choose one of %s\n", name, strings.Join(program.Names(), ", "))
 	os.Exit(2)
 }

@@ -6,6 +6,6 @@
 // [Run], which takes the process over: programs install signal handlers and
 // flags of their own, so a process runs exactly one of them, once.
 //
-// A component that finds [ParentFDEnv] set ends itself when the supervisor at
+// A component that finds [program.ParentFDEnv] set ends itself when the supervisor at
 // the other end of that pipe is gone, however it died; see [WatchParent].
 package components

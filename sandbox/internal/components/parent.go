@@ -5,22 +5,19 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
-// ParentFDEnv names the environment variable that carries the number of an
-// inherited file descriptor: the reading end of a pipe whose writing end only
-// the supervisor holds.
-const ParentFDEnv = "LOCKSTEP_SANDBOX_PARENT_FD"
-
-// WatchParent kills this process as soon as the pipe named by [ParentFDEnv]
+// WatchParent kills this process as soon as the pipe named by [program.ParentFDEnv]
 // closes, which the kernel does for a supervisor that was killed too. It does
 // nothing where the variable is unset, and returns at once.
 func WatchParent() {
-	fd, err := strconv.Atoi(os.Getenv(ParentFDEnv))
+	fd, err := strconv.Atoi(os.Getenv(program.ParentFDEnv))
 	if err != nil {
 		return
 	}
-	os.Unsetenv(ParentFDEnv)
+	os.Unsetenv(program.ParentFDEnv)
 	syscall.CloseOnExec(fd)
 	pipe := os.NewFile(uintptr(fd), "supervisor")
 	go func() {

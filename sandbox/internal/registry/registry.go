@@ -1,4 +1,4 @@
-package components
+package registry
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// runRegistry serves an OCI registry without TLS or authentication until SIGTERM
-// or SIGINT.
-func runRegistry(args []string) int {
-	flags := flag.NewFlagSet(Registry, flag.ContinueOnError)
+// Run is the program: it reads flags from args, serves until SIGTERM or SIGINT and
+// returns the exit code.
+func Run(args []string) int {
+	flags := flag.NewFlagSet("registry", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:5000", "host:port to serve on")
 	data := flags.String("data", "", "folder for blobs and manifests; created when absent (required)")
 	if err := flags.Parse(args); err != nil {
@@ -29,15 +29,15 @@ func runRegistry(args []string) int {
 		fmt.Fprintln(os.Stderr, "registry: --data is required: name a folder for blobs and manifests")
 		return 2
 	}
-	if err := serveRegistry(*listen, *data); err != nil {
+	if err := serve(*listen, *data); err != nil {
 		fmt.Fprintln(os.Stderr, "registry:", err)
 		return 1
 	}
 	return 0
 }
 
-func serveRegistry(listen, data string) error {
-	handler, err := newRegistry(data)
+func serve(listen, data string) error {
+	handler, err := newHandler(data)
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func serveRegistry(listen, data string) error {
 	return nil
 }
 
-// newRegistry returns a registry whose blobs and manifests live in dir and
+// newHandler returns a registry whose blobs and manifests live in dir and
 // survive a restart.
-func newRegistry(dir string) (http.Handler, error) {
+func newHandler(dir string) (http.Handler, error) {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the folder for blobs: %w", err)
