@@ -1,0 +1,165 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// Credentials go to the registry that they are for: not to where it redirects,
+// and into no message.
+func TestCredentialsStayWithTheRegistry(t *testing.T) {
+	t.Parallel()
+	var leaked atomic.Bool
+	s, elsewhere := serve(t, httptest.NewServer), serve(t, httptest.NewServer)
+	ref, _ := s.push(t, imageOf(t, testFiles))
+	_, _ = elsewhere.push(t, imageOf(t, testFiles))
+	elsewhere.set(func(_ http.ResponseWriter, r *http.Request) bool {
+		leaked.Store(leaked.Load() || r.Header.Get("Authorization") != "")
+		return false
+	})
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		user, password, _ := r.BasicAuth()
+		switch {
+		case user != "user" || password != "geheim":
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		case kindOf(r.URL.Path) == "blobs":
+			http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	})
+	secret := fmt.Sprintf(`{"auths":{"%s/team":{"username":"user","password":"geheim"}}}`, s.host)
+	keys, err := NewKeychain([]byte(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host, elsewhere.host}, Keychain: keys})
+	if _, err := p.Pull(context.Background(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if leaked.Load() {
+		t.Error("the credentials went to another host")
+	}
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Error(w, "I know "+r.Header.Get("Authorization")+" and geheim", http.StatusBadGateway)
+		return true
+	})
+	_, err = p.Pull(context.Background(), ref)
+	if err == nil || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "dXNlcjpnZWhlaW0") {
+		t.Error("the error shows credentials:", err)
+	}
+}
+
+func TestBearerToken(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httptest.NewServer)
+	ref, _ := s.push(t, imageOf(t, testFiles))
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.URL.Path == "/token":
+			if _, password, _ := r.BasicAuth(); password != "geheim" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			_, _ = fmt.Fprint(w, `{"token":"t0ken"}`)
+			return true
+		case r.Header.Get("Authorization") != "Bearer t0ken":
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="%s/token",service="x"`, s.URL))
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	})
+	keys, err := NewKeychain([]byte(fmt.Sprintf(`{"auths":{"%s":{"auth":"dXNlcjpnZWhlaW0="}}}`, s.host)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newPuller(t, Options{InsecureRegistries: []string{s.host}, Keychain: keys}).Pull(context.Background(), ref); err != nil {
+		t.Error(err)
+	}
+	_, err = newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
+	if reason, _ := reasonOf(err); reason != ReasonUnauthorized {
+		t.Error(err)
+	}
+}
+
+func TestKeychain(t *testing.T) {
+	t.Parallel()
+	keys, err := NewKeychain(
+		[]byte(`{"auths":{
+			"https://index.docker.io/v1/":{"username":"hub","password":"p"},
+			"*.example.com":{"username":"wild","password":"p"},
+			"quay.io":{"username":"quay","password":"p"},
+			"quay.io/team":{"username":"team","password":"p"},
+			"host:5000":{"auth":"cG9ydDpwOnE="}}}`),
+		[]byte(`{"old.example":{"username":"old","password":"p"},"quay.io":{"username":"late","password":"p"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for repo, want := range map[string]string{
+		"ubuntu": "hub", "docker.io/x/y": "hub", "a.example.com/x": "wild", "a.b.example.com/x": "", "example.com/x": "",
+		"quay.io/x": "quay", "quay.io/team/x": "team", "quay.io/teams/x": "quay", "host:5000/x": "port", "host.local/x": "",
+		"old.example/x": "old",
+	} {
+		r, err := name.NewRepository(repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		auth, err := keys.Resolve(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := authn.Authorization(context.Background(), auth)
+		if err != nil || config.Username != want {
+			t.Errorf("%s: %q, want %q (%v)", repo, config.Username, want, err)
+		}
+		if want == "port" && config.Password != "p:q" {
+			t.Errorf("password %q", config.Password)
+		}
+	}
+	for _, bad := range []string{`x`, `{"auths":{"h":{"auth":"geheim"}}}`, `{"auths":{"h":1}}`, `[]`} {
+		if _, err := NewKeychain([]byte(bad)); err == nil || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestDialerCheck(t *testing.T) {
+	t.Parallel()
+	public := func() *dialer { return &dialer{registry: "registry.example"} }
+	private := public()
+	private.private = true
+	proxied := public()
+	proxied.proxies = map[string]bool{"proxy:3128": true}
+	for _, test := range []struct {
+		reason            string
+		d                 *dialer
+		address, resolved string
+		ok                bool
+	}{
+		{"the registry itself, public", public(), "registry.example:443", "93.184.216.34:443", true},
+		{"the registry itself, private", public(), "registry.example:443", "10.0.0.1:443", true},
+		{"a public blob store", public(), "cdn.example:443", "93.184.216.34:443", true},
+		{"a private address behind a public registry", public(), "cdn.example:443", "10.0.0.1:443", false},
+		{"loopback behind a public registry", public(), "cdn.example:443", "[::1]:443", false},
+		{"mapped into IPv6", public(), "cdn.example:443", "[::ffff:10.0.0.1]:443", false},
+		{"a private address behind a private registry", private, "cdn.example:443", "10.0.0.1:443", true},
+		{"metadata service", private, "cdn.example:443", "169.254.169.254:443", false},
+		{"metadata service as the registry", private, "registry.example:443", "[fe80::1]:443", false},
+		{"the proxy", proxied, "proxy:3128", "10.0.0.9:3128", true},
+	} {
+		if err := test.d.check(test.address, test.resolved); (err == nil) != test.ok {
+			t.Errorf("%s: %v", test.reason, err)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+)
+
+// NewKeychain returns the credentials of pull secrets: the contents of
+// .dockerconfigjson or, in the older form, of .dockercfg. They match as in the
+// kubelet: hosts may have wildcards within a label, and of several entries that
+// match, the one with the longest path is used, then the first.
+func NewKeychain(pullSecrets ...[]byte) (authn.Keychain, error) {
+	var k keychain
+	for i, data := range pullSecrets {
+		entries, err := parseDockerConfig(data)
+		if err != nil {
+			return nil, fmt.Errorf("pull secret %d: %w", i+1, err)
+		}
+		k = append(k, entries...)
+	}
+	slices.SortStableFunc(k, func(a, b credential) int { return len(b.path) - len(a.path) })
+	return k, nil
+}
+
+type keychain []credential
+
+type credential struct {
+	host, path string
+	auth       authn.AuthConfig
+}
+
+// parseDockerConfig reads one secret. Its errors name no values.
+func parseDockerConfig(data []byte) ([]credential, error) {
+	var config struct {
+		Auths map[string]json.RawMessage `json:"auths"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return nil, errors.New("it is not JSON")
+	}
+	if config.Auths == nil {
+		if err := json.Unmarshal(data, &config.Auths); err != nil {
+			return nil, errors.New("it is no Docker config")
+		}
+	}
+	keys := make([]string, 0, len(config.Auths))
+	for key := range config.Auths {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var out []credential
+	for _, key := range keys {
+		c := credential{}
+		c.host, c.path = splitKey(key)
+		var entry struct {
+			Username      string `json:"username"`
+			Password      string `json:"password"`
+			Auth          string `json:"auth"`
+			IdentityToken string `json:"identitytoken"`
+			RegistryToken string `json:"registrytoken"`
+		}
+		if err := json.Unmarshal(config.Auths[key], &entry); err != nil {
+			return nil, fmt.Errorf("the entry for %q cannot be read", c.host)
+		}
+		c.auth = authn.AuthConfig{
+			Username: entry.Username, Password: entry.Password, IdentityToken: entry.IdentityToken, RegistryToken: entry.RegistryToken,
+		}
+		if entry.Auth != "" && entry.Username == "" {
+			pair, err := base64.StdEncoding.DecodeString(entry.Auth)
+			user, password, ok := strings.Cut(string(pair), ":")
+			if err != nil || !ok {
+				return nil, fmt.Errorf("the field auth of the entry for %q cannot be read", c.host)
+			}
+			c.auth.Username, c.auth.Password = user, strings.TrimRight(password, "\x00")
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// splitKey takes the key of an entry apart, such as https://host:5000/v1/.
+func splitKey(key string) (host, path string) {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	host, path, _ = strings.Cut(key, "/")
+	path = strings.Trim(path, "/")
+	if path == "v1" || path == "v2" {
+		path = ""
+	}
+	if host == "docker.io" || host == "registry-1.docker.io" {
+		host = "index.docker.io"
+	}
+	return host, path
+}
+
+// Resolve implements authn.Keychain.
+func (k keychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	host := target.RegistryStr()
+	_, repository, _ := strings.Cut(target.String(), "/")
+	for _, c := range k {
+		if matchHost(c.host, host) && (c.path == "" || repository == c.path || strings.HasPrefix(repository, c.path+"/")) {
+			return authn.FromConfig(c.auth), nil
+		}
+	}
+	return authn.Anonymous, nil
+}
+
+// matchHost compares host names label by label, so that a wildcard does not
+// reach over a dot. Ports have to be equal.
+func matchHost(pattern, host string) bool {
+	pattern, patternPort, _ := strings.Cut(pattern, ":")
+	host, port, _ := strings.Cut(host, ":")
+	patterns, labels := strings.Split(pattern, "."), strings.Split(host, ".")
+	if patternPort != port || len(patterns) != len(labels) {
+		return false
+	}
+	for i, p := range patterns {
+		if ok, err := path.Match(p, labels[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+func blobOf(t *testing.T, s *store, content string) v1.Hash {
+	t.Helper()
+	h, _, err := v1.SHA256(bytes.NewReader([]byte(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.put(h, func(w io.Writer) error {
+		_, err := io.WriteString(w, content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := readAll(f); err != nil || string(data) != content {
+		t.Fatal(data, err)
+	}
+	return h
+}
+
+func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := newStore(dir, 10, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := blobOf(t, s, "aaaa"), blobOf(t, s, "bbbb")
+	old := time.Now().Add(-time.Minute)
+	for _, h := range []v1.Hash{a, b} {
+		if err := os.Chtimes(s.path(h), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stale := filepath.Join(s.dir, tempPattern+"1")
+	if err := os.WriteFile(stale, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(stale, old, time.Now().Add(-2*tempAge)); err != nil {
+		t.Fatal(err)
+	}
+	f := s.open(a)
+	if f == nil {
+		t.Fatal("a is gone")
+	}
+	_ = f.Close()
+	c := blobOf(t, s, "cccc")
+	for h, want := range map[v1.Hash]bool{a: true, b: false, c: true} {
+		f := s.open(h)
+		if (f != nil) != want {
+			t.Errorf("%s is kept: %v", h, f != nil)
+		}
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
+		t.Error("what a broken download left is still there")
+	}
+	large := blobOf(t, s, "a blob that is larger than all")
+	if f := s.open(large); f == nil {
+		t.Error("the newest blob stays, however large")
+	}
+}
