@@ -16,13 +16,6 @@ const (
 	// WatchPage is how many objects one page of a LIST holds; only API servers
 	// without streaming lists are asked for pages.
 	WatchPage = 500
-	// DeletedRemembered is how long a confirmed deletion shuts out late events
-	// of the deleted object; a watch is never that far behind.
-	DeletedRemembered = 5 * time.Minute
-	// DeletedMax is how many confirmed deletions one kind remembers, 64 bytes
-	// each. Beyond it the oldest are forgotten, and a late event of such an
-	// object shows it until its own DELETED event arrives.
-	DeletedMax = 16384
 	// DiscoveryDebounce joins the changes that one installation makes to
 	// APIServices into one refresh of discovery (two requests).
 	DiscoveryDebounce = 200 * time.Millisecond

@@ -1,0 +1,26 @@
+// Package livestate knows what is live: one watch per GroupKind over all
+// namespaces, limited to the objects of the engine by their label, of which a
+// compact record remains (engine.md 7).
+//
+//	CRDs, APIServices ─► served ─► which kinds can be watched, their mappings
+//	watch of a kind ─► Observe ─► records ─► Changed
+//	our own writes ─► Remember, Gone ──┘
+//
+// Rules:
+//
+//   - Full objects are never kept. Observe sees each one and makes the record.
+//   - Records are immutable once stored. Get returns the newest state known, by
+//     the watch or by the response to a write; a late event never takes it back.
+//   - A watch starts when its API is served, stops when the API goes or nobody
+//     uses the kind any more, and repeats failed requests, from 10 ms to 30 s
+//     apart. A kind that fails does not affect others.
+//   - Synced means that the API answered a list and all records are in place;
+//     before that nothing can be said about what is absent, and a write of a
+//     custom resource may meet an API server that does not serve it yet.
+//   - What is served is read from discovery once, and from the watch of CRDs
+//     from then on; discovery is read again when an APIService or the API
+//     server's version changes. Nothing polls.
+//
+// Callbacks run on the goroutine of the watch: they must not block, and may
+// call any method of the Cache.
+package livestate

@@ -1,0 +1,225 @@
+package livestate
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// settling is how long 404 is an expected answer for the API of a CRD: it is
+// established a little earlier than it is served.
+const settling = 2 * time.Second
+
+// run is one watch of a kind, from its start until it is stopped or replaced.
+// Its methods are called by one goroutine, the Reflector's; those of a run that
+// is not current any more change nothing.
+type run struct {
+	cache  *Cache
+	kind   *kind
+	number int64
+	began  time.Time
+
+	mapping  *meta.RESTMapping
+	identity types.UID
+
+	stop context.CancelFunc
+	done chan struct{}
+
+	// observed tells that Observe was called.
+	observed atomic.Bool
+}
+
+// watch runs until the context ends, and after the run before it has ended.
+func (r *run) watch(ctx context.Context, before *run) {
+	defer close(r.done)
+	if before != nil {
+		<-before.done
+	}
+	s := &stream{
+		client: r.cache.clients.objects, path: collection(r.mapping.Resource, ""), selector: r.cache.options.Selector,
+		store:   r,
+		newList: func() runtime.Object { return &unstructured.UnstructuredList{} },
+		trim:    r.page,
+		failed:  r.failed, connected: func() { r.report(nil) },
+	}
+	s.run(ctx)
+}
+
+func (r *run) failed(err error) {
+	if isNotServed(err) {
+		if r.identity != "" && time.Since(r.began) < settling {
+			return
+		}
+		if r.identity == "" {
+			r.cache.refresh.discovery()
+		}
+	}
+	r.report(fmt.Errorf("watch %s: %w", r.mapping.Resource.GroupResource(), err))
+}
+
+func (r *run) report(err error) {
+	if r.kind.fail(r, err) {
+		r.cache.kindChanged(r.kind.gk)
+	}
+}
+
+// listed is a record on its way from a list to the store.
+type listed struct{ change }
+
+// GetObjectKind and DeepCopyObject let the Reflector carry it like an object.
+func (l *listed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns a shallow copy.
+func (l *listed) DeepCopyObject() runtime.Object { d := *l; return &d }
+
+// listedPage is a page of a list.
+type listedPage struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []listed
+}
+
+// DeepCopyObject returns a shallow copy.
+func (p *listedPage) DeepCopyObject() runtime.Object { d := *p; return &d }
+
+func (r *run) page(list runtime.Object) runtime.Object {
+	full := list.(*unstructured.UnstructuredList)
+	page := &listedPage{Items: make([]listed, len(full.Items))}
+	page.ResourceVersion, page.Continue, page.RemainingItemCount = full.GetResourceVersion(), full.GetContinue(), full.GetRemainingItemCount()
+	for i := range full.Items {
+		page.Items[i] = listed{r.observe(&full.Items[i])}
+		full.Items[i].Object = nil
+	}
+	return page
+}
+
+// Transformer has a streamed list keep records instead of objects.
+func (r *run) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if live, ok := obj.(*unstructured.Unstructured); ok {
+			return &listed{r.observe(live)}, nil
+		}
+		return obj, nil
+	}
+}
+
+// Add stores an object that is new in the watch.
+func (r *run) Add(obj any) error { return r.Update(obj) }
+
+// Update stores an object that changed.
+func (r *run) Update(obj any) error {
+	live, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("a watch delivered an unexpected %T", obj)
+	}
+	c := r.observe(live)
+	r.apply(c, func(k *records) bool { return k.put(c.name, c.obs) })
+	return nil
+}
+
+// Delete drops an object that left the watch.
+func (r *run) Delete(obj any) error {
+	live, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("a watch delivered an unexpected %T", obj)
+	}
+	n := nameOf(keyOf(r.kind.gk, live))
+	uid, resourceVersion := live.GetUID(), live.GetResourceVersion()
+	r.apply(change{name: n}, func(k *records) bool { return k.remove(n, uid, resourceVersion) })
+	return nil
+}
+
+func (r *run) apply(c change, do func(*records) bool) {
+	k := r.kind
+	k.mu.Lock()
+	news := k.current == r && do(&k.records)
+	k.mu.Unlock()
+	if news {
+		r.cache.changed(k.key(c.name), c.obs)
+	}
+}
+
+// Replace takes over a complete list.
+func (r *run) Replace(items []any, resourceVersion string) error {
+	list := make([]change, len(items))
+	for i, item := range items {
+		l, ok := item.(*listed)
+		if !ok {
+			return fmt.Errorf("a list delivered an unexpected %T", item)
+		}
+		list[i] = l.change
+	}
+	k := r.kind
+	k.mu.Lock()
+	if k.current != r {
+		k.mu.Unlock()
+		return nil
+	}
+	news := k.records.replace(list, resourceVersion)
+	first := !k.synced || k.listing != r.number
+	k.synced, k.listing, k.err = true, r.number, nil
+	k.mu.Unlock()
+	for _, c := range news {
+		r.cache.changed(k.key(c.name), c.obs)
+	}
+	if first {
+		r.cache.kindChanged(k.gk)
+	}
+	return nil
+}
+
+// Resync does nothing: there is no period after which things are done again.
+func (r *run) Resync() error { return nil }
+
+// UpdateResourceVersion notes the progress of the watch.
+func (r *run) UpdateResourceVersion(resourceVersion string) {
+	r.kind.mu.Lock()
+	defer r.kind.mu.Unlock()
+	if r.kind.current == r {
+		r.kind.records.advance(resourceVersion)
+	}
+}
+
+// observe makes the record of a live object.
+func (r *run) observe(live *unstructured.Unstructured) change {
+	r.observed.Store(true)
+	key := keyOf(r.kind.gk, live)
+	obs := r.cache.observe(key, live)
+	obs.UID, obs.ResourceVersion, obs.Watched = live.GetUID(), live.GetResourceVersion(), true
+	return change{name: nameOf(key), obs: obs}
+}
+
+// observe calls Options.Observe. An object that it cannot deal with, or wants
+// nothing of, is known by its metadata alone.
+func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *objects.Observed) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.options.Log.Error(fmt.Errorf("panic: %v", cause), "Cannot read a live object; nothing but its metadata is known",
+				"object", key.String(), "stack", string(debug.Stack()))
+			obs = bare(live)
+		}
+	}()
+	if obs = c.options.Observe(key, live); obs == nil {
+		obs = bare(live)
+	}
+	return obs
+}
+
+func bare(live *unstructured.Unstructured) *objects.Observed {
+	return &objects.Observed{
+		Generation: live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
+		Finalizers: live.GetFinalizers(), Owners: live.GetOwnerReferences(),
+	}
+}

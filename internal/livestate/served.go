@@ -1,0 +1,346 @@
+package livestate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	apiversion "k8s.io/apimachinery/pkg/version"
+)
+
+// ErrNotReady tells that what the API server serves is not known yet.
+var ErrNotReady = errors.New("what the API server serves is not known yet")
+
+// ErrNotWatchable tells that an API cannot be listed and watched, such as that
+// of SubjectAccessReviews: its objects are requests, and nothing of them is
+// stored.
+var ErrNotWatchable = errors.New("the API server cannot list and watch this kind, so it cannot be managed")
+
+// entry is one served kind.
+type entry struct {
+	// versions are the mappings of all served versions, the preferred one first.
+	versions []*meta.RESTMapping
+	// watchable tells whether the preferred version can be listed and watched.
+	watchable bool
+	// terminating tells that the kind's CRD is being deleted.
+	terminating bool
+	// identity is the UID of the kind's CRD: objects of one CRD have nothing to do
+	// with those of its successor.
+	identity types.UID
+}
+
+func (e *entry) preferred() *meta.RESTMapping { return e.versions[0] }
+
+func (e *entry) namespaced() bool {
+	return e.preferred().Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+func (e *entry) equal(o *entry) bool {
+	if e == nil || o == nil {
+		return e == o
+	}
+	return e.watchable == o.watchable && e.terminating == o.terminating && e.identity == o.identity &&
+		slices.EqualFunc(e.versions, o.versions, func(a, b *meta.RESTMapping) bool {
+			return a.Resource == b.Resource && a.Scope.Name() == b.Scope.Name()
+		})
+}
+
+// served is what the API server serves: kinds of CRDs by the watch of CRDs, all
+// others by discovery.
+type served struct {
+	mu sync.RWMutex
+	// err is why nothing is known; nil from the first discovery on.
+	err error
+	// discovered are the kinds in discovery, those of CRDs included.
+	discovered map[schema.GroupKind]*entry
+	// failed are the group versions that discovery could not tell about.
+	failed map[schema.GroupVersion]error
+	// crds are the served kinds of CRDs, by the CRD's name.
+	crds map[string]*crdKind
+	// byKind are the entries of the kinds in crds.
+	byKind map[schema.GroupKind]*entry
+	// past are the names of CRDs that were there once: what discovery says about
+	// their resources is older than what the watch said.
+	past map[string]struct{}
+}
+
+// crdKind is a kind that a CRD serves.
+type crdKind struct {
+	kind  schema.GroupKind
+	entry *entry
+}
+
+func newServed() *served {
+	return &served{
+		err: ErrNotReady, discovered: map[schema.GroupKind]*entry{},
+		crds: map[string]*crdKind{}, byKind: map[schema.GroupKind]*entry{}, past: map[string]struct{}{},
+	}
+}
+
+// find returns the entry of the kind, or nil.
+func (s *served) find(gk schema.GroupKind) *entry {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.lookup(gk)
+}
+
+func (s *served) lookup(gk schema.GroupKind) *entry {
+	if e := s.byKind[gk]; e != nil {
+		return e
+	}
+	e := s.discovered[gk]
+	if e == nil {
+		return nil
+	}
+	if _, past := s.past[e.preferred().Resource.Resource+"."+gk.Group]; past {
+		return nil
+	}
+	return e
+}
+
+// missing returns why the kind is not found: nil where it is not served.
+func (s *served) missing(gk schema.GroupKind) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.err != nil {
+		return s.err
+	}
+	for gv, err := range s.failed {
+		if gv.Group == gk.Group {
+			return fmt.Errorf("the API %s is registered and not available: %w", gv, err)
+		}
+	}
+	return nil
+}
+
+// mapping returns the mapping of the kind in the version, or in the preferred
+// one where the version is empty.
+func (s *served) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
+	e := s.find(gk)
+	if e == nil {
+		if err := s.missing(gk); err != nil {
+			return nil, err
+		}
+		return nil, noMatch(gk, version)
+	}
+	if version == "" {
+		return e.preferred(), nil
+	}
+	for _, m := range e.versions {
+		if m.Resource.Version == version {
+			return m, nil
+		}
+	}
+	return nil, noMatch(gk, version)
+}
+
+func noMatch(gk schema.GroupKind, version string) error {
+	err := &meta.NoKindMatchError{GroupKind: gk}
+	if version != "" {
+		err.SearchedVersions = []string{version}
+	}
+	return err
+}
+
+// fail notes why nothing is known yet.
+func (s *served) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		s.err = fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+}
+
+// discover takes over what discovery says, and returns the kinds that changed.
+func (s *served) discover(found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error) []schema.GroupKind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for gk, old := range s.discovered {
+		// What could not be read is taken to be as it was.
+		if _, ok := found[gk]; !ok && failed[old.preferred().Resource.GroupVersion()] != nil {
+			found[gk] = old
+		}
+	}
+	kinds := maps.Clone(s.discovered)
+	maps.Copy(kinds, found)
+	before := map[schema.GroupKind]*entry{}
+	for gk := range kinds {
+		before[gk] = s.lookup(gk)
+	}
+	s.discovered, s.failed, s.err = found, failed, nil
+	return s.changed(before)
+}
+
+// putCRDs takes over CRDs, all of them where it is said so, and returns the
+// kinds that changed.
+func (s *served) putCRDs(crds []*crd, all bool) []schema.GroupKind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := map[schema.GroupKind]*entry{}
+	listed := map[string]struct{}{}
+	for _, c := range crds {
+		listed[c.Name] = struct{}{}
+		s.past[c.Name] = struct{}{}
+		s.setCRD(c.Name, c.kind(), before)
+	}
+	if all {
+		for name := range s.crds {
+			if _, ok := listed[name]; !ok {
+				s.setCRD(name, nil, before)
+			}
+		}
+	}
+	return s.changed(before)
+}
+
+// dropCRD forgets a deleted CRD, and returns the kinds that changed.
+func (s *served) dropCRD(name string) []schema.GroupKind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := map[schema.GroupKind]*entry{}
+	s.setCRD(name, nil, before)
+	return s.changed(before)
+}
+
+// setCRD makes the kind of a CRD what it serves from now on, nil for nothing,
+// and notes in before what was served of the kinds that this concerns.
+func (s *served) setCRD(name string, next *crdKind, before map[schema.GroupKind]*entry) {
+	note := func(gk schema.GroupKind) {
+		if _, noted := before[gk]; !noted {
+			before[gk] = s.lookup(gk)
+		}
+	}
+	if old := s.crds[name]; old != nil {
+		note(old.kind)
+		delete(s.byKind, old.kind)
+		delete(s.crds, name)
+	}
+	if next != nil {
+		note(next.kind)
+		s.crds[name], s.byKind[next.kind] = next, next.entry
+	}
+}
+
+// changed returns the kinds, sorted, that are not served as they were before;
+// none before the first discovery.
+func (s *served) changed(before map[schema.GroupKind]*entry) []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for gk, old := range before {
+		if s.err == nil && !old.equal(s.lookup(gk)) {
+			kinds = append(kinds, gk)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+// serves tells whether discovery told about the group version.
+func (s *served) serves(gv schema.GroupVersion) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for gk, e := range s.discovered {
+		if gk.Group != gv.Group {
+			continue
+		}
+		for _, m := range e.versions {
+			if m.Resource.Version == gv.Version {
+				return s.failed[gv] == nil
+			}
+		}
+	}
+	return false
+}
+
+// index makes entries of what discovery returned.
+func index(groups []metav1.APIGroup, resources map[schema.GroupVersion]*metav1.APIResourceList) map[schema.GroupKind]*entry {
+	found := map[schema.GroupKind]*entry{}
+	for _, group := range groups {
+		for _, gv := range preferredFirst(group) {
+			if list := resources[gv]; list != nil {
+				add(found, gv, list.APIResources)
+			}
+		}
+	}
+	return found
+}
+
+// preferredFirst returns the versions of a group in the API server's order of
+// preference.
+func preferredFirst(group metav1.APIGroup) []schema.GroupVersion {
+	var versions []schema.GroupVersion
+	preferred := schema.GroupVersion{Group: group.Name, Version: group.PreferredVersion.Version}
+	if preferred.Version != "" {
+		versions = append(versions, preferred)
+	}
+	for _, v := range group.Versions {
+		if gv := (schema.GroupVersion{Group: group.Name, Version: v.Version}); gv != preferred {
+			versions = append(versions, gv)
+		}
+	}
+	return versions
+}
+
+func add(found map[schema.GroupKind]*entry, gv schema.GroupVersion, resources []metav1.APIResource) {
+	for _, r := range resources {
+		if strings.Contains(r.Name, "/") {
+			continue // a subresource
+		}
+		gk := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
+		e := found[gk]
+		if e == nil {
+			e = &entry{watchable: slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")}
+			found[gk] = e
+		} else if e.versions[len(e.versions)-1].Resource.Version == gv.Version {
+			continue // a second resource of the same kind
+		}
+		e.versions = append(e.versions, mapping(gv, r.Kind, r.Name, r.Namespaced))
+	}
+}
+
+func mapping(gv schema.GroupVersion, kind, resource string, namespaced bool) *meta.RESTMapping {
+	m := &meta.RESTMapping{
+		Resource: gv.WithResource(resource), GroupVersionKind: gv.WithKind(kind), Scope: meta.RESTScopeRoot,
+	}
+	if namespaced {
+		m.Scope = meta.RESTScopeNamespace
+	}
+	return m
+}
+
+// kind returns what a CRD serves; nil while it serves nothing.
+func (c *crd) kind() *crdKind {
+	if !c.has("Established") {
+		return nil
+	}
+	var versions []string
+	for _, v := range c.Spec.Versions {
+		if v.Served {
+			versions = append(versions, v.Name)
+		}
+	}
+	if len(versions) == 0 {
+		return nil
+	}
+	slices.SortFunc(versions, func(a, b string) int { return apiversion.CompareKubeAwareVersionStrings(b, a) })
+	names := c.Status.AcceptedNames
+	e := &entry{watchable: true, terminating: c.has("Terminating"), identity: c.UID}
+	for _, v := range versions {
+		gv := schema.GroupVersion{Group: c.Spec.Group, Version: v}
+		e.versions = append(e.versions, mapping(gv, names.Kind, names.Plural, c.Spec.Scope == "Namespaced"))
+	}
+	return &crdKind{kind: schema.GroupKind{Group: c.Spec.Group, Kind: names.Kind}, entry: e}
+}
+
+// known tells whether discovery was read.
+func (s *served) known() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.err == nil
+}

@@ -1,0 +1,159 @@
+package livestate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// stream keeps a store up to date with one resource: a list, streamed where the
+// API server can, then a watch that goes on where it broke off. The protocol is
+// client-go's Reflector; the requests, their errors and the pauses between
+// them are here.
+type stream struct {
+	client   rest.Interface
+	path     []string
+	selector string
+	store    cache.ReflectorStore
+	// newList makes what a page of a list is decoded into; trim makes of it what
+	// is kept.
+	newList func() runtime.Object
+	trim    func(page runtime.Object) runtime.Object
+	// failed is told every error, connected every request that was answered.
+	failed    func(error)
+	connected func()
+
+	// refused is the error of the streamed list that the Reflector follows up
+	// with a plain list, which would fail as well.
+	refused error
+}
+
+// run works until the context ends.
+func (s *stream) run(ctx context.Context) {
+	pauses := newBackoff()
+	reflector := cache.NewReflectorWithOptions(s, nil, s.store, cache.ReflectorOptions{
+		Name: "livestate", TypeDescription: s.path[len(s.path)-1], Backoff: newBackoff(),
+	})
+	for {
+		began := time.Now()
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+			s.failed(err)
+		}
+		if time.Since(began) > limits.WatchBackoffMax {
+			pauses = newBackoff()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+func newBackoff() *wait.Backoff {
+	return &wait.Backoff{
+		Duration: limits.WatchBackoffMin, Cap: limits.WatchBackoffMax,
+		Factor: 2, Jitter: 0.2, Steps: 32,
+	}
+}
+
+// ListWithContext sends a LIST. It is asked for only where the API server has
+// no streaming lists.
+func (s *stream) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if err := s.refused; err != nil {
+		s.refused = nil
+		return nil, err
+	}
+	if options.ResourceVersion == "0" {
+		// Not what some cache remembers: a list decides what is absent.
+		options.ResourceVersion = ""
+	}
+	if options.ResourceVersion == "" {
+		options.Limit = limits.WatchPage
+	}
+	page := s.newList()
+	if err := s.request(&options).Do(ctx).Into(page); err != nil {
+		return nil, err
+	}
+	s.connected()
+	return s.trim(page), nil
+}
+
+// WatchWithContext opens a watch, or a list that is streamed by one.
+func (s *stream) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	w, err := s.request(&options).Watch(ctx)
+	if err == nil {
+		s.connected()
+		return w, nil
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	if options.SendInitialEvents == nil {
+		s.failed(err)
+		return nil, err
+	}
+	if streamUnsupported(err) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || isTooLargeVersion(err) {
+		return nil, err
+	}
+	s.refused = err
+	// Some errors the Reflector would wait for by itself, deaf to its context.
+	return nil, fmt.Errorf("stream a list: %s", err.Error())
+}
+
+// List and Watch make a stream a cache.ListerWatcher; the Reflector uses the
+// methods with a context.
+func (s *stream) List(options metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), options)
+}
+
+// Watch opens a watch.
+func (s *stream) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.Background(), options)
+}
+
+func (s *stream) request(options *metav1.ListOptions) *rest.Request {
+	options.LabelSelector = s.selector
+	return s.client.Get().AbsPath(s.path...).
+		SpecificallyVersionedParams(options, parameters, schema.GroupVersion{Version: "v1"}).
+		// Pauses between attempts are this package's.
+		MaxRetries(0)
+}
+
+// parameters encodes list options into a query.
+var parameters = func() runtime.ParameterCodec {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return runtime.NewParameterCodec(scheme)
+}()
+
+// streamUnsupported tells that the API server knows no streaming lists: it
+// refuses their parameters.
+func streamUnsupported(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// isTooLargeVersion tells that the API server's store is older than what was
+// seen of it, for example after a restore.
+func isTooLargeVersion(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// isNotServed tells that the resource is not there.
+func isNotServed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == 404
+}
