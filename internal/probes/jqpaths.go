@@ -43,12 +43,23 @@ func (r *jqReads) query(q *gojq.Query, in jqValue) jqValue {
 	case q.Term != nil:
 		return r.term(q.Term, in)
 	case q.Op == gojq.OpPipe:
-		return r.query(q.Right, r.query(q.Left, in))
+		return r.pipe(q, in)
 	default:
 		r.record(r.query(q.Left, in))
 		r.record(r.query(q.Right, in))
 		return computed
 	}
+}
+
+// pipe runs the right side on what the left side yields. A value that the right
+// side ignores is read all the same: the way to it may fail.
+func (r *jqReads) pipe(q *gojq.Query, in jqValue) jqValue {
+	left := r.query(q.Left, in)
+	right := r.query(q.Right, left)
+	if right.accounted && len(left.path) > 0 {
+		r.record(left)
+	}
+	return right
 }
 
 func (r *jqReads) term(t *gojq.Term, in jqValue) jqValue {
@@ -58,7 +69,9 @@ func (r *jqReads) term(t *gojq.Term, in jqValue) jqValue {
 		case suffix.Index != nil:
 			value = r.index(suffix.Index, value, in)
 		case suffix.Iter:
-			value.exact = false
+			// How many elements there are counts, also where none is read.
+			r.record(value)
+			value = computed
 		}
 	}
 	return value
@@ -69,7 +82,7 @@ func (r *jqReads) bareTerm(t *gojq.Term, in jqValue) jqValue {
 	case gojq.TermTypeIdentity:
 		return in
 	case gojq.TermTypeRecurse:
-		return jqValue{path: in.path, accounted: in.accounted}
+		r.record(in)
 	case gojq.TermTypeIndex:
 		return r.index(t.Index, in, in)
 	case gojq.TermTypeQuery:
