@@ -1,0 +1,65 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns text as it may stand within one line: line breaks and tabs become
+// spaces, and what is invisible or moves the cursor becomes an escape.
+func Line(text string) string { return escape(text, true) }
+
+// Text is Line for text that may have several lines and tabs.
+func Text(text string) string { return escape(text, false) }
+
+func escape(text string, oneLine bool) string {
+	if !needsEscape(text) {
+		return text
+	}
+	var out strings.Builder
+	for i, r := range text {
+		switch {
+		case r == '\n' || r == '\t':
+			if oneLine {
+				r = ' '
+			}
+			out.WriteRune(r)
+		case r == utf8.RuneError && isBroken(text[i:]):
+			fmt.Fprintf(&out, `\x%02x`, text[i])
+		case safe(r):
+			out.WriteRune(r)
+		default:
+			out.WriteString(escapeRune(r))
+		}
+	}
+	return out.String()
+}
+
+func needsEscape(text string) bool {
+	for i, r := range text {
+		if !safe(r) || r == utf8.RuneError && isBroken(text[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBroken tells whether text begins with a byte that is no UTF-8.
+func isBroken(text string) bool {
+	r, size := utf8.DecodeRuneInString(text)
+	return r == utf8.RuneError && size == 1
+}
+
+// safe tells whether a character shows as itself and nothing else. Format
+// characters, which reverse text or are not seen at all, are not safe.
+func safe(r rune) bool { return unicode.IsGraphic(r) && !unicode.Is(unicode.Cf, r) }
+
+// escapeRune writes a character as Go and YAML do.
+func escapeRune(r rune) string {
+	if r > 0xffff {
+		return fmt.Sprintf(`\U%08x`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}

@@ -1,0 +1,99 @@
+package terminal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain text, ümlaut €":     "plain text, ümlaut €",
+		"two\nlines\tand a tab":    "two lines and a tab",
+		"\x1b[2Jclear\x07":         `\u001b[2Jclear\u0007`,
+		"c1 \u009b31m":             `c1 \u009b31m`,
+		"turn\u202earound\u2066":   `turn\u202earound\u2066`,
+		"carriage\rreturn\x08\x7f": `carriage\u000dreturn\u0008\u007f`,
+		"broken \xff\xfe":          `broken \xff\xfe`,
+		"replaced �":               "replaced �",
+		"zero\u200bwidth\ufeff":    `zero\u200bwidth\ufeff`,
+		"tag \U000e0041":           `tag \U000e0041`,
+		"line\u2028separator":      `line\u2028separator`,
+	} {
+		if got := terminal.Line(in); got != want {
+			t.Errorf("Line(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got, want := terminal.Text("a\n\tb\x1b"), "a\n\tb"+`\u001b`; got != want {
+		t.Errorf("Text = %q, want %q", got, want)
+	}
+}
+
+// Whatever comes in, nothing that a terminal would act on comes out, and what is
+// clean stays as it is.
+func FuzzLine(f *testing.F) {
+	for _, seed := range []string{"", "text", "\x1b]0;title\x07", "\u202e", "\xff", "a\nb", "\U000e0041", "\u009b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		out := terminal.Line(in)
+		if !utf8.ValidString(out) {
+			t.Fatalf("Line(%q) is not UTF-8: %q", in, out)
+		}
+		for _, r := range out {
+			if r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x202e || r == 0x2028 {
+				t.Fatalf("Line(%q) holds %U: %q", in, r, out)
+			}
+		}
+		if again := terminal.Line(out); again != out {
+			t.Fatalf("Line is not stable: %q, then %q", out, again)
+		}
+		for name, write := range map[string]func(*bytes.Buffer) error{
+			"JSON": func(b *bytes.Buffer) error { return terminal.WriteJSON(b, map[string]string{"k": in}) },
+			"YAML": func(b *bytes.Buffer) error { return terminal.WriteYAML(b, map[string]string{"k": in}) },
+		} {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				t.Fatalf("%s of %q: %v", name, in, err)
+			}
+			if safe := terminal.Text(b.String()); safe != b.String() {
+				t.Fatalf("%s of %q is not safe: %q", name, in, b.String())
+			}
+			var back map[string]string
+			parse := json.Unmarshal
+			if name == "YAML" {
+				parse = yaml.Unmarshal
+			}
+			if err := parse(b.Bytes(), &back); err != nil {
+				t.Fatalf("%s of %q does not parse: %v\n%s", name, in, err, b.String())
+			}
+			if want := strings.ToValidUTF8(in, "\ufffd"); strings.ToValidUTF8(back["k"], "\ufffd") != want && utf8.ValidString(in) {
+				t.Fatalf("%s of %q became %q", name, in, back["k"])
+			}
+		}
+	})
+}
+
+func TestWriteYAML(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	value := struct {
+		B string   `json:"b"`
+		A []string `json:"a"`
+		N int      `json:"n"`
+	}{"two\nlines", []string{"x", "\u202ey", "1"}, 3}
+	if err := terminal.WriteYAML(&b, value); err != nil {
+		t.Fatal(err)
+	}
+	want := "b: |-\n  two\n  lines\na:\n  - x\n  - \"\\u202ey\"\n  - \"1\"\nn: 3\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

@@ -1,0 +1,62 @@
+package terminal
+
+import (
+	"io"
+	"os"
+
+	"charm.land/lipgloss/v2"
+	"golang.org/x/term"
+)
+
+// Styles give meaning to text: each returns it in the colour of that meaning, or
+// as it is where there is no colour. The 16 colours of the terminal's own theme
+// are used, which its user has chosen to be readable.
+type Styles struct {
+	// Good is what is done, Busy what goes on, Bad what is wrong, Faint what is
+	// beside the point, Strong a title.
+	Good, Busy, Bad, Faint, Strong func(string) string
+}
+
+// Plain is without colour.
+func Plain() Styles {
+	same := func(text string) string { return text }
+	return Styles{Good: same, Busy: same, Bad: same, Faint: same, Strong: same}
+}
+
+// Colored is with colour.
+func Colored() Styles {
+	style := func(s lipgloss.Style) func(string) string {
+		return func(text string) string { return s.Render(text) }
+	}
+	return Styles{
+		Good:   style(lipgloss.NewStyle().Foreground(lipgloss.Green)),
+		Busy:   style(lipgloss.NewStyle().Foreground(lipgloss.Cyan)),
+		Bad:    style(lipgloss.NewStyle().Foreground(lipgloss.Red)),
+		Faint:  style(lipgloss.NewStyle().Faint(true)),
+		Strong: style(lipgloss.NewStyle().Bold(true)),
+	}
+}
+
+// StylesFor returns the styles for what is written to w.
+func StylesFor(w io.Writer) Styles {
+	if IsTerminal(w) && os.Getenv("NO_COLOR") == "" {
+		return Colored()
+	}
+	return Plain()
+}
+
+// IsTerminal tells whether w is a terminal that can be drawn on.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// Width returns the number of columns of the terminal that w is, or fallback.
+func Width(w io.Writer, fallback int) int {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return fallback
+}

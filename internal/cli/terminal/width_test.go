@@ -1,0 +1,56 @@
+package terminal_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+func TestTruncate(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"short", 5, "short"},
+		{"longer", 5, "long…"},
+		{"表示が広い", 6, "表示…"},
+		{"any", 1, "…"},
+		{"any", 0, ""},
+	} {
+		if got := terminal.Truncate(tc.text, tc.width); got != tc.want {
+			t.Errorf("Truncate(%q, %d) = %q, want %q", tc.text, tc.width, got, tc.want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	got := terminal.Wrap("the quick brown fox, averyverylongword", 12)
+	want := []string{"the quick", "brown fox,", "averyverylon", "gword"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	got := terminal.Table([][]string{{"A", "LONG"}, {"bbb", "c"}, {"d"}})
+	if diff := cmp.Diff([]string{"A    LONG", "bbb  c", "d"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStylesForPipe(t *testing.T) {
+	t.Parallel()
+	if got := terminal.StylesFor(&bytes.Buffer{}).Bad("text"); got != "text" {
+		t.Errorf("colour in a pipe: %q", got)
+	}
+	if got := terminal.Colored().Bad("text"); got == "text" {
+		t.Error("no colour where there should be one")
+	}
+}
