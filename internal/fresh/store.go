@@ -33,6 +33,9 @@ type entry struct {
 	at    time.Time
 }
 
+// NewStore returns an empty Store.
+func NewStore() *Store { return &Store{} }
+
 // Put remembers the answer to an update or patch.
 func (s *Store) Put(object client.Object) { s.put(object, "") }
 
