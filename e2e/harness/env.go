@@ -1,0 +1,184 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// Env is a sandbox with Lockstep's config installed.
+type Env struct {
+	*sandbox.Sandbox
+	// Client acts as the administrator and reads without a cache.
+	Client client.Client
+	// Kubeconfig of the manager's service account.
+	ManagerKubeconfig string
+}
+
+// New starts a sandbox for the test and installs everything of config but the
+// manager's Deployment.
+func New(tb testing.TB, opts ...sandbox.Option) *Env {
+	tb.Helper()
+	return install(tb, sandbox.Start(tb, opts...))
+}
+
+var shared struct {
+	sync.Mutex
+	env     *Env
+	manager *Manager
+}
+
+// Shared returns the sandbox that all tests of a package share, with a running
+// manager: for tests that touch neither. Use a namespace for each test.
+func Shared(tb testing.TB) *Env {
+	tb.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.env != nil {
+		return shared.env
+	}
+	sb, err := sandbox.Run(context.Background())
+	must(tb, err)
+	env := install(tb, sb)
+	shared.manager = env.launch(tb)
+	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.ready)
+	shared.env = env
+	return env
+}
+
+// Main runs the tests of a package and removes what they shared.
+func Main(m *testing.M) int {
+	defer removeBinaries()
+	code := m.Run()
+	if shared.manager != nil {
+		shared.manager.Stop()
+		if code != 0 {
+			fmt.Fprintf(os.Stderr, "last lines of the shared manager's log:\n%s\n", tail(shared.manager.log, 80))
+		}
+	}
+	if shared.env != nil {
+		if err := shared.env.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "cannot stop the shared sandbox:", err)
+		}
+	}
+	return code
+}
+
+func install(tb testing.TB, sb *sandbox.Sandbox) *Env {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
+		must(tb, add(scheme))
+	}
+	c, err := client.New(sb.Config(), client.Options{Scheme: scheme})
+	must(tb, err)
+	env := &Env{Sandbox: sb, Client: c}
+	objs, err := config.Prerequisites()
+	must(tb, err)
+	for _, obj := range objs {
+		err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			//nolint:staticcheck // the typed apply of this client needs generated types
+			err = c.Patch(ctx, obj.DeepCopy(), client.Apply, client.FieldOwner("config"), client.ForceOwnership)
+			return err == nil, nil
+		})
+		if err != nil {
+			tb.Fatalf("cannot install %s %s: %v", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	env.waitEstablished(tb)
+	env.ManagerKubeconfig = env.token(tb)
+	return env
+}
+
+func (e *Env) waitEstablished(tb testing.TB) {
+	tb.Helper()
+	Eventually(tb, 30*time.Second, "the CRDs to be served", func(ctx context.Context) error {
+		for _, list := range []client.ObjectList{&corev1alpha1.PackageList{}, &corev1alpha1.ClusterPackageList{}, &corev1alpha1.ObjectSetList{}, &corev1alpha1.ClusterObjectSliceList{}, &corev1alpha1.ObjectSetPhaseList{}} {
+			if err := e.Client.List(ctx, list); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// token writes a kubeconfig that carries a token of the manager's service
+// account, good for a day.
+func (e *Env) token(tb testing.TB) string {
+	tb.Helper()
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
+	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
+	must(tb, e.Client.SubResource("token").Create(tb.Context(), sa, req))
+	cfg := api.NewConfig()
+	cfg.Clusters["sandbox"] = &api.Cluster{Server: e.Server(), CertificateAuthorityData: e.authority(tb)}
+	cfg.AuthInfos["manager"] = &api.AuthInfo{Token: req.Status.Token}
+	cfg.Contexts["sandbox"] = &api.Context{Cluster: "sandbox", AuthInfo: "manager"}
+	cfg.CurrentContext = "sandbox"
+	path := filepath.Join(e.DataDir(), "manager.kubeconfig")
+	must(tb, clientcmd.WriteToFile(*cfg, path))
+	return path
+}
+
+func (e *Env) authority(tb testing.TB) []byte {
+	tb.Helper()
+	rc := e.Config()
+	if len(rc.CAData) > 0 {
+		return rc.CAData
+	}
+	ca, err := os.ReadFile(rc.CAFile)
+	must(tb, err)
+	return ca
+}
+
+// ManagerUser is the name under which the API server knows the manager.
+func ManagerUser() string {
+	return fmt.Sprintf("system:serviceaccount:%s:%s", corev1alpha1.DefaultNamespace, config.ServiceAccount)
+}
+
+// Namespace makes a namespace for the test.
+func (e *Env) Namespace(tb testing.TB, name string) {
+	tb.Helper()
+	must(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// Eventually repeats check until it returns nil, and fails the test with the
+// last error after timeout.
+func Eventually(tb testing.TB, timeout time.Duration, what string, check func(context.Context) error) {
+	tb.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(tb.Context(), 20*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		tb.Fatalf("waited %s for %s: %v", timeout, what, last)
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,182 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Manager is a running manager process.
+type Manager struct {
+	cmd   *exec.Cmd
+	log   string
+	probe string
+	done  chan struct{}
+}
+
+// binaries builds each command once for all tests of a process.
+var binaries struct {
+	sync.Mutex
+	dir  string
+	path map[string]string
+}
+
+// Binary returns the path of a command of this project, such as
+// "lockstep-manager", built from the present sources.
+func Binary(tb testing.TB, name string) string {
+	tb.Helper()
+	binaries.Lock()
+	defer binaries.Unlock()
+	if path := binaries.path[name]; path != "" {
+		return path
+	}
+	if binaries.dir == "" {
+		dir, err := os.MkdirTemp("", "lockstep-bin-")
+		must(tb, err)
+		binaries.dir, binaries.path = dir, map[string]string{}
+	}
+	path := filepath.Join(binaries.dir, name)
+	build := exec.Command("go", "build", "-o", path, "lockstep.run/lockstep/cmd/"+name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("cannot build %s: %v\n%s", name, err, out)
+	}
+	binaries.path[name] = path
+	return path
+}
+
+// removeBinaries deletes what Binary built.
+func removeBinaries() {
+	binaries.Lock()
+	defer binaries.Unlock()
+	if binaries.dir != "" {
+		os.RemoveAll(binaries.dir)
+	}
+}
+
+// StartManager starts a manager under the service account of config and waits
+// until it is ready. It is stopped with the test; its log is shown where the
+// test failed.
+func (e *Env) StartManager(tb testing.TB, args ...string) *Manager {
+	tb.Helper()
+	m := e.LaunchManager(tb, args...)
+	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.ready(ctx) })
+	return m
+}
+
+// LaunchManager is StartManager without the wait.
+func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
+	tb.Helper()
+	m := e.launch(tb, args...)
+	tb.Cleanup(func() {
+		m.Stop()
+		if tb.Failed() {
+			tb.Logf("last lines of the manager's log:\n%s", tail(m.log, 60))
+		}
+	})
+	return m
+}
+
+func (e *Env) launch(tb testing.TB, args ...string) *Manager {
+	tb.Helper()
+	dir, err := os.MkdirTemp(e.DataDir(), "manager-")
+	must(tb, err)
+	probe := freeAddress(tb)
+	all := append([]string{
+		"--kubeconfig", e.ManagerKubeconfig, "--namespace", "package-operator-system",
+		"--leader-elect=true", "--metrics-bind-address", "0", "--health-probe-bind-address", probe,
+		"--insecure-registry", e.Registry(), "--cache-dir", filepath.Join(dir, "cache"), "--log-level", "debug",
+	}, args...)
+	m := &Manager{cmd: exec.Command(Binary(tb, "lockstep-manager"), all...), log: filepath.Join(dir, "manager.log"), probe: probe, done: make(chan struct{})}
+	log, err := os.Create(m.log)
+	must(tb, err)
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	must(tb, m.cmd.Start())
+	go func() {
+		_ = m.cmd.Wait()
+		log.Close()
+		close(m.done)
+	}()
+	return m
+}
+
+func (m *Manager) ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.probe+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w; its log ends with:\n%s", err, tail(m.log, 5))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the manager answers %s", resp.Status)
+	}
+	return nil
+}
+
+// Stop ends the manager in an orderly way, by force after ten seconds.
+func (m *Manager) Stop() {
+	_ = m.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-m.done:
+	case <-time.After(10 * time.Second):
+		m.Kill()
+	}
+}
+
+// Kill ends the manager with SIGKILL, as a crash.
+func (m *Manager) Kill() {
+	if err := m.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		panic(err)
+	}
+	<-m.done
+}
+
+// Signal sends a signal such as SIGSTOP.
+func (m *Manager) Signal(s os.Signal) { _ = m.cmd.Process.Signal(s) }
+
+// PID of the manager's process.
+func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
+// Exited tells whether the process ended.
+func (m *Manager) Exited() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Log returns what the manager has logged.
+func (m *Manager) Log() string {
+	raw, _ := os.ReadFile(m.log)
+	return string(raw)
+}
+
+func tail(path string, lines int) string {
+	raw, _ := os.ReadFile(path)
+	all := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(tb, err)
+	defer l.Close()
+	return l.Addr().String()
+}

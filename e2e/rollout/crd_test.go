@@ -1,0 +1,61 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+func decode(text string, into any) error { return yaml.Unmarshal([]byte(text), into) }
+
+func definitionAndResource() harness.Files {
+	crd := strings.NewReplacer("gates.", "locks.", "Gate", "Lock", "plural: gates", "plural: locks", "singular: gate", "singular: lock").Replace(gateCRD)
+	crd = strings.Replace(crd, "  name: locks.e2e.lockstep.run", "  name: locks.e2e.lockstep.run\n  annotations: {package-operator.run/phase: crds}", 1)
+	return harness.Files{
+		"manifest.yaml": harness.Manifest("locks", []string{"crds", "resources"}, ""),
+		"crd.yaml":      crd,
+		"lock.yaml":     "apiVersion: e2e.lockstep.run/v1\nkind: Lock\nmetadata:\n  name: front\n  namespace: default\n  annotations: {package-operator.run/phase: resources}\nspec: {size: 2}\n",
+	}
+}
+
+// A package whose first phase brings a CRD and whose second brings a resource of
+// it installs without one refused request; the same as a namespaced Package is
+// refused with the reason, and nothing of it is written.
+func TestResourceAfterItsDefinition(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "crd")
+	image := env.Push(t, "locks:1", definitionAndResource())
+	audit, err := env.Audit()
+	check(t, err)
+	mark, err := audit.Mark(t.Context())
+	check(t, err)
+
+	env.Create(t, harness.Package("crd", "locks", image))
+	invalid := env.WaitCondition(t, "crd", "locks", corev1alpha1.ConditionInvalid, "True")
+	if !strings.Contains(invalid.Message, "CustomResourceDefinition") || !strings.Contains(invalid.Message, "ClusterPackage") {
+		t.Errorf("the namespaced package says: %s", invalid.Message)
+	}
+
+	env.Create(t, harness.ClusterPackage("locks", image))
+	env.WaitAvailable(t, "", "locks")
+	entries, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes())
+	check(t, err)
+	applied := 0
+	for _, e := range entries {
+		if e.Object.Resource == "locks" || e.Object.Name == "locks.e2e.lockstep.run" {
+			applied++
+			if e.Code >= 300 {
+				t.Errorf("%s %s was answered with %d", e.Verb, e.RequestURI, e.Code)
+			}
+		}
+	}
+	if applied != 2 {
+		t.Errorf("the CRD and its resource took %d writes, want 2", applied)
+	}
+}

@@ -1,0 +1,14 @@
+// Package rollout_test follows installs, upgrades and rest through the audit log
+// of a real API server.
+package rollout_test
+
+import (
+	"os"
+	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+func shared(t *testing.T) *harness.Env { return harness.Shared(t) }
