@@ -55,6 +55,7 @@ func TestSandboxStartsAndStops(t *testing.T) {
 	client := clientFor(t, s.Config())
 
 	t.Run("pods run", func(t *testing.T) { deploymentBecomesAvailable(t, client) })
+	t.Run("kubectl works", func(t *testing.T) { kubectlGets(t, s) })
 	t.Run("registry takes images", func(t *testing.T) { registryKeepsImages(t, s) })
 	t.Run("users have the rights that RBAC gives", func(t *testing.T) { userIsForbidden(t, s) })
 	t.Run("audit log counts requests", func(t *testing.T) { auditSeesRequests(t, s) })
@@ -90,6 +91,16 @@ func deploymentBecomesAvailable(t *testing.T, client kubernetes.Interface) {
 		d, err := client.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
 		return err == nil && d.Status.AvailableReplicas == 1, err
 	})
+}
+
+func kubectlGets(t *testing.T, s *sandbox.Sandbox) {
+	got, err := s.Kubectl(t.Context(), "get", "nodes", "--output", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("node/node-0\nnode/node-1\n", got); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
 }
 
 func registryKeepsImages(t *testing.T, s *sandbox.Sandbox) {

@@ -1,0 +1,128 @@
+package binary
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDirFollowsWhatIsCompiled(t *testing.T) {
+	t.Setenv("LOCKSTEP_CACHE", t.TempDir())
+	repository := t.TempDir()
+	dir := func() string {
+		t.Helper()
+		dir, err := Dir(t.Context(), repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	source := filepath.Join(repository, "sandbox")
+	write(t, filepath.Join(source, "go.mod"), "module example.test/sandbox\n")
+	write(t, filepath.Join(source, "internal", "a.go"), "package internal\n")
+	first := dir()
+
+	write(t, filepath.Join(source, "internal", "a_test.go"), "package internal\n")
+	write(t, filepath.Join(source, "README.md"), "words\n")
+	if got := dir(); got != first {
+		t.Error("a test or a text makes another binary")
+	}
+	write(t, filepath.Join(source, "internal", "a.go"), "package internal // changed\n")
+	second := dir()
+	if second == first {
+		t.Error("changed source gives the same binary")
+	}
+	write(t, filepath.Join(source, "go.sum"), "")
+	if got := dir(); got == second {
+		t.Error("changed dependencies give the same binary")
+	}
+}
+
+func TestRepositoryIsFoundFromBelow(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, filepath.Join(root, "go.mod"), module+"\n\ngo 1.26.0\n")
+	below := filepath.Join(root, "sandbox", "internal")
+	write(t, filepath.Join(root, "sandbox", "go.mod"), module+"/sandbox\n")
+	if err := os.MkdirAll(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Repository(below); err != nil || got != root {
+		t.Errorf("got %q, %v, want %q", got, err, root)
+	}
+	if _, err := Repository(t.TempDir()); err == nil || !strings.Contains(err.Error(), "LOCKSTEP_SANDBOX") {
+		t.Errorf("got %v outside of a checkout, want an error that says what to do", err)
+	}
+}
+
+func TestEnsureWaitsForAnotherBuild(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), ".lock")
+	unlock, err := lock(t.Context(), path, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(notice, 1)
+	done := make(chan error, 1)
+	go func() {
+		unlockSecond, err := lock(t.Context(), path, told)
+		if err == nil {
+			unlockSecond()
+		}
+		done <- err
+	}()
+	<-told
+	unlock()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// notice is a writer that says that something was written.
+type notice chan struct{}
+
+func (n notice) Write(p []byte) (int, error) {
+	n <- struct{}{}
+	return len(p), nil
+}
+
+func TestPruneKeepsTheLatest(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	write(t, filepath.Join(store, ".building-1", "partial"), "")
+	for i := range 6 {
+		dir := filepath.Join(store, strconv.Itoa(i))
+		write(t, filepath.Join(dir, Name), "")
+		used := time.Now().Add(-time.Duration(i) * time.Hour)
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prune(store, filepath.Join(store, "5"))
+	var left []string
+	entries, err := os.ReadDir(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	if diff := cmp.Diff([]string{".building-1", "0", "1", "2", "5"}, left); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+}
