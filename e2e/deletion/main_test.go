@@ -1,0 +1,12 @@
+// Package deletion_test deletes packages, deployments and sets in every way, with
+// the manager running and without it, on a real garbage collector (engine.md 4).
+package deletion_test
+
+import (
+	"os"
+	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }

@@ -1,0 +1,104 @@
+package deletion_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// Deleting a package with 1,000 objects in 10 phases leaves nothing, and goes in
+// reverse (invariant 6): no object of phase k is deleted before the last one of
+// phase k+1 is gone.
+func TestDeleteThousandObjectsInReverse(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	env.Namespace(t, "order")
+	env.Create(t, harness.Package("order", "large", env.Push(t, "large:1", harness.Phased("large", 10, 100))))
+	env.WaitAvailableWithin(t, 2*time.Minute, "order", "large")
+	audit, err := env.Audit()
+	check(t, err)
+	mark, err := audit.Mark(t.Context())
+	check(t, err)
+
+	pkg := harness.Package("order", "large", "")
+	check(t, env.Client.Delete(t.Context(), pkg))
+	env.WaitGone(t, 2*time.Minute, pkg)
+	nothingLeft(t, env, "order")
+
+	entries, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()))
+	check(t, err)
+	firstBegin, lastEnd, deletes := map[string]time.Time{}, map[string]time.Time{}, 0
+	for _, e := range entries {
+		if e.Verb != "delete" || e.Object.Resource != "configmaps" || e.Object.Namespace != "order" {
+			continue
+		}
+		deletes++
+		phase := strings.Split(e.Object.Name, "-")[1]
+		if at, ok := firstBegin[phase]; !ok || e.Received.Before(at) {
+			firstBegin[phase] = e.Received
+		}
+		if e.Done.After(lastEnd[phase]) {
+			lastEnd[phase] = e.Done
+		}
+	}
+	for p := range 9 {
+		this, next := fmt.Sprintf("%02d", p), fmt.Sprintf("%02d", p+1)
+		if firstBegin[this].Before(lastEnd[next]) {
+			t.Errorf("phase %s began to go at %s, before phase %s was gone at %s", this, firstBegin[this], next, lastEnd[next])
+		}
+	}
+	t.Logf("1000 objects: %d deletes, %d requests in all", deletes, len(slices.DeleteFunc(entries, func(e sandbox.Entry) bool { return e.Verb == "watch" || e.Object.Resource == "leases" })))
+}
+
+// nothingLeft checks that no object of ours is in the namespace.
+func nothingLeft(t *testing.T, env *harness.Env, namespace string) {
+	t.Helper()
+	lists := map[string]client.ObjectList{
+		"ConfigMap": &corev1.ConfigMapList{}, "ObjectDeployment": &corev1alpha1.ObjectDeploymentList{},
+		"ObjectSet": &corev1alpha1.ObjectSetList{}, "ObjectSlice": &corev1alpha1.ObjectSliceList{},
+	}
+	for kind, list := range lists {
+		harness.Eventually(t, 30*time.Second, "no "+kind+" to be left in "+namespace, func(ctx ctxType) error {
+			if err := env.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return err
+			}
+			if n := countOurs(list); n > 0 {
+				return fmt.Errorf("%d are left", n)
+			}
+			return nil
+		})
+	}
+}
+
+func countOurs(list client.ObjectList) int {
+	switch list := list.(type) {
+	case *corev1.ConfigMapList:
+		return len(slices.DeleteFunc(slices.Clone(list.Items), func(cm corev1.ConfigMap) bool { return cm.Name == "kube-root-ca.crt" }))
+	case *corev1alpha1.ObjectDeploymentList:
+		return len(list.Items)
+	case *corev1alpha1.ObjectSetList:
+		return len(list.Items)
+	case *corev1alpha1.ObjectSliceList:
+		return len(list.Items)
+	}
+	return 0
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func controlled(cm *corev1.ConfigMap) bool { return metav1.GetControllerOf(cm) != nil }
