@@ -1,0 +1,87 @@
+package config
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Unknown is a key of a configuration that the schema does not know.
+type Unknown struct {
+	// Field is its path.
+	Field string
+	// Remedy names the key that may have been meant.
+	Remedy string
+}
+
+// Admit returns the configuration with defaults and without unknown keys. raw
+// is a JSON object; nothing means an empty one.
+func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, errs field.ErrorList) {
+	values = map[string]any{}
+	if len(raw) > limits.ConfigBytes {
+		return nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, tooLarge(len(raw), limits.ConfigBytes))}
+	}
+	if len(raw) > 0 && string(raw) != "null" {
+		if err := json.Unmarshal(raw, &values); err != nil {
+			return nil, nil, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "has to be an object")}
+		}
+	}
+	if s == nil {
+		for key := range values {
+			unknown = append(unknown, Unknown{Field: path.Child(key).String(), Remedy: "The package has no configuration."})
+		}
+		sortUnknown(unknown)
+		return map[string]any{}, unknown, nil
+	}
+	for _, found := range pruning.PruneWithOptions(values, s.structural, false, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		steps := splitPruned(found)
+		last := len(steps) - 1
+		unknown = append(unknown, Unknown{
+			Field:  path.String() + "." + found,
+			Remedy: violation.Suggest(steps[last], s.knownAt(steps[:last]), "Remove it."),
+		})
+	}
+	sortUnknown(unknown)
+	defaulting.PruneNonNullableNullsWithoutDefaults(values, s.structural)
+	defaulting.Default(values, s.structural)
+	errs = validation.ValidateCustomResource(path, values, s.validator)
+	// Rules are evaluated on values of the right types only, as in API servers.
+	if len(errs) == 0 && s.rules != nil {
+		errs, _ = s.rules.Validate(ctx, path, s.structural, values, nil, celconfig.RuntimeCELCostBudget)
+	}
+	return values, unknown, errs
+}
+
+func sortUnknown(u []Unknown) {
+	slices.SortFunc(u, func(a, b Unknown) int {
+		switch {
+		case a.Field < b.Field:
+			return -1
+		case a.Field > b.Field:
+			return 1
+		}
+		return 0
+	})
+}
+
+var prunedStep = regexp.MustCompile(`\[\d+\]|[^.\[\]]+`)
+
+// splitPruned takes a path such as a.b[0].c apart.
+func splitPruned(path string) []string {
+	steps := prunedStep.FindAllString(path, -1)
+	if len(steps) == 0 {
+		return []string{path}
+	}
+	return steps
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+var at = field.NewPath("spec", "config")
+
+func compile(t *testing.T, text string) (*Schema, field.ErrorList) {
+	t.Helper()
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
+		t.Fatal(err)
+	}
+	return Compile(context.Background(), field.NewPath("schema"), props)
+}
+
+const shop = `
+type: object
+required: [image]
+properties:
+  image: {type: string, minLength: 1}
+  replicas: {type: integer, default: 1, minimum: 0, maximum: 5}
+  resources:
+    type: object
+    default: {}
+    properties:
+      cpu: {type: string, default: 100m}
+  limits:
+    type: object
+    properties:
+      cpu: {type: string, default: 1}
+  ports:
+    type: array
+    items: {type: object, properties: {name: {type: string}}}
+  free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+x-kubernetes-validations:
+- rule: self.image != 'latest' || self.replicas < 2
+  message: latest is for one replica only
+`
+
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	schema, errs := compile(t, strings.Replace(shop, "cpu: {type: string, default: 1}", "cpu: {type: string, default: '1'}", 1))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	for _, test := range []struct {
+		reason, raw string
+		want        map[string]any
+		unknown     []Unknown
+		errs        string
+	}{
+		{"defaults, nested where the parent has one", `{"image":"x"}`,
+			map[string]any{"image": "x", "replicas": int64(1), "resources": map[string]any{"cpu": "100m"}}, nil, ""},
+		{"null of a field with a default", `{"image":"x","replicas":null,"limits":{}}`,
+			map[string]any{"image": "x", "replicas": int64(1), "resources": map[string]any{"cpu": "100m"}, "limits": map[string]any{"cpu": "1"}}, nil, ""},
+		{"unknown keys", `{"image":"x","replica":2,"ports":[{"nmae":"a"}],"free":{"a":1}}`,
+			map[string]any{"image": "x", "replicas": int64(1), "resources": map[string]any{"cpu": "100m"}, "ports": []any{map[string]any{}}, "free": map[string]any{"a": int64(1)}},
+			[]Unknown{{"spec.config.ports[0].nmae", `Did you mean "name"?`}, {"spec.config.replica", `Did you mean "replicas"?`}}, ""},
+		{"missing", ``, nil, nil, "spec.config.image: Required value"},
+		{"wrong type", `{"image":1}`, nil, nil, "spec.config.image: Invalid value: \"integer\""},
+		{"out of range", `{"image":"x","replicas":9}`, nil, nil, "spec.config.replicas: Invalid value: 9: replicas in body should be less than or equal to 5"},
+		{"CEL rule", `{"image":"latest","replicas":2}`, nil, nil, "latest is for one replica only"},
+		{"no object", `[1]`, nil, nil, "has to be an object"},
+		{"no JSON", `{`, nil, nil, "has to be an object"},
+		{"too large", `{"image":"` + strings.Repeat("x", limits.ConfigBytes) + `"}`, nil, nil, fmt.Sprintf("the limit is %d", limits.ConfigBytes)},
+	} {
+		got, unknown, errs := schema.Admit(context.Background(), at, []byte(test.raw))
+		if test.errs != "" {
+			if errs == nil || !strings.Contains(errs.ToAggregate().Error(), test.errs) {
+				t.Errorf("%s: %v", test.reason, errs)
+			}
+			continue
+		}
+		if diff := cmp.Diff(test.want, got) + cmp.Diff(test.unknown, unknown); diff != "" || errs != nil {
+			t.Errorf("%s: %v %s", test.reason, errs, diff)
+		}
+	}
+}
+
+func TestNoSchema(t *testing.T) {
+	t.Parallel()
+	var none *Schema
+	got, unknown, errs := none.Admit(context.Background(), at, []byte(`{"b":1,"a":2}`))
+	want := []Unknown{{"spec.config.a", "The package has no configuration."}, {"spec.config.b", "The package has no configuration."}}
+	if diff := cmp.Diff(map[string]any{}, got) + cmp.Diff(want, unknown); diff != "" || errs != nil {
+		t.Error(errs, diff)
+	}
+	if got, unknown, errs := none.Admit(context.Background(), at, []byte(`null`)); len(got)+len(unknown)+len(errs) != 0 || got == nil {
+		t.Error(got, unknown, errs)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, schema, want string }{
+		{"no object", `type: string`, "schema.type: Invalid value: \"string\""},
+		{"nullable", `{type: object, nullable: true}`, "not nullable"},
+		{"not structural", `{type: object, properties: {a: {description: x}}}`, "schema.properties[a].type: Required value"},
+		{"remote reference", `{type: object, properties: {a: {$ref: "http://example.com"}}}`, "$ref"},
+		{"default violates the schema", shop, "schema.properties[limits].properties[cpu].default"},
+		{"default has unknown fields", `{type: object, properties: {a: {type: object, default: {x: 1}}}}`, "default"},
+		{"bad pattern", `{type: object, properties: {a: {type: string, pattern: "("}}}`, "pattern"},
+		{"CEL that does not compile", `{type: object, x-kubernetes-validations: [{rule: "self.x"}]}`, "schema.x-kubernetes-validations[0].rule"},
+		{"CEL that costs too much", `{type: object, properties: {a: {type: array, items: {type: array, items: {type: string}}}}, x-kubernetes-validations: [{rule: "self.a.all(x, self.a.all(y, x.all(z, y.all(w, z == w))))"}]}`, "estimated rule cost"},
+	} {
+		start := time.Now()
+		_, errs := compile(t, test.schema)
+		if errs == nil || !strings.Contains(errs.ToAggregate().Error(), test.want) {
+			t.Errorf("%s: %v", test.name, errs)
+		}
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("%s: took %v", test.name, d)
+		}
+	}
+	if s, errs := Compile(context.Background(), at, nil); s != nil || errs != nil {
+		t.Error("no schema is the nil schema", errs)
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := yaml.Unmarshal([]byte(strings.Replace(shop, "default: 1}\n  ports", "default: '1'}\n  ports", 1)), props); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		Compile(context.Background(), at, props)
+	}
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// Schema is a compiled configuration schema. Nil is the schema of a package
+// without configuration.
+type Schema struct {
+	structural *structuralschema.Structural
+	validator  validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Compile checks and compiles a schema. The fields of the errors begin with
+// path.
+func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONSchemaProps) (*Schema, field.ErrorList) {
+	if props == nil {
+		return nil, nil
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
+		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	if internal.Type != "object" || internal.Nullable {
+		return nil, field.ErrorList{field.Invalid(path.Child("type"), internal.Type, "the root of the schema has to be an object that is not nullable")}
+	}
+	if errs := validateAsCRD(ctx, path, internal); len(errs) > 0 {
+		return nil, errs
+	}
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	validator, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
+	}
+	return &Schema{
+		structural: structural, validator: validator,
+		rules: cel.NewValidator(structural, false, celconfig.PerCallLimit),
+	}, nil
+}
+
+// crdPath is where validateAsCRD puts the schema.
+const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
+
+// validateAsCRD applies the rules on schemas of CustomResourceDefinitions. They
+// are exported only for a definition as a whole, so one is made up around the
+// schema.
+func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.JSONSchemaProps) field.ErrorList {
+	preserve := false
+	crd := &apiextensions.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "configs.lockstep.run"},
+		Spec: apiextensions.CustomResourceDefinitionSpec{
+			Group: "lockstep.run", Scope: apiextensions.ClusterScoped,
+			Names:                 apiextensions.CustomResourceDefinitionNames{Plural: "configs", Singular: "config", Kind: "Config", ListKind: "ConfigList"},
+			Versions:              []apiextensions.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}},
+			PreserveUnknownFields: &preserve,
+			Conversion:            &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter},
+			Validation: &apiextensions.CustomResourceValidation{OpenAPIV3Schema: &apiextensions.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"config": *props},
+			}},
+		},
+		Status: apiextensions.CustomResourceDefinitionStatus{StoredVersions: []string{"v1"}},
+	}
+	var errs field.ErrorList
+	for _, err := range crdvalidation.ValidateCustomResourceDefinition(ctx, crd) {
+		rest, ok := strings.CutPrefix(err.Field, crdPath)
+		if !ok {
+			continue
+		}
+		moved := *err
+		moved.Field = path.String() + rest
+		errs = append(errs, &moved)
+	}
+	return errs
+}
+
+// Properties returns the names that the configuration may have at its root.
+func (s *Schema) Properties() []string {
+	if s == nil {
+		return nil
+	}
+	names := make([]string, 0, len(s.structural.Properties))
+	for name := range s.structural.Properties {
+		names = append(names, name)
+	}
+	return names
+}
+
+// at follows the path of an unknown field, and returns the names that would
+// have been known there.
+func (s *Schema) knownAt(path []string) []string {
+	node := s.structural
+	for _, step := range path {
+		switch {
+		case node == nil:
+			return nil
+		case strings.HasPrefix(step, "["):
+			node = node.Items
+		default:
+			child, ok := node.Properties[step]
+			if !ok {
+				if node.AdditionalProperties == nil {
+					return nil
+				}
+				node = node.AdditionalProperties.Structural
+				continue
+			}
+			node = &child
+		}
+	}
+	if node == nil {
+		return nil
+	}
+	names := make([]string, 0, len(node.Properties))
+	for name := range node.Properties {
+		names = append(names, name)
+	}
+	return names
+}
+
+func tooLarge(n, limit int) string {
+	return fmt.Sprintf("the configuration has %d bytes; the limit is %d", n, limit)
+}

@@ -1,0 +1,110 @@
+package manifest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+var platforms = []string{string(manifestsv1alpha1.PlatformKubernetes), string(manifestsv1alpha1.PlatformOpenShift)}
+
+func (c *checker) platform(field string, p manifestsv1alpha1.PlatformName) {
+	if !slices.Contains(platforms, string(p)) {
+		c.invalid(field, violation.Suggest(string(p), platforms, "Supported: Kubernetes, OpenShift."), "Unsupported value: %q", p)
+	}
+}
+
+func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
+	if len(constraints) > limits.Expressions {
+		c.add(violation.ReasonLimit, "spec.constraints", "", "%d constraints; the limit is %d", len(constraints), limits.Expressions)
+		return
+	}
+	for i, constraint := range constraints {
+		field := fmt.Sprintf("spec.constraints[%d]", i)
+		for j, p := range constraint.Platform {
+			c.platform(fmt.Sprintf("%s.platform[%d]", field, j), p)
+		}
+		if pv := constraint.PlatformVersion; pv != nil {
+			c.platform(field+".platformVersion.name", pv.Name)
+			c.versionRange(field+".platformVersion.range", pv.Range)
+		}
+		if constraint.UniqueInScope != nil {
+			c.add(violation.ReasonUnsupported, field+".uniqueInScope", "Remove it, or use a later version.", "the constraint is not supported yet")
+		}
+	}
+}
+
+func (c *checker) versionRange(field, text string) {
+	if _, err := parseRange(text); err != nil {
+		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is no range of versions", text)
+	}
+}
+
+// negation is a "!" that is meant as "!=".
+var negation = regexp.MustCompile(`!([^=]|$)`)
+
+// parseRange reads a range of versions with the spellings that other parsers
+// allow: "&&" for ",", "==" for "=", "!" for "!=".
+func parseRange(text string) (*semver.Constraints, error) {
+	if len(text) > limits.TemplatePatternBytes {
+		return nil, fmt.Errorf("the range has %d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
+	}
+	text = strings.ReplaceAll(text, "&&", ",")
+	text = strings.ReplaceAll(text, "==", "=")
+	return semver.NewConstraint(negation.ReplaceAllString(text, "!=$1"))
+}
+
+// Unmet returns the constraints that the cluster does not meet.
+func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment) violation.Violations {
+	var unmet violation.Violations
+	for i, constraint := range r.Manifest.Spec.Constraints {
+		field := fmt.Sprintf("spec.constraints[%d]", i)
+		if p := constraint.Platform; len(p) > 0 && !slices.ContainsFunc(p, func(name manifestsv1alpha1.PlatformName) bool { return isPlatform(env, name) }) {
+			v := r.At(violation.ReasonConstraintUnmet, field+".platform")
+			v.Details = fmt.Sprintf("the cluster is none of %v", p)
+			unmet = append(unmet, v)
+		}
+		if pv := constraint.PlatformVersion; pv != nil && isPlatform(env, pv.Name) {
+			if details := unmetVersion(env, pv); details != "" {
+				v := r.At(violation.ReasonConstraintUnmet, field+".platformVersion.range")
+				v.Details = details
+				unmet = append(unmet, v)
+			}
+		}
+	}
+	return unmet
+}
+
+// isPlatform tells whether the cluster is of a platform. Every cluster is
+// Kubernetes.
+func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha1.PlatformName) bool {
+	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
+}
+
+func unmetVersion(env *manifestsv1alpha1.PackageEnvironment, pv *manifestsv1alpha1.PackageManifestPlatformVersionConstraint) string {
+	text := env.Kubernetes.Version
+	if pv.Name == manifestsv1alpha1.PlatformOpenShift {
+		text = env.OpenShift.Version
+	}
+	have, err := semver.NewVersion(text)
+	if err != nil {
+		return fmt.Sprintf("the version of %s, %q, is no semantic version", pv.Name, text)
+	}
+	want, err := parseRange(pv.Range)
+	if err != nil {
+		return fmt.Sprintf("%q is no range of versions", pv.Range)
+	}
+	// Platform versions are compared without prerelease and build: v1.29.4-gke.1
+	// is 1.29.4.
+	if !want.Check(semver.New(have.Major(), have.Minor(), have.Patch(), "", "")) {
+		return fmt.Sprintf("%s %s is not within %s", pv.Name, text, pv.Range)
+	}
+	return ""
+}

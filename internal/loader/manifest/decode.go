@@ -1,0 +1,252 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// decoder compares a document with a Go type. It drops what the type does not
+// know and turns scalars into text where text is wanted, and notes both.
+type decoder struct {
+	doc    *document.Document
+	reason violation.Reason
+
+	unknown  violation.Violations
+	warnings violation.Violations
+	problems violation.Violations
+}
+
+func (d *decoder) at(path string) violation.Violation {
+	return violation.Violation{Reason: d.reason, Path: d.doc.Path, Document: d.doc.Index, Line: d.doc.Line(path), Field: path}
+}
+
+// decode fills into, a pointer to a struct. It is filled as far as possible.
+func (d *decoder) decode(into any) {
+	v := d.walk(d.doc.Value, reflect.TypeOf(into).Elem(), "")
+	if len(d.problems) > 0 {
+		return
+	}
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		problem := d.at("")
+		problem.Details = err.Error()
+		d.problems = append(d.problems, problem)
+	}
+}
+
+var (
+	anyJSON    = []reflect.Type{reflect.TypeFor[apiextensionsv1.JSON](), reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.Time]()}
+	schemaType = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
+	orBool     = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]()
+	orArray    = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]()
+	orStrings  = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()
+)
+
+func (d *decoder) walk(v any, t reflect.Type, path string) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, isMap := v.(map[string]any)
+	switch {
+	case v == nil || slices.Contains(anyJSON, t):
+		return v
+	case t == orBool && !isMap:
+		return d.walk(v, reflect.TypeFor[bool](), path)
+	case t == orArray && !isMap:
+		return d.walk(v, reflect.TypeFor[[]apiextensionsv1.JSONSchemaProps](), path)
+	case t == orStrings && !isMap:
+		return d.walk(v, reflect.TypeFor[[]string](), path)
+	case t == orBool, t == orArray, t == orStrings:
+		t = schemaType
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return d.walkStruct(v, t, path)
+	case reflect.Map:
+		return d.walkMap(v, t, path)
+	case reflect.Slice:
+		return d.walkSlice(v, t, path)
+	default:
+		return d.scalar(v, t, path)
+	}
+}
+
+func (d *decoder) mismatch(v any, want, path string) any {
+	problem := d.at(path)
+	problem.Details = fmt.Sprintf("has to be %s, is %s", want, kindOf(v))
+	d.problems = append(d.problems, problem)
+	return nil
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "text"
+	case bool:
+		return "a boolean"
+	default:
+		return "a number"
+	}
+}
+
+func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return d.mismatch(v, "a mapping", path)
+	}
+	fields := fieldsOf(t)
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		child := document.Child(path, key)
+		field, known := fields[key]
+		if known {
+			out[key] = d.walk(value, field, child)
+			continue
+		}
+		d.reportUnknown(child, key, fields)
+		// Go's JSON ignores case, and with it Package Operator.
+		for name, field := range fields {
+			if _, both := m[name]; strings.EqualFold(name, key) && !both {
+				out[name] = d.walk(value, field, child)
+			}
+		}
+	}
+	return out
+}
+
+func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type) {
+	v := d.at(path)
+	if isPlanned(path) {
+		v.Reason = violation.ReasonUnsupported
+		v.Details = "the field is not supported yet"
+		v.Remedy = "Remove it, or use a later version."
+		d.unknown = append(d.unknown, v)
+		return
+	}
+	known := make([]string, 0, len(fields))
+	for name := range fields {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	fallback := "Remove it."
+	if len(known) <= 12 {
+		fallback = "Known here: " + strings.Join(known, ", ") + "."
+	}
+	v.Details = "unknown field"
+	v.Remedy = violation.Suggest(key, known, fallback)
+	d.unknown = append(d.unknown, v)
+}
+
+func (d *decoder) walkMap(v any, t reflect.Type, path string) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return d.mismatch(v, "a mapping", path)
+	}
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		out[key] = d.walk(value, t.Elem(), document.Child(path, key))
+	}
+	return out
+}
+
+func (d *decoder) walkSlice(v any, t reflect.Type, path string) any {
+	items, ok := v.([]any)
+	if !ok {
+		return d.mismatch(v, "a list", path)
+	}
+	out := make([]any, len(items))
+	for i, item := range items {
+		at := document.Index(path, i)
+		if item == nil && t.Elem().Kind() == reflect.Struct {
+			problem := d.at(at)
+			problem.Details = "the entry is empty"
+			d.problems = append(d.problems, problem)
+		}
+		out[i] = d.walk(item, t.Elem(), at)
+	}
+	return out
+}
+
+func (d *decoder) scalar(v any, t reflect.Type, path string) any {
+	switch t.Kind() {
+	case reflect.String:
+		return d.text(v, path)
+	case reflect.Bool:
+		if _, ok := v.(bool); ok {
+			return v
+		}
+		return d.mismatch(v, "a boolean", path)
+	case reflect.Float64:
+		switch v.(type) {
+		case int64, float64:
+			return v
+		}
+		return d.mismatch(v, "a number", path)
+	default:
+		switch n := v.(type) {
+		case int64:
+			return n
+		case float64:
+			if n == float64(int64(n)) {
+				return int64(n)
+			}
+		}
+		return d.mismatch(v, "a whole number", path)
+	}
+}
+
+// text accepts numbers and booleans where text is wanted, as they stand in the
+// file: "status: True" means the text True.
+func (d *decoder) text(v any, path string) any {
+	switch v.(type) {
+	case string:
+		return v
+	case map[string]any, []any:
+		return d.mismatch(v, "text", path)
+	}
+	raw, ok := d.doc.Raw(path)
+	if !ok {
+		return d.mismatch(v, "text", path)
+	}
+	w := d.at(path)
+	w.Details = fmt.Sprintf("%s is not in quotes; it is read as text", raw)
+	w.Remedy = "Put it in quotes."
+	d.warnings = append(d.warnings, w)
+	return raw
+}
+
+// fieldsOf returns the JSON fields of a struct with their types.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case f.Anonymous && (options == "inline" || name == ""):
+			for n, ft := range fieldsOf(f.Type) {
+				out[n] = ft
+			}
+		case name != "":
+			out[name] = f.Type
+		}
+	}
+	return out
+}

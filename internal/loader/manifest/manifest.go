@@ -1,0 +1,186 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Names of the files; the second extension is accepted as well.
+const (
+	manifestFile = "manifest"
+	lockFile     = "manifest.lock"
+)
+
+// Result is what the manifest and the lock say.
+type Result struct {
+	// Manifest is never nil when there was a readable one.
+	Manifest *manifestsv1alpha1.PackageManifest
+	// Lock is nil where the package has none.
+	Lock *manifestsv1alpha1.PackageManifestLock
+	// Strict tells that unknown fields and config keys are errors.
+	Strict bool
+	// Warnings are what does not stop the package.
+	Warnings violation.Violations
+
+	manifest, lock *document.Document
+}
+
+// IsManifest tells whether a path is that of a manifest or a lock.
+func IsManifest(path string) bool {
+	for _, name := range []string{manifestFile, lockFile} {
+		if path == name+".yaml" || path == name+".yml" {
+			return true
+		}
+	}
+	return false
+}
+
+// Read reads and checks the manifest and the lock of a package. The Result is
+// as complete as the files allow; it is nil where there is no manifest that
+// could be decoded.
+func Read(files archive.Files, strict bool) (*Result, violation.Violations) {
+	r := &Result{Strict: strict}
+	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
+	if doc == nil && len(problems) == 0 {
+		return nil, violation.Violations{{
+			Reason: violation.ReasonManifestNotFound, Details: "searched at manifest.yaml, manifest.yml",
+			Remedy: "Put manifest.yaml into the folder /package of the image.",
+		}}
+	}
+	if doc == nil {
+		return nil, problems
+	}
+	r.manifest = doc
+	m := &manifestsv1alpha1.PackageManifest{}
+	d := decoder{doc: doc, reason: violation.ReasonManifestInvalid}
+	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifest); v != nil {
+		return nil, append(problems, *v)
+	}
+	d.decode(m)
+	problems = append(problems, d.problems...)
+	r.Warnings = append(r.Warnings, d.warnings...)
+	r.Strict = strict || statesVersion(doc)
+	r.unknown(&problems, d.unknown)
+	if len(d.problems) > 0 {
+		return nil, append(problems, r.readLock(files)...)
+	}
+	r.Manifest = m
+	problems = append(problems, r.readLock(files)...)
+	problems = append(problems, r.validate(files)...)
+	return r, problems
+}
+
+// statesVersion reads spec.version even of a manifest that cannot be decoded.
+func statesVersion(doc *document.Document) bool {
+	raw, ok := doc.Raw("spec.version")
+	return ok && raw != ""
+}
+
+// unknown sorts unknown fields into problems or warnings.
+func (r *Result) unknown(problems *violation.Violations, unknown violation.Violations) {
+	if r.Strict {
+		*problems = append(*problems, unknown...)
+		return
+	}
+	for _, v := range unknown {
+		v.Details += ", dropped"
+		r.Warnings = append(r.Warnings, v)
+	}
+}
+
+func (r *Result) readLock(files archive.Files) violation.Violations {
+	doc, problems := find(files, lockFile, violation.ReasonLockDuplicated)
+	if doc == nil {
+		return problems
+	}
+	r.lock = doc
+	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifestLock); v != nil {
+		return append(problems, *v)
+	}
+	d := decoder{doc: doc, reason: violation.ReasonLockInvalid}
+	l := &manifestsv1alpha1.PackageManifestLock{}
+	d.decode(l)
+	problems = append(problems, d.problems...)
+	r.Warnings = append(r.Warnings, d.warnings...)
+	r.unknown(&problems, d.unknown)
+	if len(d.problems) == 0 {
+		r.Lock = l
+	}
+	return problems
+}
+
+// find returns the one document of a file that may have two extensions; nil
+// where there is none.
+func find(files archive.Files, name string, twice violation.Reason) (*document.Document, violation.Violations) {
+	path, other := name+".yaml", name+".yml"
+	if _, ok := files[path]; !ok {
+		path, other = other, path
+	}
+	data, ok := files[path]
+	if !ok {
+		return nil, nil
+	}
+	if _, both := files[other]; both {
+		return nil, violation.Violations{{
+			Reason: twice, Details: path + " and " + other + " exist", Remedy: "Delete one of them.",
+		}}
+	}
+	if len(data) > limits.ManifestBytes {
+		return nil, violation.Violations{{
+			Reason: violation.ReasonLimit, Path: path,
+			Details: fmt.Sprintf("the file has %d bytes; the limit is %d", len(data), limits.ManifestBytes),
+		}}
+	}
+	var docs []*document.Document
+	problems := document.Each(path, data, func(d *document.Document) { docs = append(docs, d) })
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	if len(docs) != 1 {
+		return nil, violation.Violations{{
+			Reason: violation.ReasonInvalidYAML, Path: path, Details: fmt.Sprintf("the file has %d documents, not 1", len(docs)),
+		}}
+	}
+	return docs[0], nil
+}
+
+// checkKind compares apiVersion and kind with what the file has to hold.
+func checkKind(doc *document.Document, kind string) *violation.Violation {
+	want := manifestsv1alpha1.GroupVersion
+	m, _ := doc.Value.(map[string]any)
+	apiVersion, _ := m["apiVersion"].(string)
+	gotKind, _ := m["kind"].(string)
+	if apiVersion == want.String() && gotKind == kind {
+		return nil
+	}
+	group, version, _ := strings.Cut(apiVersion, "/")
+	v := &violation.Violation{
+		Reason: violation.ReasonUnknownGVK, Path: doc.Path, Document: doc.Index, Line: doc.Line("apiVersion"),
+		Details: fmt.Sprintf("got apiVersion %q and kind %q", apiVersion, gotKind),
+		Remedy:  fmt.Sprintf("Set apiVersion to %s and kind to %s.", want, kind),
+	}
+	if group == want.Group && gotKind == kind {
+		v.Details = fmt.Sprintf("unknown version %q, supported versions: %s", version, want.Version)
+		v.Remedy = fmt.Sprintf("Set apiVersion to %s.", want)
+	}
+	return v
+}
+
+// At returns a violation that points at a field of the manifest.
+func (r *Result) At(reason violation.Reason, field string) violation.Violation {
+	return violation.Violation{
+		Reason: reason, Path: r.manifest.Path, Document: r.manifest.Index, Line: r.manifest.Line(field), Field: field,
+	}
+}
+
+func (r *Result) inLock(reason violation.Reason, field string) violation.Violation {
+	return violation.Violation{
+		Reason: reason, Path: r.lock.Path, Document: r.lock.Index, Line: r.lock.Line(field), Field: field,
+	}
+}

@@ -1,0 +1,79 @@
+package manifest
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// probes checks the form of the probes; whether expressions compile is the
+// concern of whoever evaluates them.
+func (c *checker) probes(probes []corev1alpha1.ObjectSetProbe) {
+	for i := range probes {
+		field := fmt.Sprintf("spec.availabilityProbes[%d]", i)
+		c.selector(field+".selector", &probes[i].Selector)
+		if len(probes[i].Probes) == 0 {
+			c.invalid(field+".probes", "List at least one probe.", "Required value")
+		}
+		for j := range probes[i].Probes {
+			c.probe(fmt.Sprintf("%s.probes[%d]", field, j), &probes[i].Probes[j])
+		}
+	}
+}
+
+func (c *checker) selector(field string, s *corev1alpha1.ProbeSelector) {
+	switch {
+	case s.Kind == nil:
+		c.invalid(field+".kind", "Name the group and the kind of the objects.", "Required value")
+	case s.Kind.Kind == "":
+		c.invalid(field+".kind.kind", "", "Required value")
+	}
+	if _, err := metav1.LabelSelectorAsSelector(s.Selector); err != nil {
+		c.invalid(field+".selector", "", "%v", err)
+	}
+}
+
+// probe checks that one kind of probe is set. Package Operator evaluates one of
+// several and skips an empty entry, which is kept where it is not strict.
+func (c *checker) probe(field string, p *corev1alpha1.Probe) {
+	set := 0
+	if p.Condition != nil {
+		set++
+		c.required(field+".condition.type", p.Condition.Type)
+		if p.Condition.Status == "" {
+			p.Condition.Status = string(metav1.ConditionTrue)
+		}
+	}
+	if p.FieldsEqual != nil {
+		set++
+		c.notEmpty(field+".fieldsEqual.fieldA", p.FieldsEqual.FieldA)
+		c.notEmpty(field+".fieldsEqual.fieldB", p.FieldsEqual.FieldB)
+	}
+	if p.CEL != nil {
+		set++
+		c.notEmpty(field+".cel.rule", p.CEL.Rule)
+		if c.r.Strict {
+			c.notEmpty(field+".cel.message", p.CEL.Message)
+		}
+	}
+	if set == 1 {
+		return
+	}
+	v := c.r.At(violation.ReasonProbeInvalid, field)
+	v.Details = fmt.Sprintf("%d of condition, fieldsEqual and cel are set; exactly one is needed", set)
+	v.Remedy = "Write one entry for each."
+	if c.r.Strict {
+		c.problems = append(c.problems, v)
+	} else {
+		c.r.Warnings = append(c.r.Warnings, v)
+	}
+}
+
+func (c *checker) notEmpty(field, value string) {
+	if value == "" {
+		c.invalid(field, "", "Required value")
+	}
+}
