@@ -34,8 +34,8 @@ type change struct {
 type records struct {
 	byName map[name]*objects.Observed
 	// gone are UIDs whose deletion was confirmed and whose DELETED event is still
-	// to come.
-	gone map[types.UID]struct{}
+	// to come, with the resource version of the state that was known last.
+	gone map[types.UID]string
 	// seen is the newest resource version that the watch has delivered, itself or
 	// as progress; 0 while there is none that can be compared.
 	seen uint64
@@ -45,7 +45,7 @@ type records struct {
 }
 
 func newRecords() records {
-	return records{byName: map[name]*objects.Observed{}, gone: map[types.UID]struct{}{}}
+	return records{byName: map[name]*objects.Observed{}, gone: map[types.UID]string{}}
 }
 
 // put stores what an event tells, and reports whether that is news.
@@ -67,8 +67,11 @@ func (r *records) put(n name, obs *objects.Observed) bool {
 // remove drops what a DELETED event names, and reports whether that is news.
 func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 	r.advance(resourceVersion)
-	if _, gone := r.gone[uid]; gone {
-		delete(r.gone, uid)
+	if known, gone := r.gone[uid]; gone {
+		if !later(known, resourceVersion) {
+			// Else it is from before: the object had lost its label for a while.
+			delete(r.gone, uid)
+		}
 		return false
 	}
 	old := r.byName[n]
@@ -94,10 +97,10 @@ func (r *records) replace(list []change, resourceVersion string) []change {
 	}
 	var news []change
 	next := make(map[name]*objects.Observed, len(list))
-	gone := map[types.UID]struct{}{}
+	gone := map[types.UID]string{}
 	for _, item := range list {
-		if _, is := r.gone[item.obs.UID]; is {
-			gone[item.obs.UID] = struct{}{}
+		if known, is := r.gone[item.obs.UID]; is {
+			gone[item.obs.UID] = known
 			continue
 		}
 		old := r.byName[item.name]
@@ -151,7 +154,7 @@ func (r *records) remember(n name, obs *objects.Observed) {
 func (r *records) confirmGone(n name, uid types.UID) {
 	if old := r.byName[n]; old != nil && old.UID == uid {
 		delete(r.byName, n)
-		r.gone[uid] = struct{}{}
+		r.gone[uid] = old.ResourceVersion
 	}
 }
 

@@ -1,0 +1,539 @@
+package livestate_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+const cacheLabel = "package-operator.run/cache"
+
+var (
+	configMapKind = schema.GroupKind{Kind: "ConfigMap"}
+	secretKind    = schema.GroupKind{Kind: "Secret"}
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+)
+
+// follower is a Cache with what its callbacks said.
+type follower struct {
+	*livestate.Cache
+
+	mu sync.Mutex
+	// changes are the resource versions that Changed told, "" for nil.
+	changes map[objects.Key][]string
+	kinds   map[schema.GroupKind]int
+	// observed counts the calls of Observe.
+	observed map[objects.Key]int
+	observe  func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
+}
+
+// follow starts a Cache that ends with the test, or earlier by stop.
+func follow(t *testing.T, config *rest.Config, options ...func(*livestate.Options)) (f *follower, stop func()) {
+	t.Helper()
+	f = &follower{changes: map[objects.Key][]string{}, kinds: map[schema.GroupKind]int{}, observed: map[objects.Key]int{}}
+	o := livestate.Options{
+		Config: config,
+		Observe: func(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
+			f.mu.Lock()
+			f.observed[key]++
+			observe := f.observe
+			f.mu.Unlock()
+			if observe != nil {
+				return observe(key, live)
+			}
+			return nil
+		},
+		Changed: func(key objects.Key, obs *objects.Observed) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if obs == nil {
+				f.changes[key] = append(f.changes[key], "")
+				return
+			}
+			f.changes[key] = append(f.changes[key], obs.ResourceVersion)
+		},
+		KindChanged: func(gk schema.GroupKind) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.kinds[gk]++
+		},
+	}
+	for _, option := range options {
+		option(&o)
+	}
+	var err error
+	f.Cache, err = livestate.New(o)
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = f.Start(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return f, stop
+}
+
+func (f *follower) told(key objects.Key) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.changes[key]...)
+}
+
+func (f *follower) timesObserved(key objects.Key) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.observed[key]
+}
+
+func (f *follower) toldOfKind(gk schema.GroupKind) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kinds[gk]
+}
+
+func (f *follower) synced(t *testing.T, kinds ...schema.GroupKind) {
+	t.Helper()
+	for _, gk := range kinds {
+		eventually(t, gk.String()+" is synced", func() bool { return f.State(gk).Synced })
+	}
+}
+
+// watched waits until the record of the object is that of the watch and has the
+// resource version.
+func (f *follower) watched(t *testing.T, key objects.Key, resourceVersion string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s is watched at %s", key, resourceVersion), func() bool {
+		obs, ok := f.Get(key)
+		return ok && obs.Watched && obs.ResourceVersion == resourceVersion
+	})
+}
+
+func (f *follower) unknown(t *testing.T, key objects.Key) {
+	t.Helper()
+	eventually(t, key.String()+" is not known any more", func() bool {
+		_, ok := f.Get(key)
+		return !ok
+	})
+}
+
+// lastTold waits until Changed told that state last: Get is ahead of it.
+func (f *follower) lastTold(t *testing.T, key objects.Key, want string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("Changed was called for %s with %q", key, want), func() bool {
+		told := f.told(key)
+		return len(told) > 0 && told[len(told)-1] == want
+	})
+}
+
+func (e *env) key(name string) objects.Key {
+	return objects.Key{Kind: "ConfigMap", Namespace: e.namespace, Name: name}
+}
+
+// configMap creates a ConfigMap with the label of the watch.
+func (e *env) configMap(t *testing.T, name string) *corev1.ConfigMap {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: e.namespace, Name: name, Labels: map[string]string{cacheLabel: "True", "test": e.namespace},
+	}}
+	must(t, e.admin.Create(t.Context(), cm))
+	return cm
+}
+
+func (e *env) set(t *testing.T, cm *corev1.ConfigMap, value string) {
+	t.Helper()
+	cm.Data = map[string]string{"a": value}
+	must(t, e.admin.Update(t.Context(), cm))
+}
+
+func record(o client.Object) *objects.Observed {
+	return &objects.Observed{UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
+}
+
+func TestWatchFollowsLabelledObjects(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	before := e.configMap(t, "before")
+	must(t, e.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "foreign"}}))
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind, namespaceKind})
+	f.synced(t, configMapKind, namespaceKind)
+
+	if obs, ok := f.Get(e.key("before")); !ok || !obs.Watched || obs.UID != before.UID || obs.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the record of a listed object: %+v %v", obs, ok)
+	}
+	if _, ok := f.Get(e.key("foreign")); ok {
+		t.Error("an object without the label must not be watched")
+	}
+	if s := f.State(configMapKind); !s.Served || !s.Namespaced || s.Version != "v1" || s.Err != nil || s.Listing == 0 {
+		t.Errorf("state of ConfigMaps: %+v", s)
+	}
+	if s := f.State(namespaceKind); !s.Served || s.Namespaced {
+		t.Errorf("state of Namespaces: %+v", s)
+	}
+
+	cm := e.configMap(t, "a")
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+	f.lastTold(t, e.key("a"), cm.ResourceVersion)
+	e.set(t, cm, "1")
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+	f.lastTold(t, e.key("a"), cm.ResourceVersion)
+
+	delete(cm.Labels, cacheLabel)
+	must(t, e.admin.Update(t.Context(), cm))
+	f.unknown(t, e.key("a"))
+	f.lastTold(t, e.key("a"), "")
+	cm.Labels[cacheLabel] = "True"
+	must(t, e.admin.Update(t.Context(), cm))
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+	must(t, e.admin.Delete(t.Context(), cm))
+	f.unknown(t, e.key("a"))
+
+	live, err := f.Fetch(t.Context(), e.key("foreign"))
+	must(t, err)
+	if live.GetName() != "foreign" {
+		t.Errorf("Fetch returned %v", live)
+	}
+	_, err = f.Fetch(t.Context(), e.key("a"))
+	wantClass(t, err, apply.Absent, "Fetch of a deleted object")
+
+	seen := 0
+	for key, obs := range f.All(configMapKind) {
+		if key == e.key("before") && obs.UID == before.UID {
+			seen++
+		}
+	}
+	if seen != 1 {
+		t.Errorf("All showed the object %d times", seen)
+	}
+}
+
+func TestRememberIsAheadOfTheWatch(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+	w := newWriter(t, e.config)
+
+	for i := range 20 {
+		name := fmt.Sprintf("a-%d", i)
+		guards := absent()
+		guards["labels"] = obj{cacheLabel: "True"}
+		live, err := w.Apply(t.Context(), request(t, configMaps, e.namespace, name, guards, nil))
+		must(t, err)
+		f.Remember(e.key(name), record(live))
+		if obs, ok := f.Get(e.key(name)); !ok || obs.ResourceVersion != live.GetResourceVersion() {
+			t.Fatalf("after Remember the record must be known: %+v %v", obs, ok)
+		}
+		f.watched(t, e.key(name), live.GetResourceVersion())
+		f.lastTold(t, e.key(name), live.GetResourceVersion())
+
+		gone, _, err := w.Delete(t.Context(), configMaps, e.namespace, name, live.GetUID(), live.GetResourceVersion(), metav1.DeletePropagationBackground)
+		must(t, err)
+		if !gone {
+			t.Fatal("a ConfigMap is gone at once")
+		}
+		f.Gone(e.key(name), live.GetUID())
+		if _, ok := f.Get(e.key(name)); ok {
+			t.Fatal("after Gone there must be no record")
+		}
+		// A response that arrives late must not bring it back.
+		f.Remember(e.key(name), record(live))
+		if _, ok := f.Get(e.key(name)); ok {
+			t.Fatal("what is gone came back")
+		}
+	}
+}
+
+func TestRelistObservesAgain(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	cm := e.configMap(t, "a")
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+	told := len(f.told(e.key("a")))
+
+	f.mu.Lock()
+	f.observe = func(_ objects.Key, live *unstructured.Unstructured) *objects.Observed {
+		return &objects.Observed{Trimmed: []byte(live.GetName())}
+	}
+	f.mu.Unlock()
+	want := f.Relist(configMapKind)
+	if again := f.Relist(configMapKind); again < want {
+		t.Errorf("a second Relist wants listing %d, the first one %d", again, want)
+	}
+	eventually(t, "the kind is listed again", func() bool { return f.State(configMapKind).Listing >= want })
+	if obs, ok := f.Get(e.key("a")); !ok || string(obs.Trimmed) != "a" {
+		t.Errorf("Observe did not see the object again: %+v", obs)
+	}
+	eventually(t, "Changed told the new record", func() bool { return len(f.told(e.key("a"))) > told })
+
+	e.set(t, cm, "after")
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+}
+
+func TestObservePanics(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.configMap(t, "bad-listed")
+	f, _ := follow(t, e.config, func(o *livestate.Options) {
+		o.Observe = func(key objects.Key, _ *unstructured.Unstructured) *objects.Observed {
+			if strings.HasPrefix(key.Name, "bad") {
+				panic("cannot read this")
+			}
+			return &objects.Observed{}
+		}
+	})
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+	bad, good := e.configMap(t, "bad"), e.configMap(t, "good")
+	f.watched(t, e.key("good"), good.ResourceVersion)
+	f.watched(t, e.key("bad"), bad.ResourceVersion)
+	if _, ok := f.Get(e.key("bad-listed")); !ok {
+		t.Error("an object that cannot be read must be known by its metadata")
+	}
+}
+
+func TestKindsInUse(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	cm := e.configMap(t, "a")
+	f, _ := follow(t, e.config, func(o *livestate.Options) { o.Grace = time.Millisecond })
+	if f.State(configMapKind).Synced {
+		t.Error("nobody uses the kind")
+	}
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.Use("b", []schema.GroupKind{configMapKind, secretKind})
+	f.synced(t, configMapKind, secretKind)
+	f.Use("a", nil)
+	f.Use("b", []schema.GroupKind{secretKind})
+	eventually(t, "the watch is stopped", func() bool { return !f.State(configMapKind).Synced })
+	f.unknown(t, e.key("a"))
+	if told := f.told(e.key("a")); told[len(told)-1] == "" {
+		t.Error("stopping a watch says nothing about the objects")
+	}
+	if !f.State(secretKind).Synced {
+		t.Error("a kind that is in use must go on")
+	}
+	f.Use("c", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+}
+
+func TestCRDAppearsAndDisappears(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := newWriter(t, e.config)
+	thing := crd(unique("thing")+".example.com", "Thing", apiextensionsv1.NamespaceScoped, "v1alpha1", "v1")
+	gk := schema.GroupKind{Group: thing.Spec.Group, Kind: "Thing"}
+	key := objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: e.namespace, Name: "a"}
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{gk, configMapKind})
+	f.synced(t, configMapKind)
+	if s := f.State(gk); s.Served || s.Synced || s.Err != nil {
+		t.Errorf("state of a kind that is not served: %+v", s)
+	}
+	if _, err := f.Mapping(gk, "v1"); !meta.IsNoMatchError(err) {
+		t.Errorf("Mapping of a kind that is not served: %v", err)
+	}
+
+	for round := range 3 {
+		must(t, e.admin.Create(t.Context(), thing.DeepCopy()))
+		f.synced(t, gk)
+		m, err := f.Mapping(gk, "")
+		must(t, err)
+		if m.Resource.Version != "v1" || m.Resource.Resource != "things" || m.Scope.Name() != meta.RESTScopeNameNamespace {
+			t.Errorf("preferred mapping %v", m)
+		}
+		_, err = f.Mapping(gk, "v1alpha1")
+		must(t, err)
+		if _, err := f.Mapping(gk, "v2"); !meta.IsNoMatchError(err) {
+			t.Errorf("Mapping of a version that is not served: %v", err)
+		}
+		guards := absent()
+		guards["labels"] = obj{cacheLabel: "True"}
+		// A synced kind never answers 404 to a create.
+		live, err := w.Apply(t.Context(), request(t, m, e.namespace, "a", guards, nil))
+		must(t, err)
+		f.watched(t, key, live.GetResourceVersion())
+
+		must(t, e.admin.Delete(t.Context(), thing.DeepCopy()))
+		eventually(t, fmt.Sprintf("the kind is gone in round %d", round), func() bool { return !f.State(gk).Served })
+		f.unknown(t, key)
+		f.lastTold(t, key, "")
+		if s := f.State(gk); s.Synced || s.Err != nil {
+			t.Errorf("state of a kind whose CRD was deleted: %+v", s)
+		}
+		eventually(t, "the CRD is gone", func() bool {
+			err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), &apiextensionsv1.CustomResourceDefinition{})
+			return apply.Classify(err) == apply.Absent
+		})
+	}
+	if f.toldOfKind(gk) < 6 {
+		t.Errorf("KindChanged was called %d times", f.toldOfKind(gk))
+	}
+}
+
+func TestCRDChangesVersions(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	w := newWriter(t, e.config)
+	thing := crd(unique("versions")+".example.com", "Thing", apiextensionsv1.ClusterScoped, "v1beta1", "v1")
+	thing.Spec.Versions[1].Served = false
+	gk := schema.GroupKind{Group: thing.Spec.Group, Kind: "Thing"}
+	key := objects.Key{Group: gk.Group, Kind: gk.Kind, Name: "a"}
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{gk})
+	must(t, e.admin.Create(t.Context(), thing))
+	f.synced(t, gk)
+	if s := f.State(gk); s.Version != "v1beta1" || s.Namespaced {
+		t.Errorf("state %+v", s)
+	}
+	m, err := f.Mapping(gk, "")
+	must(t, err)
+	guards := absent()
+	guards["labels"] = obj{cacheLabel: "True"}
+	live, err := w.Apply(t.Context(), request(t, m, "", "a", guards, nil))
+	must(t, err)
+	f.watched(t, key, live.GetResourceVersion())
+	listing := f.State(gk).Listing
+
+	for _, served := range []bool{true, false} {
+		must(t, e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
+		thing.Spec.Versions[1].Served = served
+		must(t, e.admin.Update(t.Context(), thing))
+		want := map[bool]string{true: "v1", false: "v1beta1"}[served]
+		eventually(t, "version "+want+" is watched", func() bool {
+			s := f.State(gk)
+			if !s.Synced {
+				t.Error("a change of the version must not lose what is known")
+			}
+			return s.Version == want && s.Listing > listing && s.Err == nil
+		})
+		listing = f.State(gk).Listing
+		f.watched(t, key, live.GetResourceVersion())
+	}
+	for _, told := range f.told(key) {
+		if told == "" {
+			t.Error("the object was said to be gone")
+		}
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	a, b := e.configMap(t, "a"), e.configMap(t, "b")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "s", Labels: a.Labels}}
+	must(t, e.admin.Create(t.Context(), secret))
+	secretKey := objects.Key{Kind: "Secret", Namespace: e.namespace, Name: "s"}
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+
+	seen := func() map[objects.Key]string {
+		return map[objects.Key]string{
+			e.key("a"): a.ResourceVersion, e.key("b"): b.ResourceVersion, secretKey: secret.ResourceVersion,
+		}
+	}
+	confirm := func(seen map[objects.Key]string, want bool, reason string) {
+		t.Helper()
+		got, err := f.Confirm(t.Context(), seen, "test="+e.namespace)
+		if err != nil || got != want {
+			t.Errorf("Confirm = %v, %v; want %v: %s", got, err, want, reason)
+		}
+	}
+	confirm(seen(), true, "nothing changed")
+	confirm(nil, true, "nothing was asked")
+	old := seen()
+	e.set(t, a, "1")
+	confirm(old, false, "an object changed")
+	confirm(seen(), true, "the new state was seen")
+	other := objects.Key{Kind: "ConfigMap", Namespace: e.namespace, Name: "c"}
+	confirm(map[objects.Key]string{other: "1"}, false, "an object is absent")
+	elsewhere := objects.Key{Kind: "ConfigMap", Namespace: "default", Name: "c"}
+	confirm(map[objects.Key]string{elsewhere: "1", e.key("a"): a.ResourceVersion}, false, "an object in another namespace is absent")
+	confirm(map[objects.Key]string{{Group: "no.example.com", Kind: "Thing", Name: "a"}: "1"}, false, "a kind is not served")
+	must(t, e.admin.Delete(t.Context(), secret))
+	confirm(seen(), false, "an object of another kind was deleted")
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Confirm(over, seen(), "test="+e.namespace); err == nil {
+		t.Error("an API server that cannot be asked confirms nothing")
+	}
+}
+
+func TestConfirmReadsAllPages(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+	seen := map[objects.Key]string{}
+	for i := range 501 {
+		cm := e.configMap(t, fmt.Sprintf("a-%03d", i))
+		seen[e.key(cm.Name)] = cm.ResourceVersion
+	}
+	current, err := f.Confirm(t.Context(), seen, "test="+e.namespace)
+	if err != nil || !current {
+		t.Errorf("Confirm of 501 objects = %v, %v", current, err)
+	}
+	for key, version := range seen {
+		f.watched(t, key, version)
+	}
+}
+
+func TestForbiddenKind(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	user := unique("reader")
+	role := e.grant(t, user, "configmaps")
+	config := rest.CopyConfig(e.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	f, _ := follow(t, config)
+	f.Use("a", []schema.GroupKind{configMapKind, secretKind})
+	f.synced(t, configMapKind)
+	eventually(t, "the error is shown", func() bool { return f.State(secretKind).Err != nil })
+	if s := f.State(secretKind); !s.Served || s.Synced || apply.Classify(s.Err) != apply.Blocked || !strings.Contains(s.Err.Error(), "secrets") {
+		t.Errorf("state of a forbidden kind: %+v", s)
+	}
+	if s := f.State(configMapKind); s.Err != nil {
+		t.Errorf("another kind must not be affected: %+v", s)
+	}
+	role.Rules[0].Resources = append(role.Rules[0].Resources, "secrets")
+	must(t, e.admin.Update(t.Context(), role))
+	f.synced(t, secretKind)
+	if s := f.State(secretKind); s.Err != nil {
+		t.Errorf("the error must go: %+v", s)
+	}
+}
+
+func TestNotWatchable(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	f, _ := follow(t, e.config)
+	review := schema.GroupKind{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}
+	f.Use("a", []schema.GroupKind{review})
+	eventually(t, "the kind is known", func() bool { return f.State(review).Served })
+	if s := f.State(review); s.Synced || s.Err != livestate.ErrNotWatchable {
+		t.Errorf("state %+v", s)
+	}
+}

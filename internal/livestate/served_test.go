@@ -1,0 +1,236 @@
+package livestate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var all = metav1.Verbs{"create", "get", "list", "watch", "patch", "delete"}
+
+// group is a group in discovery; the first version is the preferred one.
+func group(name string, versions ...string) metav1.APIGroup {
+	g := metav1.APIGroup{Name: name, PreferredVersion: metav1.GroupVersionForDiscovery{Version: versions[0]}}
+	// The list has its own order.
+	for i := len(versions) - 1; i >= 0; i-- {
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{Version: versions[i]})
+	}
+	return g
+}
+
+func resources(r ...metav1.APIResource) *metav1.APIResourceList {
+	return &metav1.APIResourceList{APIResources: r}
+}
+
+func newCRD(uid, scope string, versions ...string) *crd {
+	c := &crd{}
+	c.Name, c.UID = "things.example.com", types.UID(uid)
+	c.Spec.Group, c.Spec.Scope = "example.com", scope
+	for _, v := range versions {
+		c.Spec.Versions = append(c.Spec.Versions, struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		}{Name: strings.TrimPrefix(v, "-"), Served: !strings.HasPrefix(v, "-")})
+	}
+	c.Status.AcceptedNames.Kind, c.Status.AcceptedNames.Plural = "Thing", "things"
+	c.Status.Conditions = []condition{{"Established", "True"}}
+	return c
+}
+
+var thingKind = schema.GroupKind{Group: "example.com", Kind: "Thing"}
+
+// show returns scope and versions of a kind, the preferred one first.
+func show(s *served, gk schema.GroupKind) string {
+	e := s.find(gk)
+	if e == nil {
+		return "not served"
+	}
+	text := string(e.preferred().Scope.Name())
+	for _, m := range e.versions {
+		text += " " + m.Resource.Resource + "/" + m.Resource.Version
+	}
+	if !e.watchable {
+		text += " not watchable"
+	}
+	if e.terminating {
+		text += " terminating"
+	}
+	return text
+}
+
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	s := newServed()
+	if _, err := s.mapping(thingKind, ""); !errors.Is(err, ErrNotReady) {
+		t.Errorf("before discovery: %v", err)
+	}
+	s.fail(errors.New("connection refused"))
+	if err := s.missing(thingKind); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("after discovery failed: %v", err)
+	}
+	found := index(
+		[]metav1.APIGroup{group("", "v1"), group("autoscaling", "v2", "v1"), group("authorization.k8s.io", "v1")},
+		map[schema.GroupVersion]*metav1.APIResourceList{
+			{Version: "v1"}: resources(
+				metav1.APIResource{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: all},
+				metav1.APIResource{Name: "pods/eviction", Kind: "Eviction", Namespaced: true, Verbs: metav1.Verbs{"create"}},
+				metav1.APIResource{Name: "nodes", Kind: "Node", Verbs: all},
+			),
+			{Group: "autoscaling", Version: "v1"}: resources(
+				metav1.APIResource{Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true, Verbs: all},
+				metav1.APIResource{Name: "olds", Kind: "Old", Verbs: all},
+			),
+			{Group: "autoscaling", Version: "v2"}: resources(
+				metav1.APIResource{Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true, Verbs: all},
+			),
+			{Group: "authorization.k8s.io", Version: "v1"}: resources(
+				metav1.APIResource{Name: "subjectaccessreviews", Kind: "SubjectAccessReview", Verbs: metav1.Verbs{"create"}},
+			),
+		})
+	s.discover(found, nil)
+	for gk, want := range map[schema.GroupKind]string{
+		{Kind: "Pod"}:      "namespace pods/v1",
+		{Kind: "Node"}:     "root nodes/v1",
+		{Kind: "Eviction"}: "not served",
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:      "namespace horizontalpodautoscalers/v2 horizontalpodautoscalers/v1",
+		{Group: "autoscaling", Kind: "Old"}:                          "root olds/v1",
+		{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}: "root subjectaccessreviews/v1 not watchable",
+		thingKind: "not served",
+	} {
+		if diff := cmp.Diff(want, show(s, gk)); diff != "" {
+			t.Errorf("%s:\n%s", gk, diff)
+		}
+	}
+	if _, err := s.mapping(schema.GroupKind{Kind: "Pod"}, "v2"); !meta.IsNoMatchError(err) {
+		t.Errorf("a version that is not served: %v", err)
+	}
+	if _, err := s.mapping(thingKind, ""); !meta.IsNoMatchError(err) {
+		t.Errorf("a kind that is not served: %v", err)
+	}
+}
+
+func TestServedByCRD(t *testing.T) {
+	t.Parallel()
+	discovered := func(versions ...string) map[schema.GroupKind]*entry {
+		lists := map[schema.GroupVersion]*metav1.APIResourceList{}
+		for _, v := range versions {
+			lists[schema.GroupVersion{Group: "example.com", Version: v}] = resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all})
+		}
+		if len(versions) == 0 {
+			return map[schema.GroupKind]*entry{}
+		}
+		return index([]metav1.APIGroup{group("example.com", versions...)}, lists)
+	}
+	terminating := newCRD("u", "Cluster", "v1")
+	terminating.Status.Conditions = append(terminating.Status.Conditions, condition{"Terminating", "True"})
+	pending := newCRD("u", "Cluster", "v1")
+	pending.Status.Conditions = nil
+
+	type step struct {
+		do      func(s *served) []schema.GroupKind
+		want    string
+		changed bool
+	}
+	put := func(c *crd) func(*served) []schema.GroupKind {
+		return func(s *served) []schema.GroupKind { return s.putCRDs([]*crd{c}, false) }
+	}
+	list := func(c ...*crd) func(*served) []schema.GroupKind {
+		return func(s *served) []schema.GroupKind { return s.putCRDs(c, true) }
+	}
+	drop := func(s *served) []schema.GroupKind { return s.dropCRD("things.example.com") }
+	read := func(versions ...string) func(*served) []schema.GroupKind {
+		return func(s *served) []schema.GroupKind { return s.discover(discovered(versions...), nil) }
+	}
+	for name, tc := range map[string][]step{
+		"established": {
+			{put(pending), "not served", false},
+			{put(newCRD("u", "Cluster", "v1")), "root things/v1", true},
+			{put(newCRD("u", "Cluster", "v1")), "root things/v1", false},
+			{drop, "not served", true},
+			{drop, "not served", false},
+		},
+		"versions in the order of Kubernetes": {
+			{put(newCRD("u", "Namespaced", "v1alpha1", "v2beta1", "-v3", "v1", "v10")), "namespace things/v10 things/v1 things/v2beta1 things/v1alpha1", true},
+			{put(newCRD("u", "Namespaced", "-v1")), "not served", true},
+		},
+		"terminating": {
+			{put(newCRD("u", "Cluster", "v1")), "root things/v1", true},
+			{put(terminating), "root things/v1 terminating", true},
+		},
+		"replaced while the watch was away": {
+			{list(newCRD("u", "Cluster", "v1")), "root things/v1", true},
+			{list(newCRD("v", "Cluster", "v1")), "root things/v1", true},
+			{list(newCRD("v", "Cluster", "v1")), "root things/v1", false},
+			{list(), "not served", true},
+		},
+		"in discovery first, then in the watch": {
+			{read("v1"), "root things/v1", true},
+			{put(newCRD("u", "Cluster", "v2", "v1")), "root things/v2 things/v1", true},
+		},
+		"discovery lags behind the deletion": {
+			{put(newCRD("u", "Cluster", "v1")), "root things/v1", true},
+			{drop, "not served", true},
+			{read("v1"), "not served", false},
+		},
+		"discovery lags behind a new version": {
+			{put(newCRD("u", "Cluster", "v2")), "root things/v2", true},
+			{read("v1"), "root things/v2", false},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServed()
+			s.discover(discovered(), nil)
+			for i, step := range tc {
+				changed := step.do(s)
+				if diff := cmp.Diff(step.want, show(s, thingKind)); diff != "" {
+					t.Errorf("step %d:\n%s", i, diff)
+				}
+				want := "[]"
+				if step.changed {
+					want = "[Thing.example.com]"
+				}
+				if got := fmt.Sprint(changed); got != want {
+					t.Errorf("step %d: changed %s, want %s", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestDiscoveryFailsInPart: another API server's outage must not look as if its
+// kinds were gone.
+func TestDiscoveryFailsInPart(t *testing.T) {
+	t.Parallel()
+	s := newServed()
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	down := map[schema.GroupVersion]error{gv: errors.New("stale")}
+	s.discover(map[schema.GroupKind]*entry{}, down)
+	if _, err := s.mapping(thingKind, ""); err == nil || meta.IsNoMatchError(err) {
+		t.Errorf("a kind of an API that could not be read may be served: %v", err)
+	}
+	if s.serves(gv) {
+		t.Error("discovery told nothing about the group version")
+	}
+	up := func() map[schema.GroupKind]*entry {
+		return index([]metav1.APIGroup{group(gv.Group, gv.Version)}, map[schema.GroupVersion]*metav1.APIResourceList{
+			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
+		})
+	}
+	if changed := s.discover(up(), nil); len(changed) != 1 || !s.serves(gv) {
+		t.Errorf("the API came up: %v", changed)
+	}
+	if changed := s.discover(map[schema.GroupKind]*entry{}, down); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
+		t.Errorf("an outage changes nothing about what is served: %v %s", changed, show(s, thingKind))
+	}
+	if changed := s.discover(map[schema.GroupKind]*entry{}, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
+		t.Errorf("the API was removed: %v %s", changed, show(s, thingKind))
+	}
+}
