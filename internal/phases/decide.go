@@ -72,8 +72,8 @@ type Case struct {
 	Sight  Sight
 	Record Record
 	Owner  objects.Owner
-	Ours   func(*metav1.OwnerReference) bool
-	Yields func(*metav1.OwnerReference) bool
+	// Ours, Takes and Yields are those of State.
+	Ours, Takes, Yields func(*metav1.OwnerReference) bool
 	// Keep tells that an object to go is released instead of deleted.
 	Keep bool
 	// Written tells that the object may have been written before: an absent one
@@ -94,24 +94,57 @@ func Decide(c Case) Verdict {
 	if !c.Sight.Synced {
 		return Verdict{Action: Wait, Message: notSynced(c)}
 	}
-	if f := c.Record.Failure; f != nil && f.Content == c.Desired.Content && c.Now.Before(f.Until) {
-		action := Wait
-		if f.Collision {
-			action = Refuse
-		}
-		return Verdict{Action: action, Message: f.Message, Retry: f.Until}
+	v := decideLive(c)
+	if v.writes() && c.Record.failed(c.Desired, c.Now) {
+		return pause(v, c.Record.Failure)
 	}
+	return v
+}
+
+func decideLive(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
 	case live == nil:
 		return Verdict{Action: Create}
 	case live.Terminating:
-		return Verdict{Action: Wait, Message: terminating(live)}
+		return leaving(c, live)
 	}
 	if v, mine := decideOwner(c, live); !mine {
 		return v
 	}
 	return decideContent(c, live)
+}
+
+// writes tells whether the verdict is a write, or a dry run before one.
+func (v Verdict) writes() bool { return v.Action > None && v.Action < Delete }
+
+// pause is what is left of a write that failed until it is tried again. Labels
+// alone gate nothing, also when they are refused.
+func pause(v Verdict, f *Failure) Verdict {
+	switch {
+	case v.Action == Relabel:
+		return Verdict{Action: None, Retry: f.Until}
+	case f.Collision:
+		return Verdict{Action: Refuse, Message: f.Message, Retry: f.Until}
+	}
+	return Verdict{Action: Wait, Message: f.Message, Retry: f.Until}
+}
+
+// lookPause is after what time a terminating object is read again that the
+// watch does not show, because it does not carry the label of the watch.
+const lookPause = 2 * time.Second
+
+// leaving judges an object that is being deleted: it is waited for. The watch
+// tells when it is gone, except of an object that the watch never showed.
+func leaving(c Case, live *objects.Observed) Verdict {
+	v := Verdict{Action: Wait, Message: terminating(live)}
+	if live.Watched || c.Record.Looked.IsZero() {
+		return v
+	}
+	if v.Retry = c.Record.Looked.Add(lookPause); !c.Now.Before(v.Retry) {
+		return Verdict{Action: Confirm, Message: v.Message}
+	}
+	return v
 }
 
 // decideOwner tells whether the live object is ours, or else what follows from
@@ -125,7 +158,7 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 		return Verdict{}, true
 	case controller != nil && c.Yields(controller):
 		return Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, false
-	case controller != nil && (c.Ours(controller) || c.Owner.Namesake(controller)):
+	case controller != nil && (c.Ours(controller) || c.takes(controller) || c.Owner.Namesake(controller)):
 		return Verdict{Action: Adopt}, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
 		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
@@ -133,6 +166,8 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	}
 	return Verdict{Action: Refuse, Message: Collision(controller)}, false
 }
+
+func (c *Case) takes(ref *metav1.OwnerReference) bool { return c.Takes != nil && c.Takes(ref) }
 
 // Collision says who is in the way of taking an object, and what to do.
 func Collision(controller *metav1.OwnerReference) string {
@@ -197,7 +232,8 @@ func decideGone(c Case) Verdict {
 		return Verdict{Action: None} // objects go with their API
 	case !c.Sight.Synced:
 		return Verdict{Action: Wait, Message: notSynced(c)}
-	case c.Record.Failure != nil && c.Now.Before(c.Record.Failure.Until):
+	case c.Record.Failure != nil && c.Record.Failure.Content.IsZero() && c.Now.Before(c.Record.Failure.Until):
+		// A removal failed. A write that failed says nothing about a removal.
 		return Verdict{Action: Wait, Message: c.Record.Failure.Message, Retry: c.Record.Failure.Until}
 	case live == nil:
 		return Verdict{Action: Confirm}
@@ -210,8 +246,8 @@ func decideGone(c Case) Verdict {
 	}
 	switch {
 	case live.Terminating:
-		return Verdict{Action: Wait, Message: terminating(live)}
-	case c.Keep:
+		return leaving(c, live)
+	case c.Keep || live.Keep:
 		return Verdict{Action: Release}
 	}
 	return Verdict{Action: Delete}

@@ -139,7 +139,7 @@ func (p *planner) rollout(i int) {
 	if p.obsolete(r) {
 		return
 	}
-	writable := r.Claimed && !r.Paused && r.Blocked == ""
+	writable := r.Claimed && !r.Paused && r.Blocked == "" && !p.active().Incomplete
 	ready := true
 	for ph := range r.Phases {
 		if ph >= r.Opened {
@@ -167,6 +167,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		c := p.caseOf(d.Key)
 		c.Desired, c.Labels, c.Relabel = d, src.Labels, r.Succeeded
 		v := Decide(c)
+		p.retry(v.Retry)
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object}
 		switch v.Action {
 		case None, Relabel:
@@ -174,12 +175,13 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			step.Background = true
 		case Create, Change, Adopt, Verify, Correct:
 			report.pending(ph)
-		case Wait, Refuse:
+		case Wait, Refuse, Confirm:
 			report.block(Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
-			p.retry(v.Retry)
-			held = held || v.Action == Refuse || c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(d)
+			report.Starting = report.Starting || starting(c.Sight)
+			held = held || v.Action == Refuse || c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(d) ||
+				!r.Phases[ph].Entered && c.Record.failed(d, p.Now)
 		}
-		if v.Action != None && v.Action < Delete && writable {
+		if v.Action == Confirm || v.writes() && writable {
 			p.route(step, &entry, r.Phases[ph].Entered && c.Record.Content == d.Content)
 		}
 	}
@@ -215,7 +217,7 @@ func (p *planner) settled(r *Revision, ph int, d *objects.Desired, live *objects
 func (p *planner) caseOf(key objects.Key) Case {
 	return Case{
 		Key: key, Sight: p.Look(key), Record: p.Memory.of(key),
-		Owner: p.Owner, Ours: p.Ours, Yields: p.Yields, Now: p.Now,
+		Owner: p.Owner, Ours: p.Ours, Takes: p.Takes, Yields: p.Yields, Now: p.Now,
 	}
 }
 

@@ -42,6 +42,9 @@ type Report struct {
 	// Controlled are the objects that the revision wrote, in the order of the
 	// phases.
 	Controlled []objects.Key
+	// Starting tells that a watch has not delivered everything yet, as after a
+	// restart: then nothing that the report says is news.
+	Starting bool
 }
 
 // PhaseReport is how one phase stands.
@@ -147,13 +150,16 @@ func (p *planner) probed(r *Revision) []objects.Key {
 	return nil
 }
 
+// starting tells that the watch of a kind is on its way.
+func starting(s Sight) bool { return !s.Synced && !s.Unserved && s.Err == "" }
+
 func blockKind(a Action, s Sight) BlockKind {
 	switch {
 	case a == Refuse:
 		return BlockCollision
 	case s.Unserved:
 		return BlockAPI
-	case s.Synced && s.Object != nil && s.Object.Terminating, !s.Synced && s.Err == "":
+	case s.Synced && s.Object != nil && s.Object.Terminating, starting(s):
 		return BlockWait
 	}
 	return BlockRefused

@@ -24,6 +24,10 @@ type State struct {
 	// Ours tells whether a reference points at the owner, one of its revisions,
 	// or one of their phases.
 	Ours func(*metav1.OwnerReference) bool
+	// Takes tells whether a reference points at an earlier set that hands its
+	// objects over by spec.previous: they may be adopted, yet are not ours to
+	// delete before. It may be nil.
+	Takes func(*metav1.OwnerReference) bool
 	// Yields tells whether a reference points at a later set that took the
 	// objects over by spec.previous: they are its to write.
 	Yields func(*metav1.OwnerReference) bool
@@ -65,6 +69,10 @@ type Revision struct {
 	KeepAll bool
 	// Blocked is why the revision must not be rolled out; empty if it may.
 	Blocked string
+	// Incomplete tells that not all objects of the revision are known, because a
+	// slice is missing: what looks as if no revision contained it may be one of
+	// them.
+	Incomplete bool
 
 	index map[objects.Key]position
 }
@@ -132,8 +140,8 @@ type Record struct {
 	UID types.UID
 	// Gone tells that the object is confirmed to be absent.
 	Gone bool
-	// Held names what a terminating object waits for, once it was looked at.
-	Held string
+	// Looked is when the object was last read around the watch.
+	Looked time.Time
 
 	// Failure is the error of the last step, for the content it was tried with.
 	Failure *Failure
@@ -179,6 +187,12 @@ func (m Memory) At(key objects.Key) *Record {
 		m[key] = r
 	}
 	return r
+}
+
+// failed tells whether the last try to write d failed and the next one is not
+// due yet.
+func (r *Record) failed(d *objects.Desired, now time.Time) bool {
+	return r.Failure != nil && r.Failure.Content == d.Content && now.Before(r.Failure.Until)
 }
 
 // barred tells whether the object was refused with the content of d, so that

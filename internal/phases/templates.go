@@ -9,14 +9,18 @@ type Template struct {
 	Labels  objects.Digest
 }
 
-// Templates returns, for each object of any revision, the template that the
-// live object is expected to show: that of its writer, or of the newest
-// revision where none has reached it.
+// Templates returns, for each object that the owner may write, the template
+// that the live object is expected to show: that of its writer, or of the newest
+// revision where none has reached it. The objects of a revision that has no
+// claim are somebody else's.
 func Templates(s *State) map[objects.Key]Template {
 	p := planner{State: s, holder: map[objects.Key]*Revision{}}
 	p.assignHolders()
 	templates := map[objects.Key]Template{}
 	for _, r := range s.Revisions {
+		if !r.Claimed && r.Opened == 0 {
+			continue
+		}
 		for ph := range r.Phases {
 			for _, d := range r.Phases[ph].Objects {
 				holder := p.holder[d.Key]
