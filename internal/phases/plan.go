@@ -65,7 +65,7 @@ func Next(s *State) Plan {
 	}
 	p.plan.Reports = make([]Report, len(s.Revisions))
 	if s.Teardown {
-		p.teardown(func(*Revision, objects.Key) bool { return true })
+		p.teardown(func(*Revision, objects.Key) bool { return true }, func(objects.Key) bool { return false })
 		p.strays()
 		return p.plan
 	}

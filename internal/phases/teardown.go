@@ -10,16 +10,32 @@ import (
 // revisions have, once the active one has succeeded, those of revisions that
 // are removed by themselves, and strays.
 func (p *planner) cleanup() {
-	p.plan.Torn = true
-	p.teardown(func(r *Revision, key objects.Key) bool { return p.obsolete(r) && !p.kept(key) })
-	p.strays()
+	active := p.active()
+	if active != nil && active.Incomplete {
+		return // what looks obsolete may be one of the missing objects
+	}
+	paused := active != nil && active.Paused
+	p.teardown(
+		func(r *Revision, key objects.Key) bool { return p.obsolete(r) && !p.kept(key) },
+		func(key objects.Key) bool { return paused && !p.removing(key) },
+	)
+	if !paused {
+		p.strays()
+	}
 }
 
 // strays removes objects that the owner controls and no revision contains.
 func (p *planner) strays() {
+	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Incomplete && !p.obsolete(r) }) {
+		return
+	}
 	for _, key := range p.Strays {
-		if !p.wanted(key) && !p.remove(key, false, false, &Report{Phases: make([]PhaseReport, 1)}, 0) {
+		if p.wanted(key) {
+			continue
+		}
+		if l := p.removal(key, false, false); l.verdict.Action != None {
 			p.plan.Torn = false
+			p.take(l, &Report{Phases: make([]PhaseReport, 1)})
 		}
 	}
 }
@@ -36,70 +52,138 @@ func (p *planner) kept(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.obsolete(r) && r.Contains(key) })
 }
 
+// removing tells whether a revision that is removed by itself contains key, and
+// no other one.
+func (p *planner) removing(key objects.Key) bool {
+	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing && r.Contains(key) })
+}
+
 // wanted tells whether any revision contains key.
 func (p *planner) wanted(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(key) })
 }
 
-// teardown removes the objects that goes selects: revisions from the newest on,
-// phases from the last on, and the next phase only after this one is gone.
-func (p *planner) teardown(goes func(*Revision, objects.Key) bool) {
+// removal is an object that is to go and not gone yet.
+type removal struct {
+	key     objects.Key
+	live    *objects.Observed
+	verdict Verdict
+	// revision and phase are where it is reported: in the newest revision that
+	// has it.
+	revision, phase int
+}
+
+// teardown removes the objects that goes selects, in reverse: an object only
+// after everything of later phases is gone, in each revision that has it. What
+// is held stays for now.
+func (p *planner) teardown(goes func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
+	left := p.leftovers(goes)
+	p.plan.Torn = len(left) == 0
+	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
+	for _, l := range p.due(left) {
+		p.take(l, &p.plan.Reports[l.revision])
+	}
+}
+
+// leftovers returns what goes selects and is not gone.
+func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 	seen := map[objects.Key]bool{}
-	p.plan.Torn = true
+	var left []removal
 	for i, r := range slices.Backward(p.Revisions) {
 		report := &p.plan.Reports[i]
 		if report.Phases == nil {
 			report.init(r)
 		}
 		for ph := range slices.Backward(r.Phases) {
-			if !p.tearPhase(r, ph, report, goes, seen) {
-				p.plan.Torn = false
-				return
+			for _, d := range r.Phases[ph].Objects {
+				if seen[d.Key] || !goes(r, d.Key) {
+					continue
+				}
+				seen[d.Key] = true
+				written, keep := p.written(d)
+				l := p.removal(d.Key, written, keep)
+				if l.verdict.Action == None {
+					report.Phases[ph].Gone++
+					continue
+				}
+				l.revision, l.phase = i, ph
+				left = append(left, l)
 			}
 		}
 	}
+	return left
 }
 
-// tearPhase removes one phase and tells whether nothing of it is left.
-func (p *planner) tearPhase(r *Revision, ph int, report *Report, goes func(*Revision, objects.Key) bool, seen map[objects.Key]bool) bool {
-	gone := true
-	for _, d := range r.Phases[ph].Objects {
-		if seen[d.Key] || !goes(r, d.Key) {
-			continue
-		}
-		seen[d.Key] = true
-		if p.remove(d.Key, d.Keep || r.KeepAll, p.written(d.Key), report, ph) {
-			report.Phases[ph].Gone++
-			continue
-		}
-		gone = false
-	}
-	return gone
-}
-
-// written tells whether any revision may have written key.
-func (p *planner) written(key objects.Key) bool {
-	for _, r := range p.Revisions {
-		if d, ph := r.find(key); d != nil && ph < r.Opened {
-			return true
+// due returns the removals that no other one has to come before. Where the
+// orders of revisions contradict each other, that of the newest ones counts.
+func (p *planner) due(left []removal) []removal {
+	for oldest := range p.Revisions {
+		if free := unhindered(p.Revisions[oldest:], left); len(free) > 0 {
+			return free
 		}
 	}
-	return false
+	return nil
 }
 
-// remove plans the removal of one object and tells whether it is gone already.
-func (p *planner) remove(key objects.Key, keep, written bool, report *Report, ph int) bool {
+// unhindered returns the removals that are in the last phase of which something
+// is left, in each of the revisions that have them.
+func unhindered(revisions []*Revision, left []removal) []removal {
+	last := make([]int, len(revisions))
+	for i, r := range revisions {
+		for _, l := range left {
+			if d, ph := r.find(l.key); d != nil {
+				last[i] = max(last[i], ph)
+			}
+		}
+	}
+	var free []removal
+	for _, l := range left {
+		hindered := false
+		for i, r := range revisions {
+			d, ph := r.find(l.key)
+			hindered = hindered || d != nil && ph < last[i]
+		}
+		if !hindered {
+			free = append(free, l)
+		}
+	}
+	return free
+}
+
+// written tells whether any revision may have written the object, and whether it
+// is to be kept: that is said by the template that was written last, and by a
+// revision that is deleted with its dependents orphaned.
+func (p *planner) written(d *objects.Desired) (written, keep bool) {
+	keep = d.Keep
+	orphan := false
+	for _, r := range slices.Backward(p.Revisions) {
+		old, ph := r.find(d.Key)
+		if old == nil {
+			continue
+		}
+		orphan = orphan || r.KeepAll
+		if ph < r.Opened && !written {
+			written, keep = true, old.Keep
+		}
+	}
+	return written, keep || orphan
+}
+
+// removal decides what the removal of one object needs.
+func (p *planner) removal(key objects.Key, written, keep bool) removal {
 	c := p.caseOf(key)
 	c.Written, c.Keep = written, keep
-	v := Decide(c)
-	switch v.Action {
-	case None:
-		return true
-	case Wait:
-		report.block(Blocker{Key: key, Phase: report.Phases[ph].Name, Message: v.Message, Kind: BlockWait})
-		p.retry(v.Retry)
-	default:
-		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: key, Live: c.Sight.Object})
+	return removal{key: key, live: c.Sight.Object, verdict: Decide(c)}
+}
+
+// take plans one removal.
+func (p *planner) take(l removal, report *Report) {
+	v := l.verdict
+	p.retry(v.Retry)
+	if v.Message != "" {
+		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: BlockWait})
 	}
-	return false
+	if v.Action != Wait {
+		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Live: l.live})
+	}
 }
