@@ -75,7 +75,7 @@ func harmful(s Standing) []phases.Blocker {
 	for _, b := range s.Current.Blocking {
 		probe := b.Kind == phases.BlockProbe || b.Kind == phases.BlockProbeFalse
 		switch {
-		case b.Phase != inProgress && probe,
+		case b.Phase != inProgress && b.Kind != phases.BlockWait, // completed once
 			b.Kind == phases.BlockProbeFalse,
 			s.DeadlinePassed && probe:
 			failing = append(failing, b)
