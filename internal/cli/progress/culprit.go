@@ -1,0 +1,97 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Culprit says in words what a rollout or a deletion waits for. It may have
+// several lines.
+func Culprit(s State) string {
+	switch {
+	case s.Gone:
+		return "it does not exist"
+	case s.Deleting:
+		return s.holding()
+	case s.Paused != "":
+		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Set spec.paused to false"
+	case s.Invalid != "":
+		return listed("the package cannot be installed as it is", strings.Split(s.Invalid, "\n"))
+	case s.PullError != "":
+		return listed("the image cannot be pulled", []string{s.PullError})
+	case !s.Observed:
+		return "no manager has looked at it. Is lockstep-manager running? See: kubectl -n " +
+			corev1alpha1.DefaultNamespace + " get deployment,pods"
+	case !s.Unpacked:
+		return "the manager has not pulled the image " + s.Image + " yet"
+	case len(s.Blocking) > 0:
+		return s.blocked("waits for")
+	case s.Stalled != "":
+		return listed("the rollout is stuck", []string{s.Stalled})
+	}
+	if ph, ok := s.first(func(ph Phase) bool { return !finished(ph, false) }); ok {
+		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, phaseWord(ph, false), count(ph, false))
+	}
+	if s.Unavailable != "" {
+		return listed("it is not available", []string{s.Unavailable})
+	}
+	return "the manager has not reported that the rollout is complete"
+}
+
+// holding says what keeps a package that is being deleted.
+func (s State) holding() string {
+	if len(s.Blocking) > 0 {
+		return s.blocked("cannot be torn down yet because of")
+	}
+	if len(s.Finalizers) > 0 {
+		return "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: whoever set it has to remove it"
+	}
+	if ph, ok := s.first(func(ph Phase) bool { return !finished(ph, true) }); ok {
+		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, count(ph, true))
+	}
+	return "the manager has not finished it. Is lockstep-manager running? See: kubectl -n " +
+		corev1alpha1.DefaultNamespace + " get deployment,pods"
+}
+
+// first returns the first phase, in the order of work, that is so.
+func (s State) first(is func(Phase) bool) (Phase, bool) {
+	for _, ph := range s.inOrder() {
+		if is(ph) {
+			return ph, true
+		}
+	}
+	return Phase{}, false
+}
+
+// blocked names the objects that block the first phase that is blocked.
+func (s State) blocked(verb string) string {
+	name := s.Blocking[0].Phase
+	var items []string
+	for _, b := range s.Blocking {
+		if b.Phase == name {
+			items = append(items, b.Name+": "+b.Message)
+		}
+	}
+	head := fmt.Sprintf("phase %s %s", name, verb)
+	if name == "" {
+		head = "it " + verb
+	}
+	if len(s.Blocking) >= corev1alpha1.MaxBlockingObjects {
+		head = fmt.Sprintf("%s, among others", head)
+	}
+	return listed(head, items)
+}
+
+// listed puts items below a head, each on a line of its own.
+func listed(head string, items []string) string {
+	var b strings.Builder
+	b.WriteString(head + ":")
+	for _, item := range items {
+		if item = oneLine(item); item != "" {
+			b.WriteString("\n  " + item)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,143 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// objectLines is the size of a phase up to which each object that becomes ready
+// has a line of its own; of larger phases, each tenth has one.
+const objectLines = 20
+
+// Lines says what changed from one State to the next, one transition a line.
+// The zero State stands for nothing known yet.
+func Lines(before, after State) []string {
+	var lines []string
+	add := func(changed bool, format string, args ...any) {
+		if changed {
+			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
+		}
+	}
+	add(after.Lost != "" && after.Lost != before.Lost, "connection lost, trying again: %s", after.Lost)
+	add(after.Lost == "" && before.Lost != "", "connected again")
+	if after.Gone {
+		add(!before.Gone, "gone")
+		return lines
+	}
+	add(after.Unnoticed && !before.Unnoticed, "%s", unnoticed)
+	if after.Deleting {
+		add(!before.Deleting, "deletion has begun")
+	} else {
+		add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
+		add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", after.Invalid)
+		add(after.Unpacked && (!before.Unpacked || after.Digest != before.Digest), "%s", unpacked(after))
+	}
+	if after.Revision != 0 && after.Revision != before.Revision {
+		add(!after.Deleting, "revision %d: %s, %s", after.Revision, plural(len(after.Phases), "phase"), plural(total(after.Phases), "object"))
+		before.Phases, before.Blocking = nil, nil
+	}
+	lines = append(lines, phaseLines(before, after)...)
+	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
+	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
+	return lines
+}
+
+// Remember is before brought up to after, with what a State of a newer spec does
+// not have yet: so that a revision is not told of twice.
+func Remember(before, after State) State {
+	if after.Revision == 0 {
+		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
+	}
+	return after
+}
+
+func unpacked(s State) string {
+	text := "unpacked " + s.Image
+	if s.title() != "" {
+		text += ": " + s.title()
+	}
+	if s.Digest != "" {
+		text += ", " + s.Digest
+	}
+	return text
+}
+
+func phaseLines(before, after State) []string {
+	old := map[string]Phase{}
+	for _, ph := range before.Phases {
+		old[ph.Name] = ph
+	}
+	messages := map[string]string{}
+	for _, b := range before.Blocking {
+		messages[b.Phase+"\x00"+b.Name] = b.Message
+	}
+	var lines []string
+	for _, ph := range after.inOrder() {
+		was, known := old[ph.Name]
+		for _, name := range newlyReady(was, ph) {
+			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
+		}
+		if moved(was, ph, known) && (!after.Deleting || active(ph) || finished(ph, true)) {
+			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, phaseWord(ph, after.Deleting), count(ph, after.Deleting)))
+		}
+		for _, b := range after.Blocking {
+			if b.Phase == ph.Name && messages[b.Phase+"\x00"+b.Name] != b.Message {
+				lines = append(lines, oneLine(fmt.Sprintf("phase %s: %s: %s", ph.Name, b.Name, b.Message)))
+			}
+		}
+	}
+	return lines
+}
+
+// inOrder returns the phases in the order in which they are worked on.
+func (s State) inOrder() []Phase {
+	if !s.Deleting {
+		return s.Phases
+	}
+	reverse := make([]Phase, 0, len(s.Phases))
+	for i := len(s.Phases) - 1; i >= 0; i-- {
+		reverse = append(reverse, s.Phases[i])
+	}
+	return reverse
+}
+
+// moved tells whether a phase is to be told of: it changed its state, or a tenth
+// of its objects did. A phase that waits from the beginning is no news.
+func moved(was, is Phase, known bool) bool {
+	if !known && is.State == corev1alpha1.PhaseStateWaiting {
+		return false
+	}
+	if was.State != is.State {
+		return true
+	}
+	return is.Total > objectLines && tenth(was) != tenth(is) && active(is)
+}
+
+func tenth(ph Phase) int {
+	if ph.Total == 0 {
+		return 0
+	}
+	return ph.Ready * 10 / ph.Total
+}
+
+// newlyReady names the objects of a small phase that were not ready before.
+func newlyReady(was, is Phase) []string {
+	if is.Total > objectLines {
+		return nil
+	}
+	ready := map[string]bool{}
+	for _, o := range was.Objects {
+		ready[o.Name] = o.State == ObjectReady
+	}
+	var names []string
+	for _, o := range is.Objects {
+		if o.State == ObjectReady && !ready[o.Name] {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,107 @@
+package progress
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Summary is how a package stands in one word, for programs.
+type Summary string
+
+const (
+	// SummaryAvailable is that everything is as the spec asks for.
+	SummaryAvailable Summary = "Available"
+	// SummaryPending is that no manager has looked at the spec yet.
+	SummaryPending Summary = "Pending"
+	// SummaryProgressing is that a rollout goes on.
+	SummaryProgressing Summary = "Progressing"
+	// SummaryStalled is that a rollout does not go on without help.
+	SummaryStalled Summary = "Stalled"
+	// SummaryUnavailable is that the rollout was complete and something fails now.
+	SummaryUnavailable Summary = "Unavailable"
+	// SummaryInvalid is that the package cannot be installed as it is.
+	SummaryInvalid Summary = "Invalid"
+	// SummaryImagePullError is that the image cannot be pulled.
+	SummaryImagePullError Summary = "ImagePullError"
+	// SummaryPaused is that nothing is written.
+	SummaryPaused Summary = "Paused"
+	// SummaryDeleting is that the package is being torn down.
+	SummaryDeleting Summary = "Deleting"
+)
+
+// Report is what the status command prints as JSON and YAML. Fields are added to
+// it, and none is taken away or changes its meaning.
+type Report struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Summary in one word and Message in a sentence or more.
+	Summary Summary `json:"summary"`
+	Message string  `json:"message,omitempty"`
+	// Current: the status describes the latest spec.
+	Current bool `json:"current"`
+	// Available: the package works, in this revision or the one before.
+	Available bool   `json:"available"`
+	Image     string `json:"image"`
+	Component string `json:"component,omitempty"`
+	// Package, Version and Digest are those that were unpacked last.
+	Package    string                        `json:"package,omitempty"`
+	Version    string                        `json:"version,omitempty"`
+	Digest     string                        `json:"digest,omitempty"`
+	Revision   int64                         `json:"revision,omitempty"`
+	Phases     []corev1alpha1.PhaseStatus    `json:"phases,omitempty"`
+	Blocking   []corev1alpha1.BlockingObject `json:"blocking,omitempty"`
+	Conditions []metav1.Condition            `json:"conditions,omitempty"`
+	Created    metav1.Time                   `json:"created"`
+}
+
+// ReportOf makes a Report of a Snapshot that has a Package.
+func ReportOf(snap Snapshot) Report {
+	s := Of(snap)
+	pkg := snap.Package
+	status := pkg.PackageStatus()
+	r := Report{
+		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
+		Current: s.Observed, Available: s.Available,
+		Image: pkg.PackageSpec().Image, Component: pkg.PackageSpec().Component,
+		Revision: status.Revision, Phases: status.Phases, Blocking: status.Blocking,
+		Conditions: status.Conditions, Created: pkg.GetCreationTimestamp(),
+	}
+	if status.Resolved != nil {
+		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest
+	}
+	r.Summary = s.Summary()
+	switch r.Summary {
+	case SummaryAvailable:
+		r.Message = "Everything is as the spec asks for."
+	case SummaryPending:
+		r.Message = "No manager has looked at the latest spec yet."
+	default:
+		r.Message = Culprit(s)
+	}
+	return r
+}
+
+// Summary is the State in one word.
+func (s State) Summary() Summary {
+	switch {
+	case s.Deleting:
+		return SummaryDeleting
+	case s.Paused != "":
+		return SummaryPaused
+	case s.Invalid != "":
+		return SummaryInvalid
+	case s.PullError != "":
+		return SummaryImagePullError
+	case s.Ready:
+		return SummaryAvailable
+	case !s.Observed:
+		return SummaryPending
+	case s.Stalled != "":
+		return SummaryStalled
+	case s.RolledOut:
+		return SummaryUnavailable
+	}
+	return SummaryProgressing
+}

@@ -1,0 +1,204 @@
+package progress
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Snapshot is what the API server showed at one moment.
+type Snapshot struct {
+	Target Target
+	// Package is nil when there is none any more.
+	Package corev1alpha1.GenericPackage
+	// Set is the newest revision that is not archived; nil where there is none or
+	// where it may not be read.
+	Set corev1alpha1.GenericObjectSet
+	// Slices are the objects of the slices that Set names; those that are missing
+	// are just not shown.
+	Slices map[string][]corev1alpha1.ObjectSetObject
+	// Lost says why the connection to the API server is lost; empty while it
+	// works.
+	Lost string
+}
+
+// State is how a package stands.
+type State struct {
+	Target Target
+	// Gone: there is no such package any more. Deleting: it is on its way.
+	Gone, Deleting bool
+	// Observed: a manager has looked at the spec at hand. Unnoticed: none has, for
+	// longer than UnnoticedAfter; Of does not know the time and leaves it unset.
+	Observed, Unnoticed bool
+	// Image of the spec.
+	Image string
+	// Unpacked: the image was pulled. Package, Version and Digest say what is in
+	// it.
+	Unpacked                 bool
+	Package, Version, Digest string
+	// PullError and Invalid say why the image cannot be installed; empty where it
+	// can.
+	PullError, Invalid string
+	// Paused, Stalled and Unavailable are the messages of those conditions; empty
+	// where they do not hold.
+	Paused, Stalled, Unavailable string
+	// Available: it works, in this revision or the one before. RolledOut: the
+	// revision at hand was complete once. Ready: everything is as the spec asks
+	// for.
+	Available, RolledOut, Ready bool
+	// Revision, its phases in their order, and what blocks them.
+	Revision int64
+	Phases   []Phase
+	Blocking []Object
+	// Finalizers are those that are neither the engine's nor the garbage
+	// collector's.
+	Finalizers []string
+	Lost       string
+}
+
+// Phase is how one phase stands.
+type Phase struct {
+	Name  string
+	State corev1alpha1.PhaseState
+	// Ready of Total objects are ready; while the phase is torn down, gone.
+	Ready, Total int
+	// Objects in their order; empty where they are not known.
+	Objects []Object
+}
+
+// ObjectState is how far an object is.
+type ObjectState int
+
+const (
+	// ObjectWaiting was not written yet.
+	ObjectWaiting ObjectState = iota
+	// ObjectWritten was written; whether it is ready is not known.
+	ObjectWritten
+	// ObjectBlocked holds its phase up.
+	ObjectBlocked
+	// ObjectReady passes its probes.
+	ObjectReady
+)
+
+// Object is how one object stands.
+type Object struct {
+	// Name with kind and namespace, such as "Deployment shop/web". The namespace
+	// is left out where it is the package's own.
+	Name  string
+	Group string
+	Phase string
+	State ObjectState
+	// Message says what a blocked object lacks.
+	Message string
+}
+
+// Of makes a State of a Snapshot.
+func Of(snap Snapshot) State {
+	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost)}
+	if snap.Package == nil {
+		s.Gone = true
+		return s
+	}
+	pkg := snap.Package
+	s.Deleting = pkg.GetDeletionTimestamp() != nil
+	s.Image = terminal.Line(pkg.PackageSpec().Image)
+	for _, f := range pkg.GetFinalizers() {
+		switch f {
+		case corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+		default:
+			s.Finalizers = append(s.Finalizers, terminal.Line(f))
+		}
+	}
+	s.fromConditions(pkg)
+	if r := pkg.PackageStatus().Resolved; r != nil && s.Unpacked {
+		s.Package, s.Version, s.Digest = terminal.Line(r.PackageName), terminal.Line(r.Version), terminal.Line(r.Digest)
+	}
+	if s.Unpacked || s.Deleting {
+		s.fromRevision(snap)
+	}
+	return s
+}
+
+func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
+	current := func(typ string) *metav1.Condition {
+		c := conditions.Get(*pkg.StatusConditions(), typ)
+		if c == nil || c.ObservedGeneration < pkg.GetGeneration() {
+			return nil
+		}
+		s.Observed = true
+		return c
+	}
+	is := func(typ string, status metav1.ConditionStatus) bool {
+		c := current(typ)
+		return c != nil && c.Status == status
+	}
+	message := func(typ string, status metav1.ConditionStatus) string {
+		if !is(typ, status) {
+			return ""
+		}
+		c := current(typ)
+		return reasoned(c.Reason, c.Message)
+	}
+	s.Unpacked = is(corev1alpha1.ConditionUnpacked, metav1.ConditionTrue)
+	s.PullError = message(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
+	s.Invalid = message(corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
+	s.Paused = message(corev1alpha1.ConditionPaused, metav1.ConditionTrue)
+	s.Stalled = message(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
+	s.Unavailable = message(corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
+	s.Available = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
+	s.RolledOut = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) &&
+		current(corev1alpha1.ConditionProgressing).Reason == corev1alpha1.ReasonIdle
+	s.Ready = is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
+	if current(corev1alpha1.ConditionReady) == nil {
+		// Another engine of the same API, which does not report Ready.
+		s.Ready = s.Available && s.RolledOut && s.Unpacked && s.Invalid == ""
+	}
+	if pkg.PackageStatus().ObservedGeneration >= pkg.GetGeneration() && pkg.PackageStatus().ObservedGeneration > 0 {
+		s.Observed = true
+	}
+}
+
+// reasoned is the message of a condition, or its reason where it has none. It
+// may have several lines.
+func reasoned(reason, message string) string {
+	if strings.TrimSpace(message) == "" {
+		return terminal.Line(reason)
+	}
+	return terminal.Text(strings.TrimSpace(message))
+}
+
+// fromRevision fills in the phases. A set is ahead of its package, whose status
+// is written less often.
+func (s *State) fromRevision(snap Snapshot) {
+	status := snap.Package.PackageStatus()
+	s.Revision = status.Revision
+	phases, blocking := status.Phases, status.Blocking
+	set := snap.Set
+	if set != nil && set.ObjectSetSpec().Revision < s.Revision {
+		set = nil
+	}
+	if set != nil && len(set.ObjectSetStatus().Phases) > 0 {
+		s.Revision = set.ObjectSetSpec().Revision
+		phases, blocking = set.ObjectSetStatus().Phases, set.ObjectSetStatus().Blocking
+	}
+	blocked := map[objects.Key]string{}
+	for _, b := range blocking {
+		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+		blocked[key] = terminal.Text(b.Message)
+		s.Blocking = append(s.Blocking, Object{
+			Name: s.name(key), Group: terminal.Line(b.Group), Phase: terminal.Line(b.Phase),
+			State: ObjectBlocked, Message: blocked[key],
+		})
+	}
+	for _, ph := range phases {
+		s.Phases = append(s.Phases, Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total)})
+	}
+	if set != nil {
+		s.fillObjects(set, snap.Slices, blocked, len(blocking) < corev1alpha1.MaxBlockingObjects)
+	}
+}
