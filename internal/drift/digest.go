@@ -1,0 +1,86 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Digest returns the SHA-256, truncated to 16 bytes, of the canonical JSON of
+// value: decoded JSON, or any value that encoding/json can encode. It panics on
+// other values.
+func Digest(value any) objects.Digest {
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	e.buf = e.buf[:0]
+	e.value(value)
+	return e.digest()
+}
+
+// Hash returns 10 characters for the name of an object, derived from the Digest
+// of value. They are letters and digits without vowels and without digits that
+// look like them, so that no word comes out; 27¹⁰ values.
+func Hash(value any) string {
+	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+	digest := Digest(value)
+	number := binary.BigEndian.Uint64(digest[:])
+	var text [10]byte
+	for i := range text {
+		text[i] = alphabet[number%uint64(len(alphabet))]
+		number /= uint64(len(alphabet))
+	}
+	return string(text[:])
+}
+
+// ContentDigest returns the digest of a template without what the engine itself
+// puts on: the well-known labels, the cache label, the revision, and owners.
+// Templates of equal content need no write of their own for a new revision.
+func ContentDigest(obj map[string]any) objects.Digest {
+	metadata, isMap := obj["metadata"].(map[string]any)
+	if !isMap {
+		return Digest(obj)
+	}
+	content, metadata := maps.Clone(obj), maps.Clone(metadata)
+	content["metadata"] = metadata
+	delete(metadata, "ownerReferences")
+	without(metadata, "labels", corev1alpha1.CacheLabel, corev1alpha1.PackageLabel,
+		corev1alpha1.PackageInstanceLabel, corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel)
+	without(metadata, "annotations", corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation)
+	return Digest(content)
+}
+
+// without replaces the map at field by one without some keys, or by none.
+func without(metadata map[string]any, field string, keys ...string) {
+	values, isMap := metadata[field].(map[string]any)
+	if !isMap {
+		return
+	}
+	values = maps.Clone(values)
+	for _, key := range keys {
+		delete(values, key)
+	}
+	if metadata[field] = values; len(values) == 0 {
+		delete(metadata, field)
+	}
+}
+
+var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 1<<10), keys: make([]string, 0, 32)} }}
+
+func (e *encoder) digest() objects.Digest {
+	sum := sha256.Sum256(e.buf)
+	clear(e.keys[:cap(e.keys)]) // hold no object alive
+	e.keys = e.keys[:0]
+	if cap(e.buf) > 64<<10 {
+		e.buf = nil // nor the memory that one large object took
+	}
+	return objects.Digest(sum[:len(objects.Digest{})])
+}
+
+// unmarshal decodes as the API machinery does: whole numbers become int64.
+func unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) }

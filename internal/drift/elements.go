@@ -1,0 +1,210 @@
+package drift
+
+// finder finds the elements of an associative list by their keys.
+type finder struct {
+	live []any
+	keys []string
+	// next is where the search starts: lists mostly have the order of the
+	// template, so that each search ends at once.
+	next int
+	// index finds elements of long lists by their key values, once the order was
+	// another; nil before.
+	index map[string][]int
+	// found is the result of the last find, in place for the usual single one.
+	found [1]int
+}
+
+// longList is from which length on an index pays.
+const longList = 32
+
+// defaultKeys are values of keys that a template may leave out.
+var defaultKeys = map[string]any{"protocol": "TCP"}
+
+// allKeyed tells that every element of a template is a map with a key at least.
+func allKeyed(template []any, keys []string) bool {
+	for _, element := range template {
+		fields, isMap := element.(map[string]any)
+		if !isMap || !hasKey(fields, keys) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasKey(fields map[string]any, keys []string) bool {
+	for _, key := range keys {
+		if fields[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the places of the live elements with the keys of element, mostly
+// one. A key that the template leaves out is defaulted by the API server: then
+// the element with the common default is preferred, else all that agree in the
+// other keys are returned. The result is valid until the next call.
+func (f *finder) find(element map[string]any) []int {
+	if f.complete(element) {
+		return f.findComplete(element)
+	}
+	if found := f.all(element, true); len(found) > 0 {
+		return found
+	}
+	return f.all(element, false)
+}
+
+func (f *finder) all(element map[string]any, strict bool) []int {
+	found := f.found[:0]
+	for i := range f.live {
+		if f.matches(element, i, strict) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func (f *finder) complete(element map[string]any) bool {
+	for _, key := range f.keys {
+		if element[key] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *finder) findComplete(element map[string]any) []int {
+	if f.next < len(f.live) && f.matches(element, f.next, true) {
+		return f.at(f.next)
+	}
+	if len(f.live) >= longList {
+		return f.lookup(element)
+	}
+	for i := range f.live {
+		if f.matches(element, i, true) {
+			return f.at(i)
+		}
+	}
+	return nil
+}
+
+func (f *finder) lookup(element map[string]any) []int {
+	if f.index == nil {
+		f.index = make(map[string][]int, len(f.live))
+		for i := range f.live {
+			if fields, isMap := f.live[i].(map[string]any); isMap {
+				key := f.indexKey(fields)
+				f.index[key] = append(f.index[key], i)
+			}
+		}
+	}
+	found := f.index[f.indexKey(element)]
+	if len(found) == 0 {
+		return nil
+	}
+	return f.at(found[0])
+}
+
+// at returns one place and goes on behind it.
+func (f *finder) at(place int) []int {
+	f.next, f.found[0] = place+1, place
+	return f.found[:]
+}
+
+func (f *finder) indexKey(fields map[string]any) string {
+	var e encoder
+	for _, key := range f.keys {
+		e.value(fields[key])
+	}
+	return string(e.buf)
+}
+
+// matches compares the keys of element with those of a live element. strict
+// asks for the default where the template leaves a key out.
+func (f *finder) matches(element map[string]any, place int, strict bool) bool {
+	fields, isMap := f.live[place].(map[string]any)
+	if !isMap {
+		return false
+	}
+	for _, key := range f.keys {
+		want := element[key]
+		if want == nil && strict {
+			want = defaultKeys[key]
+		}
+		if want == nil {
+			if strict && fields[key] != nil {
+				return false
+			}
+			continue
+		}
+		if !same(want, fields[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares decoded JSON; numbers by value.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case string:
+		other, isString := b.(string)
+		return isString && a == other
+	case bool:
+		other, isBool := b.(bool)
+		return isBool && a == other
+	case nil:
+		return b == nil
+	case []any:
+		other, isList := b.([]any)
+		if !isList || len(a) != len(other) {
+			return false
+		}
+		for i := range a {
+			if !same(a[i], other[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		other, isMap := b.(map[string]any)
+		if !isMap || len(a) != len(other) {
+			return false
+		}
+		for key, value := range a {
+			if against, found := other[key]; !found || !same(value, against) {
+				return false
+			}
+		}
+		return true
+	default:
+		return sameNumber(a, b)
+	}
+}
+
+func sameNumber(a, b any) bool {
+	whole, isWhole, broken, isNumber := number(a)
+	otherWhole, otherIsWhole, otherBroken, otherIsNumber := number(b)
+	if !isNumber || !otherIsNumber || isWhole != otherIsWhole {
+		return false
+	}
+	if isWhole {
+		return whole == otherWhole
+	}
+	return broken == otherBroken
+}
+
+func number(value any) (whole int64, isWhole bool, broken float64, isNumber bool) {
+	switch value := value.(type) {
+	case int64:
+		return value, true, 0, true
+	case int:
+		return int64(value), true, 0, true
+	case int32:
+		return int64(value), true, 0, true
+	case float64:
+		whole, isWhole = wholeNumber(value)
+		return whole, isWhole, value, true
+	}
+	return 0, false, 0, false
+}

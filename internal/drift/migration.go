@@ -1,0 +1,190 @@
+package drift
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// NeedsMigration tells that managedFields hold an entry that has to be rewritten
+// by [Migration] before the first apply: an Update entry of ours, which would
+// keep fields that leave the template, or any entry in a version of the API that
+// is no longer served, on which the API server answers 500. served takes an
+// apiVersion such as apps/v1; nil means that every version is.
+func NeedsMigration(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion string) bool) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return isLegacy(&entry) || isStale(&entry, served)
+	})
+}
+
+// isLegacy tells that an earlier engine, or a POST of ours, left the entry.
+func isLegacy(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" &&
+		slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
+}
+
+func isApply(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
+		entry.Manager == corev1alpha1.FieldManager
+}
+
+func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
+	return served != nil && entry.APIVersion != "" && !served(entry.APIVersion)
+}
+
+// Migration returns a JSON patch that turns our entries of live into one Apply
+// entry of the engine's field manager (engine.md 2). The entry is limited to the
+// paths of template, the template that wrote the object, so that the next apply
+// removes what left it; owner references that we set stay in it, so that the
+// next apply removes those of earlier owners. An Apply entry that we have
+// already keeps its fields. Entries of others in a version that is no longer
+// served are put under the version of live.
+//
+// The patch tests uid and resourceVersion, and changes managedFields alone.
+// needed is false where there is nothing to do. An error means that managedFields
+// cannot be read.
+func Migration(live *unstructured.Unstructured, template map[string]any, served func(apiVersion string) bool) (jsonPatch []byte, needed bool, err error) {
+	entries := live.GetManagedFields()
+	if !NeedsMigration(entries, served) {
+		return nil, false, nil
+	}
+	migrated, err := migrate(entries, live.GetAPIVersion(), template, served)
+	if err != nil {
+		return nil, false, fmt.Errorf("migrate managedFields of %s %s/%s: %w",
+			live.GetKind(), live.GetNamespace(), live.GetName(), err)
+	}
+	jsonPatch, err = json.Marshal([]patchOperation{
+		{"test", "/metadata/uid", live.GetUID()},
+		{"test", "/metadata/resourceVersion", live.GetResourceVersion()},
+		{"replace", "/metadata/managedFields", migrated},
+	})
+	return jsonPatch, err == nil, err
+}
+
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// migrate returns the entries of others and one of ours.
+func migrate(
+	entries []metav1.ManagedFieldsEntry, liveVersion string, template map[string]any, served func(string) bool,
+) ([]metav1.ManagedFieldsEntry, error) {
+	ours := metav1.ManagedFieldsEntry{
+		Manager:    corev1alpha1.FieldManager,
+		Operation:  metav1.ManagedFieldsOperationApply,
+		APIVersion: liveVersion,
+		FieldsType: "FieldsV1",
+	}
+	var others []metav1.ManagedFieldsEntry
+	owned := fieldpath.NewSet()
+	for _, entry := range entries {
+		legacy, stale := isLegacy(&entry), isStale(&entry, served)
+		if !legacy && !isApply(&entry) {
+			if stale {
+				entry.APIVersion = liveVersion
+			}
+			others = append(others, entry)
+			continue
+		}
+		fields, err := fieldsOf(&entry)
+		if err != nil {
+			return nil, err
+		}
+		if legacy || stale {
+			fields = within(fields, template)
+		}
+		owned = owned.Union(fields)
+		if ours.Time == nil || ours.Time.Before(entry.Time) {
+			ours.Time = entry.Time
+		}
+	}
+	text, err := owned.ToJSON()
+	if err != nil {
+		return nil, err
+	}
+	ours.FieldsV1 = metav1.NewFieldsV1(string(text))
+	return append(others, ours), nil
+}
+
+func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := fieldpath.NewSet()
+	if entry.FieldsV1 == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
+		return nil, fmt.Errorf("entry of %q: %w", entry.Manager, err)
+	}
+	return set, nil
+}
+
+// within returns the fields that the template has.
+func within(fields *fieldpath.Set, template map[string]any) *fieldpath.Set {
+	kept := fieldpath.NewSet()
+	for path := range fields.All() {
+		if isOwnerReference(path) || hasPath(template, path) {
+			kept.Insert(path.Copy())
+		}
+	}
+	return kept
+}
+
+func isOwnerReference(path fieldpath.Path) bool {
+	return len(path) > 1 && isField(path[0], "metadata") && isField(path[1], "ownerReferences")
+}
+
+func isField(element fieldpath.PathElement, name string) bool {
+	return element.FieldName != nil && *element.FieldName == name
+}
+
+// hasPath tells that a template has a value at a path of managedFields.
+func hasPath(template any, path fieldpath.Path) bool {
+	if template == nil {
+		return false
+	}
+	if len(path) == 0 {
+		return true
+	}
+	element, rest := path[0], path[1:]
+	if element.FieldName != nil {
+		fields, _ := template.(map[string]any)
+		return hasPath(fields[*element.FieldName], rest)
+	}
+	list, _ := template.([]any)
+	return slices.ContainsFunc(list, func(candidate any) bool {
+		return isElement(candidate, element) && hasPath(candidate, rest)
+	})
+}
+
+// isElement tells that a path element names this element of a list. A key that
+// the template leaves out was defaulted by the API server.
+func isElement(candidate any, element fieldpath.PathElement) bool {
+	switch {
+	case element.Value != nil:
+		return same(candidate, plain(*element.Value))
+	case element.Key != nil:
+		fields, isMap := candidate.(map[string]any)
+		return isMap && !slices.ContainsFunc(*element.Key, func(key value.Field) bool {
+			return fields[key.Name] != nil && !same(fields[key.Name], plain(key.Value))
+		})
+	default:
+		// An index names no element for long: lists that have them are whole.
+		return false
+	}
+}
+
+func plain(of value.Value) any {
+	if of == nil {
+		return nil
+	}
+	return of.Unstructured()
+}

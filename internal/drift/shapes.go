@@ -1,0 +1,190 @@
+package drift
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Shapes remembers how the API server merges the lists and maps of each kind.
+// It is safe for concurrent use. The knowledge is about a kind, not about an
+// object, and needs a few kilobytes per kind.
+type Shapes struct {
+	mu    sync.RWMutex
+	kinds map[schema.GroupKind]*KindShapes
+}
+
+// NewShapes returns Shapes that know nothing.
+func NewShapes() *Shapes { return &Shapes{kinds: map[schema.GroupKind]*KindShapes{}} }
+
+// Of returns what is known of one kind. It goes on learning and is safe for
+// concurrent use.
+func (s *Shapes) Of(gk schema.GroupKind) *KindShapes {
+	s.mu.RLock()
+	kind := s.kinds[gk]
+	s.mu.RUnlock()
+	if kind != nil {
+		return kind
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kinds[gk] == nil {
+		s.kinds[gk] = &KindShapes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
+	}
+	return s.kinds[gk]
+}
+
+// Learn takes in the managedFields of a live object of a kind. It has to come
+// before the object is projected. Entries like one that was seen lately cost
+// next to nothing.
+func (s *Shapes) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFieldsEntry) {
+	kind := s.Of(gk)
+	for i := range managedFields {
+		entry := &managedFields[i]
+		// Status is nobody's template.
+		if entry.FieldsV1 != nil && entry.Subresource == "" {
+			kind.learn(entry.FieldsV1.GetRawBytes())
+		}
+	}
+}
+
+// KindShapes is what is known of one kind. A nil KindShapes knows nothing. The
+// versions of a kind share it: the API server converts between them, and lists
+// that differ in keys do not convert.
+type KindShapes struct {
+	mu    sync.RWMutex
+	lists map[pathID]list
+	maps  map[pathID]mapEvidence
+	// seen holds hashes of entries that taught nothing new: a small cache with
+	// one place per value of the lowest bits.
+	seen [64]atomic.Uint64
+}
+
+// pathID names a field by the hash of its path, the same for all elements of a
+// list: kinds have hundreds of fields, and their paths would be most of the
+// memory.
+type pathID uint64
+
+var (
+	pathSeed = maphash.MakeSeed()
+	rootPath = pathID(maphash.String(pathSeed, ""))
+)
+
+const elements = "[]"
+
+// field returns the path of a field of p; elements stands for all elements of a
+// list.
+func field[T string | []byte](p pathID, name T) pathID {
+	// FNV-1a, from a start that is random per process.
+	for i := range len(name) {
+		p = (p ^ pathID(name[i])) * 1099511628211
+	}
+	return (p ^ 0xff) * 1099511628211
+}
+
+// list is how elements of a list are told apart.
+type list struct {
+	// keys of an associative list, sorted; nil for a set.
+	keys []string
+}
+
+// mapEvidence is how managers listed a field.
+type mapEvidence uint8
+
+const (
+	// asLeaf: as a whole. A scalar, a list or map that is owned as a whole, or an
+	// empty one.
+	asLeaf mapEvidence = 1 << iota
+	// asParent: by what is in it.
+	asParent
+)
+
+// list returns how elements of the list at a path are told apart. known is
+// false for lists that count as a whole.
+func (k *KindShapes) list(path pathID) (shape list, known bool) {
+	if k == nil {
+		return list{}, false
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	shape, known = k.lists[path]
+	return shape, known
+}
+
+// whole tells that the map at a path is owned as a whole, such as a label
+// selector: a key that someone adds to it is drift. Whoever applied a non-empty
+// map that is owned key by key is listed with its keys.
+func (k *KindShapes) whole(path pathID) bool {
+	if k == nil {
+		return false
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.maps[path] == asLeaf
+}
+
+func (k *KindShapes) learn(fields []byte) {
+	hash := maphash.Bytes(pathSeed, fields)
+	place := &k.seen[hash%uint64(len(k.seen))]
+	if place.Load() == hash {
+		return
+	}
+	var found findings
+	reader := fieldsReader{text: fields}
+	reader.fields(rootPath, 0, &found)
+	k.keep(&found)
+	place.Store(hash)
+}
+
+// findings is what one entry tells.
+type findings struct {
+	lists   []listFinding
+	leaves  []pathID
+	parents []pathID
+}
+
+type listFinding struct {
+	path pathID
+	list list
+}
+
+func (k *KindShapes) keep(found *findings) {
+	if !k.teaches(found) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, f := range found.lists {
+		if _, known := k.lists[f.path]; known || len(k.lists) < limits.ShapesPerKind {
+			k.lists[f.path] = f.list
+		}
+	}
+	mark := func(paths []pathID, evidence mapEvidence) {
+		for _, path := range paths {
+			if _, known := k.maps[path]; known || len(k.maps) < limits.ShapesPerKind {
+				k.maps[path] |= evidence
+			}
+		}
+	}
+	mark(found.leaves, asLeaf)
+	mark(found.parents, asParent)
+}
+
+// teaches tells whether something is new, under the lock that readers share.
+func (k *KindShapes) teaches(found *findings) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	isNew := func(evidence mapEvidence) func(pathID) bool {
+		return func(path pathID) bool { return k.maps[path]&evidence == 0 }
+	}
+	return slices.ContainsFunc(found.lists, func(f listFinding) bool {
+		shape, known := k.lists[f.path]
+		return !known || !slices.Equal(shape.keys, f.list.keys)
+	}) || slices.ContainsFunc(found.leaves, isNew(asLeaf)) || slices.ContainsFunc(found.parents, isNew(asParent))
+}

@@ -1,0 +1,178 @@
+package schemas
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Checker checks objects against the schemas of one API server. It is safe for
+// concurrent use.
+type Checker struct {
+	client rest.Interface
+
+	mu sync.Mutex
+	// index is the last one read; nil where none is, or where it was dropped.
+	index *index
+	// documents by URL, which contains their hash.
+	documents map[string]*document
+	// idle releases what was not used; nil while nothing is held.
+	idle *time.Timer
+}
+
+// New returns a Checker that reads through client, whose identity needs GET on
+// /openapi/v3 and /openapi/v3/*, as the role system:discovery grants. Any REST
+// client of the API server will do; its group and version are not used.
+func New(client rest.Interface) *Checker {
+	return &Checker{client: client, documents: map[string]*document{}}
+}
+
+// Check checks objects and returns one error per object, at its index in objs:
+// nil where there is nothing to say, an [*InvalidError] where the API server
+// would refuse the object, an [*UnavailableError] where its schema cannot be
+// read now. Objects are not changed.
+func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
+	errs := make([]error, len(objs))
+	pending := make([]int, len(objs))
+	for i := range objs {
+		pending[i] = i
+	}
+	index, fresh, err := c.currentIndex(ctx)
+	again := c.checkAll(ctx, objs, pending, errs, index, err)
+	if len(again) == 0 || fresh || err != nil {
+		return errs
+	}
+	// The index may be older than a change of the API: one look at a new one.
+	c.Refresh()
+	index, _, err = c.currentIndex(ctx)
+	c.checkAll(ctx, objs, again, errs, index, err)
+	return errs
+}
+
+// Refresh makes the next Check read the index again. It is called after a
+// CustomResourceDefinition or an APIService was written.
+func (c *Checker) Refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index = nil
+}
+
+// checkAll checks the objects at the indices of pending and returns those with
+// which something is wrong, or which no document describes.
+func (c *Checker) checkAll(
+	ctx context.Context, objs []*unstructured.Unstructured, pending []int, errs []error, index *index, err error,
+) (again []int) {
+	for _, i := range pending {
+		gvk := objs[i].GroupVersionKind()
+		if err != nil {
+			errs[i] = &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: err}
+			continue
+		}
+		var described bool
+		described, errs[i] = c.check(ctx, objs[i], gvk, index)
+		if !described || errs[i] != nil {
+			again = append(again, i)
+		}
+	}
+	return again
+}
+
+func (c *Checker) check(
+	ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, index *index,
+) (described bool, err error) {
+	url, listed := index.urls[pathOf(gvk.GroupVersion())]
+	if !listed {
+		return false, nil
+	}
+	document := c.document(url)
+	if err := document.load(ctx, c.client, url); err != nil {
+		return true, &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: err}
+	}
+	converter := document.converter(gvk)
+	if converter == nil {
+		return false, nil
+	}
+	if _, err := converter.ObjectToTyped(obj); err != nil {
+		return true, newInvalidError(err, document, gvk)
+	}
+	return true, nil
+}
+
+// currentIndex returns the index; fresh tells that it was read just now.
+func (c *Checker) currentIndex(ctx context.Context) (current *index, fresh bool, err error) {
+	c.mu.Lock()
+	current = c.index
+	c.mu.Unlock()
+	if current != nil && time.Since(current.read) < limits.SchemaIdle {
+		return current, false, nil
+	}
+	current, err = readIndex(ctx, c.client)
+	if err != nil {
+		return nil, false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index = current
+	c.arm()
+	return current, true, nil
+}
+
+// document returns the document of a URL, which may have to be loaded.
+func (c *Checker) document(url string) *document {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.documents[url]
+	if found == nil {
+		c.makeRoom()
+		found = &document{}
+		c.documents[url] = found
+	}
+	found.used = time.Now()
+	c.arm()
+	return found
+}
+
+// makeRoom drops the document that was not used for the longest time.
+func (c *Checker) makeRoom() {
+	if len(c.documents) < limits.SchemaDocuments {
+		return
+	}
+	var oldest string
+	for url, document := range c.documents {
+		if oldest == "" || document.used.Before(c.documents[oldest].used) {
+			oldest = url
+		}
+	}
+	delete(c.documents, oldest)
+}
+
+// arm starts the timer that releases memory. It is called with mu held.
+func (c *Checker) arm() {
+	if c.idle == nil {
+		c.idle = time.AfterFunc(limits.SchemaIdle, c.release)
+	}
+}
+
+// release drops what was not used for limits.SchemaIdle.
+func (c *Checker) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for url, document := range c.documents {
+		if time.Since(document.used) >= limits.SchemaIdle {
+			delete(c.documents, url)
+		}
+	}
+	if c.index != nil && time.Since(c.index.read) >= limits.SchemaIdle {
+		c.index = nil
+	}
+	c.idle = nil
+	if c.index != nil || len(c.documents) > 0 {
+		c.arm()
+	}
+}

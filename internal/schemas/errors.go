@@ -1,0 +1,107 @@
+package schemas
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// UnavailableError is that the schema of an object cannot be read now. It says
+// nothing about the object; the next check may succeed.
+type UnavailableError struct {
+	GroupVersion schema.GroupVersion
+	Err          error
+}
+
+// Error names the group version and the cause.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("the schemas of %s cannot be read, the check will be repeated: %v", e.GroupVersion, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// InvalidError is that an object does not fit the schema of its kind. It quotes
+// no values of the object.
+type InvalidError struct {
+	// Fields are sorted by path, at most limits.SchemaErrors.
+	Fields []FieldError
+	// More is how many fields are wrong beyond these.
+	More int
+}
+
+// FieldError is one wrong field.
+type FieldError struct {
+	// Path such as .spec.template.spec.containers[name="web"].imagee.
+	Path string
+	// Problem says what is wrong.
+	Problem string
+	// Suggestion is the name of a field that may have been meant; empty where
+	// none is similar.
+	Suggestion string
+}
+
+// Error returns path, problem and suggestion.
+func (e FieldError) Error() string {
+	text := e.Problem
+	if e.Path != "" {
+		text = e.Path + ": " + e.Problem
+	}
+	if e.Suggestion != "" {
+		text += fmt.Sprintf(", did you mean %q?", e.Suggestion)
+	}
+	return text
+}
+
+// Error joins the fields with "; ".
+func (e *InvalidError) Error() string {
+	texts := make([]string, 0, len(e.Fields)+1)
+	for _, field := range e.Fields {
+		texts = append(texts, field.Error())
+	}
+	if e.More > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(texts, "; ")
+}
+
+const undeclared = "field not declared in schema"
+
+func newInvalidError(err error, document *document, gvk schema.GroupVersionKind) *InvalidError {
+	var found typed.ValidationErrors
+	if !errors.As(err, &found) {
+		return &InvalidError{Fields: []FieldError{{Problem: withoutValue(err.Error())}}}
+	}
+	invalid := &InvalidError{}
+	for _, problem := range found {
+		invalid.Fields = append(invalid.Fields, FieldError{Path: problem.Path, Problem: withoutValue(problem.ErrorMessage)})
+	}
+	slices.SortFunc(invalid.Fields, func(a, b FieldError) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Problem, b.Problem))
+	})
+	invalid.Fields = slices.Compact(invalid.Fields)
+	if len(invalid.Fields) > limits.SchemaErrors {
+		invalid.More = len(invalid.Fields) - limits.SchemaErrors
+		invalid.Fields = invalid.Fields[:limits.SchemaErrors]
+	}
+	for i := range invalid.Fields {
+		if field := &invalid.Fields[i]; field.Problem == undeclared {
+			field.Suggestion = document.suggest(gvk, field.Path)
+		}
+	}
+	return invalid
+}
+
+// withoutValue cuts the value off a message such as "expected string, got 1":
+// it may come from a Secret.
+func withoutValue(message string) string {
+	message, _, _ = strings.Cut(message, ", got ")
+	return message
+}

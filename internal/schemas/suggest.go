@@ -1,0 +1,152 @@
+package schemas
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// definition is as much of a schema as leads from a path to its siblings.
+type definition struct {
+	Ref                  string                `json:"$ref"`
+	AllOf                []definition          `json:"allOf"`
+	Properties           map[string]definition `json:"properties"`
+	Items                *definition           `json:"items"`
+	AdditionalProperties json.RawMessage       `json:"additionalProperties"`
+}
+
+// suggest returns the declared field next to path whose name is most similar,
+// or "". It decodes the definitions on the way anew: this is for errors alone.
+func (d *document) suggest(gvk schema.GroupVersionKind, path string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	steps := splitPath(path)
+	if len(steps) == 0 {
+		return ""
+	}
+	at := d.resolve(definition{Ref: "#/components/schemas/" + d.names[gvk]})
+	for _, step := range steps[:len(steps)-1] {
+		at = d.resolve(at.child(step))
+	}
+	return mostSimilar(steps[len(steps)-1], slices.Sorted(maps.Keys(at.Properties)))
+}
+
+// resolve follows references.
+func (d *document) resolve(of definition) definition {
+	for range 10 {
+		if of.Ref == "" && len(of.AllOf) == 1 {
+			of = of.AllOf[0]
+		}
+		if of.Ref == "" {
+			break
+		}
+		name := of.Ref[strings.LastIndex(of.Ref, "/")+1:]
+		of = definition{}
+		if json.Unmarshal(d.definitions[name], &of) != nil {
+			return definition{}
+		}
+	}
+	return of
+}
+
+func (of definition) child(step string) definition {
+	if step == elementStep {
+		if of.Items == nil {
+			return definition{}
+		}
+		return *of.Items
+	}
+	if property, declared := of.Properties[step]; declared {
+		return property
+	}
+	var values definition
+	if json.Unmarshal(of.AdditionalProperties, &values) != nil {
+		return definition{}
+	}
+	return values
+}
+
+const elementStep = "[]"
+
+// splitPath splits .a.b[name="x"].c into a, b, [] and c.
+func splitPath(path string) []string {
+	var steps []string
+	for len(path) > 0 {
+		switch path[0] {
+		case '.':
+			end := strings.IndexAny(path[1:], ".[")
+			if end < 0 {
+				return append(steps, path[1:])
+			}
+			steps, path = append(steps, path[1:end+1]), path[end+1:]
+		case '[':
+			end := closing(path)
+			if end < 0 {
+				return nil
+			}
+			steps, path = append(steps, elementStep), path[end+1:]
+		default:
+			return nil
+		}
+	}
+	return steps
+}
+
+// closing returns where the bracket at the start ends; quoted text may contain
+// brackets.
+func closing(path string) int {
+	quoted := false
+	for i := range len(path) {
+		switch path[i] {
+		case '"':
+			quoted = !quoted || path[i-1] == '\\'
+		case ']':
+			if !quoted {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// mostSimilar returns the name that differs in case only, else the one with the
+// fewest edits, at most two and fewer than half of its letters.
+func mostSimilar(name string, declared []string) string {
+	best, least := "", 3
+	for _, candidate := range declared {
+		if strings.EqualFold(candidate, name) {
+			return candidate
+		}
+		if edits := distance(name, candidate); edits < least && 2*edits < len(candidate) {
+			best, least = candidate, edits
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be inserted, removed or replaced.
+func distance(a, b string) int {
+	if len(a) > len(b)+2 || len(b) > len(a)+2 {
+		return 3
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
