@@ -177,7 +177,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			report.pending(ph)
 		case Wait, Refuse, Confirm:
 			report.block(Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
-			report.Starting = report.Starting || starting(c.Sight)
+			report.Unknown = report.Unknown || starting(c.Sight)
 			held = held || v.Action == Refuse || c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(d) ||
 				!r.Phases[ph].Entered && c.Record.failed(d, p.Now)
 		}

@@ -39,12 +39,11 @@ type Report struct {
 	Phases []PhaseReport
 	// Blocking are all objects in the way, in the order of the phases.
 	Blocking []Blocker
+	// Unknown tells that an object could not be judged yet: its watch is filling.
+	Unknown bool
 	// Controlled are the objects that the revision wrote, in the order of the
 	// phases.
 	Controlled []objects.Key
-	// Starting tells that a watch has not delivered everything yet, as after a
-	// restart: then nothing that the report says is news.
-	Starting bool
 }
 
 // PhaseReport is how one phase stands.

@@ -66,7 +66,7 @@ func (p *planner) wanted(key objects.Key) bool {
 // removal is an object that is to go and not gone yet.
 type removal struct {
 	key     objects.Key
-	live    *objects.Observed
+	sight   Sight
 	verdict Verdict
 	// revision and phase are where it is reported: in the newest revision that
 	// has it.
@@ -173,17 +173,18 @@ func (p *planner) written(d *objects.Desired) (written, keep bool) {
 func (p *planner) removal(key objects.Key, written, keep bool) removal {
 	c := p.caseOf(key)
 	c.Written, c.Keep = written, keep
-	return removal{key: key, live: c.Sight.Object, verdict: Decide(c)}
+	return removal{key: key, sight: c.Sight, verdict: Decide(c)}
 }
 
 // take plans one removal.
 func (p *planner) take(l removal, report *Report) {
 	v := l.verdict
 	p.retry(v.Retry)
+	report.Unknown = report.Unknown || v.Action == Wait && starting(l.sight)
 	if v.Message != "" {
 		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: BlockWait})
 	}
 	if v.Action != Wait {
-		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Live: l.live})
+		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Live: l.sight.Object})
 	}
 }
