@@ -23,6 +23,9 @@ type Observed struct {
 	Generation      int64
 	// Terminating is set from the deletion timestamp on.
 	Terminating bool
+	// Keep tells that the object is released instead of deleted, by its
+	// annotation.
+	Keep bool
 	// Finalizers that hold a terminating object; nil for others.
 	Finalizers []string
 	// Owners are the owner references as they are on the object.

@@ -51,10 +51,11 @@ type Entry struct {
 type Gate struct {
 	Revision *Revision
 	Phase    int
-	// Probed are the objects of the earlier phases that probes select, if they
-	// are of more than one kind: the caller proves that their records are current
-	// at one moment, because each kind has a watch of its own.
-	Probed []objects.Key
+	// Probed are the objects of the earlier phases that probes select with the
+	// resourceVersion that was judged, if they are of more than one kind: the
+	// caller proves that these are current at one moment, because each kind has a
+	// watch of its own.
+	Probed map[objects.Key]string
 }
 
 // Next decides what to do about all objects of an owner.
@@ -182,7 +183,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 				!r.Phases[ph].Entered && c.Record.failed(d, p.Now)
 		}
 		if v.Action == Confirm || v.writes() && writable {
-			p.route(step, &entry, r.Phases[ph].Entered && c.Record.Content == d.Content)
+			p.route(step, &entry, c.Record.Content == d.Content)
 		}
 	}
 	if !held && len(entry.Steps) > 0 && p.plan.Entry == nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/probes"
 )
@@ -132,21 +134,21 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 
 // probed returns the objects of the opened phases that have something to prove,
 // or nothing where a single watch delivers them all.
-func (p *planner) probed(r *Revision) []objects.Key {
-	var keys []objects.Key
+func (p *planner) probed(r *Revision) map[objects.Key]string {
+	probed := map[objects.Key]string{}
+	kinds := map[schema.GroupKind]struct{}{}
 	for ph := range r.Opened {
 		for _, d := range r.Phases[ph].Objects {
 			if live := p.Look(d.Key).Object; live != nil && live.Trimmed != nil {
-				keys = append(keys, d.Key)
+				probed[d.Key] = live.ResourceVersion
+				kinds[d.Key.GroupKind()] = struct{}{}
 			}
 		}
 	}
-	for _, k := range keys {
-		if k.GroupKind() != keys[0].GroupKind() {
-			return keys
-		}
+	if len(kinds) < 2 {
+		return nil
 	}
-	return nil
+	return probed
 }
 
 // starting tells that the watch of a kind is on its way.

@@ -40,6 +40,9 @@ type Executor struct {
 	Now   func() time.Time
 }
 
+// errOwnerGoes stops a correction of an object whose owner is on its way out.
+var errOwnerGoes = errors.New("its owner is being deleted")
+
 // differs marks an object of ours whose content is known not to be what its
 // template says.
 var differs = objects.Digest{0xff}
@@ -157,6 +160,7 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 // drift is judged by.
 func (s *step) write(ctx context.Context, correction bool) error {
 	id := s.follow()
+	s.begin()
 	if s.Live != nil && s.Live.LegacyFields {
 		if err := s.migrate(ctx); err != nil {
 			return err
@@ -170,6 +174,14 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	s.run.Live.Remember(s.Key, obs)
 	s.settle(id, obs, correction)
 	return nil
+}
+
+// begin forgets that the object was absent: a write whose answer gets lost may
+// have taken effect.
+func (s *step) begin() {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.rollout.Memory.At(s.Key).Gone = false
 }
 
 // follow makes the template what the object is compared with from now on, also
@@ -204,7 +216,7 @@ func (s *step) correct(ctx context.Context) error {
 			return err
 		}
 		if !alive {
-			return nil
+			return errOwnerGoes
 		}
 	}
 	return s.write(ctx, true)
@@ -290,13 +302,20 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.keep(live), nil
+}
+
+// keep remembers what the object shows: with the label of the watch until the
+// watch shows something newer, else until it is read again. mu is held.
+func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
 	if live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue {
 		s.run.Live.Remember(s.Key, obs)
 	}
 	s.run.rollout.seen[s.Key] = obs
-	s.run.rollout.Memory.At(s.Key).Gone = false
-	return obs, nil
+	rec := s.run.rollout.Memory.At(s.Key)
+	rec.Gone, rec.Looked = false, s.run.Now()
+	return obs
 }
 
 // delete deletes the object that was judged, and no other state of it.
@@ -309,7 +328,9 @@ func (s *step) delete(ctx context.Context) error {
 		s.gone()
 		return nil
 	}
-	s.run.Live.Remember(s.Key, s.run.Tracker.Observe(s.Key, live))
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.keep(live)
 	return nil
 }
 

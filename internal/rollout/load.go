@@ -26,6 +26,9 @@ type Revision struct {
 	// Unscoped are objects whose kind was not served at loading, so that the
 	// scope rule has to be asked again.
 	Unscoped []objects.Key
+	// Denied tells that another revision holds what this one has a durable claim
+	// to.
+	Denied bool
 	// Refused tells that Blocked is for others to resolve: someone else holds the
 	// objects in Refusals. Otherwise only another spec helps.
 	Refused  bool

@@ -26,6 +26,9 @@ type Rollout struct {
 	// Siblings are the UIDs of all sets of the deployment and of their phases;
 	// what they control is the owner's.
 	Siblings map[types.UID]struct{}
+	// Predecessors are the UIDs of lone sets in spec.previous: what they control
+	// may be adopted.
+	Predecessors map[types.UID]struct{}
 	// Successors are the UIDs of sets that name the owner in spec.previous: what
 	// they control is theirs.
 	Successors map[types.UID]struct{}
@@ -139,10 +142,11 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 // template it is compared with, and which fields are probed. A later template
 // is followed from the write of it on. Kinds whose records lack a probed field
 // are listed again.
-func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
+func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.Table) {
 	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
-		if !tracker.Follows(r.Key, key) {
+		holder, held := table.Holder(key)
+		if !tracker.Follows(r.Key, key) && (!held || holder.UID == r.Owner.UID) {
 			tracker.Follow(r.Key, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
@@ -162,7 +166,9 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache) {
 	for _, gk := range lacking {
 		live.Relist(gk)
 	}
-	live.Use(r.Key.String(), r.Kinds())
+	kinds := r.Kinds()
+	tracker.Use(r.Key, kinds)
+	live.Use(r.Key.String(), kinds)
 }
 
 // Forget removes what the tracker and the watches hold for the owner.
@@ -176,6 +182,7 @@ func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Ti
 	s := &phases.State{
 		Owner: r.Owner, Memory: r.Memory, Strays: strays, Now: now,
 		Ours:   func(ref *metav1.OwnerReference) bool { return has(r.Siblings, ref.UID) },
+		Takes:  func(ref *metav1.OwnerReference) bool { return has(r.Predecessors, ref.UID) },
 		Yields: func(ref *metav1.OwnerReference) bool { return has(r.Successors, ref.UID) },
 		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
 			return r.revisions[rev.UID].probe(key, obs)

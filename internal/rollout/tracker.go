@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/claims"
 	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
@@ -40,6 +42,7 @@ type Tracker struct {
 	owners map[types.UID]OwnerKey                         // deployments and sets by UID
 	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
 	strays map[OwnerKey]map[objects.Key]struct{}
+	users  map[schema.GroupKind]map[OwnerKey]struct{} // who has objects of a kind
 }
 
 // track is how one object is looked at.
@@ -59,6 +62,7 @@ func NewTracker() *Tracker {
 		owners: map[types.UID]OwnerKey{},
 		probed: map[schema.GroupKind]map[OwnerKey]probes.Needs{},
 		strays: map[OwnerKey]map[objects.Key]struct{}{},
+		users:  map[schema.GroupKind]map[OwnerKey]struct{}{},
 	}
 }
 
@@ -115,10 +119,44 @@ func (t *Tracker) Disown(key OwnerKey) {
 	for _, needs := range t.probed {
 		delete(needs, key)
 	}
+	t.useLocked(key, nil)
 	for k, tr := range t.tracks {
 		if tr.owner == key {
 			delete(t.tracks, k)
 		}
+	}
+}
+
+// Use declares of which kinds the owner has objects.
+func (t *Tracker) Use(owner OwnerKey, kinds []schema.GroupKind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.useLocked(owner, kinds)
+}
+
+func (t *Tracker) useLocked(owner OwnerKey, kinds []schema.GroupKind) {
+	for gk, by := range t.users {
+		delete(by, owner)
+		if len(by) == 0 {
+			delete(t.users, gk)
+		}
+	}
+	for _, gk := range kinds {
+		if t.users[gk] == nil {
+			t.users[gk] = map[OwnerKey]struct{}{}
+		}
+		t.users[gk][owner] = struct{}{}
+	}
+}
+
+// KindChanged wakes the owners that have objects of a kind: its API came or
+// went, or its watch did.
+func (t *Tracker) KindChanged(gk schema.GroupKind) {
+	t.mu.RLock()
+	owners := slices.Collect(maps.Keys(t.users[gk]))
+	t.mu.RUnlock()
+	for _, owner := range owners {
+		t.Wake(owner)
 	}
 }
 
@@ -176,6 +214,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
 		Owners: slim(live.GetOwnerReferences()),
 	}
+	obs.Keep = live.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
 		obs.Finalizers = live.GetFinalizers()

@@ -147,14 +147,17 @@ func (s *session) succeed(ctx context.Context) (bool, error) {
 	}
 	rev := s.rollout.Loaded(s.current.GetUID())
 	report := s.reportOf(s.current.GetUID())
-	if rev == nil || report == nil || rev.Succeeded || rev.Paused || !rev.Claimed || !report.Complete() || report.InTransition() {
+	if rev == nil || report == nil || rev.Succeeded || rev.Paused || !rev.Claimed || rev.Blocked != "" || !report.Complete() || report.InTransition() {
 		return false, nil
 	}
 	delay := time.Duration(s.current.ObjectSetSpec().SuccessDelaySeconds) * time.Second
 	if delay > 0 {
 		since := availableSince(s.current)
 		if since.IsZero() {
-			return true, s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev))
+			if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
+				return false, err
+			}
+			since = availableSince(s.current)
 		}
 		if rest := delay - s.Now().Sub(since); rest > 0 {
 			s.requeue(rest)

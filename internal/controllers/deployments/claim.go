@@ -69,11 +69,12 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 // writeClaim makes the claim durable, and with it that the first phase may be
 // written: the first status write of a set.
 func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
-	rev.Claimed = true
-	rev.Opened = max(rev.Opened, min(1, len(rev.Phases)))
+	opened := rev.Opened
+	rev.Claimed, rev.Denied = true, false
+	rev.Opened = max(opened, min(1, len(rev.Phases)))
 	s.replan()
 	if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
-		rev.Claimed = false
+		rev.Claimed, rev.Opened = false, opened
 		return err
 	}
 	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))

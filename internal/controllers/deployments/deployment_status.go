@@ -95,16 +95,31 @@ func (s *session) standing() revisions.Standing {
 	if st.Current == nil {
 		st.Current = &phases.Report{}
 	}
-	for _, set := range s.sets {
-		report := s.reportOf(set.GetUID())
-		if set != s.current && report != nil && conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
-			st.Previous, st.PreviousName = report, set.GetName()
-		}
-	}
+	st.Previous, st.PreviousName = s.previousStanding()
 	if !st.Succeeded {
 		st.DeadlinePassed = s.deadlinePassed()
 	}
 	return st
+}
+
+// previousStanding returns how the older revisions stand together, judged on
+// what they still control; nil where none of them ever succeeded.
+func (s *session) previousStanding() (*phases.Report, string) {
+	all, name := &phases.Report{}, ""
+	for _, set := range s.sets {
+		report := s.reportOf(set.GetUID())
+		if set == s.current || report == nil {
+			continue
+		}
+		all.Blocking = append(all.Blocking, report.Blocking...)
+		if conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+			name = set.GetName()
+		}
+	}
+	if name == "" {
+		return nil, ""
+	}
+	return all, name
 }
 
 // deadlinePassed tells whether the current revision missed its progress

@@ -153,17 +153,17 @@ func (s *session) relate(ctx context.Context) error {
 		return err
 	}
 	me := s.sets[0]
-	successors := map[types.UID]struct{}{}
+	predecessors, successors := map[types.UID]struct{}{}, map[types.UID]struct{}{}
 	for _, other := range all.GenericObjectSets() {
 		if names(me, other) {
-			addWithPhases(siblings, other)
+			addWithPhases(predecessors, other)
 			s.previous = append(s.previous, other)
 		}
 		if names(other, me) {
 			addWithPhases(successors, other)
 		}
 	}
-	s.rollout.Successors = successors
+	s.rollout.Predecessors, s.rollout.Successors = predecessors, successors
 	return nil
 }
 
@@ -199,7 +199,6 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		digests:    map[types.UID]objects.Digest{},
 		reported:   map[types.UID]time.Time{},
 		prechecked: map[types.UID]time.Time{},
-		orphaned:   map[types.UID]bool{},
 		progressed: map[types.UID]time.Time{},
 	}
 	r.owners[key] = o

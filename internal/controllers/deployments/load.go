@@ -21,7 +21,32 @@ func (s *session) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
 	}
-	s.rollout.Follow(s.Tracker, s.Live)
+	s.rollout.Follow(s.Tracker, s.Live, s.Claims)
+	return s.markOrphaned(ctx)
+}
+
+// orphanedAnnotation marks a set that is deleted with its objects kept: the
+// garbage collector takes its own mark off before the objects are released.
+const orphanedAnnotation = "package-operator.run/orphaned"
+
+// markOrphaned makes durable that sets are deleted with their objects kept.
+func (s *session) markOrphaned(ctx context.Context) error {
+	for _, set := range s.sets {
+		if s.deployment == nil || !orphaning(set) || set.GetAnnotations()[orphanedAnnotation] == "true" {
+			continue
+		}
+		err := s.patch(ctx, set, func() {
+			annotations := set.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[orphanedAnnotation] = "true"
+			set.SetAnnotations(annotations)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -97,6 +122,7 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 	}
 	rev := rollout.Load(set, func(name string) []corev1alpha1.ObjectSetObject { return contents[name] }, s.rollout.Owner, s.namespaced)
 	if len(missing) > 0 {
+		rev.Incomplete = true
 		rev.Blocked = fmt.Sprintf("slices %v are missing: restore them, or change the package so that a new revision is made", missing)
 	}
 	return rev, nil
@@ -113,22 +139,32 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet) {
 	status := set.ObjectSetStatus()
 	conds := status.Conditions
-	rev.Claimed = conditions.IsTrue(conds, corev1alpha1.ConditionClaimed)
+	rev.Claimed = !rev.Denied && (legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
 	rev.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
 	rev.Paused = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStatePaused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
 	rev.Removing = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
 	rev.Opened = max(rev.Opened, opened(set, len(rev.Phases)))
-	if rev.Removing && orphaning(set) {
-		s.orphaned[set.GetUID()] = true // the collector takes its finalizer off
+	for i, phase := range status.Phases {
+		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
+		if i < len(rev.Phases) && (written || rev.Succeeded) {
+			rev.Phases[i].Entered = true // its entry was checked, maybe before a restart
+		}
 	}
-	rev.KeepAll = s.orphaned[set.GetUID()]
+	rev.KeepAll = rev.Removing && (orphaning(set) || set.GetAnnotations()[orphanedAnnotation] == "true")
+}
+
+// legacy tells whether an earlier engine rolled the set out, which knows neither
+// claims nor a record of phases.
+func legacy(set corev1alpha1.GenericObjectSet) bool {
+	status := set.ObjectSetStatus()
+	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
 }
 
 // opened returns how many phases may have been written. A set that an earlier
 // engine rolled out has no record of it: all of them may have been.
 func opened(set corev1alpha1.GenericObjectSet, all int) int {
 	status := set.ObjectSetStatus()
-	if len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)) {
+	if legacy(set) {
 		return all
 	}
 	n := 0

@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -55,7 +56,6 @@ type owner struct {
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
-	orphaned   map[types.UID]bool
 	// progressed is when a set opened its last phase in this process.
 	progressed map[types.UID]time.Time
 }
@@ -63,7 +63,9 @@ type owner struct {
 // Reconcile brings one owner a step closer to what its spec says. It is called
 // when the owner, one of its sets, or one of their objects changed.
 func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (reconcile.Result, error) {
-	if err := r.warm(ctx); err != nil {
+	if err := r.warm(ctx); errors.Is(err, livestate.ErrNotReady) {
+		return reconcile.Result{RequeueAfter: startRetry}, nil
+	} else if err != nil {
 		return reconcile.Result{}, err
 	}
 	s, err := r.gather(ctx, key)
@@ -89,6 +91,10 @@ func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, erro
 	}
 	return reconcile.Result{}, err
 }
+
+// startRetry is after what time the first pass is repeated while it is not known
+// yet what the API server serves.
+const startRetry = 5 * time.Millisecond
 
 // conflictRetry is after what time a pass is repeated that met a newer object.
 const conflictRetry = 50 * time.Millisecond

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -60,7 +61,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(r.Owners); err != nil {
 		return fmt.Errorf("cannot add the watch of foreign owners: %w", err)
 	}
-	build := ctrl.NewTypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
+	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
 		WithOptions(controller.TypedOptions[rollout.OwnerKey]{MaxConcurrentReconciles: workers}).
 		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](queue.start))
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -70,8 +71,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("cannot index sets by owner: %w", err)
 		}
 		build = build.
-			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), builderPredicates()).
-			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), builderPredicates())
+			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), specChanges()).
+			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), specChanges())
 	}
 	return build.Complete(r)
 }
@@ -117,8 +118,9 @@ func relevant(old, now client.Object) bool {
 		old.GetUID() != now.GetUID()
 }
 
-func builderPredicates() ownPredicates {
-	return ownPredicates{predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return relevant(e.ObjectOld, e.ObjectNew) }}}
+// specChanges leaves our own status writes out.
+func specChanges() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return relevant(e.ObjectOld, e.ObjectNew) }})
 }
 
 // wakeQueue lets the tracker put owners into the controller's queue.

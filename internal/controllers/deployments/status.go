@@ -3,6 +3,7 @@ package deployments
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +19,9 @@ import (
 
 // report writes the statuses of the owner that changed.
 func (s *session) report(ctx context.Context) error {
+	if s.unknown() {
+		return nil // after a start, while watches fill: the statuses stay as they are
+	}
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
 		if rev == nil || !owns(set) {
@@ -31,6 +35,11 @@ func (s *session) report(ctx context.Context) error {
 		return nil
 	}
 	return s.reportDeployment(ctx)
+}
+
+// unknown tells whether an object could not be judged yet.
+func (s *session) unknown() bool {
+	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
 }
 
 func (s *session) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {

@@ -99,6 +99,9 @@ func (s *session) archiveAlone(ctx context.Context) error {
 
 // reportTeardown says what the teardown waits for.
 func (s *session) reportTeardown(ctx context.Context) error {
+	if s.unknown() {
+		return nil
+	}
 	var blocking []phases.Blocker
 	for _, report := range s.plan.Reports {
 		blocking = append(blocking, report.Blocking...)

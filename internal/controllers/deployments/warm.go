@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -21,6 +22,9 @@ func (r *Reconciler) warm(ctx context.Context) error {
 	defer r.warmMu.Unlock()
 	if r.warmed {
 		return nil
+	}
+	if _, err := r.Live.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
+		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
 	var sessions []*session
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -49,12 +53,14 @@ func (r *Reconciler) warm(ctx context.Context) error {
 		}
 	}
 	for _, claimed := range restoreOrder(sessions) {
-		// An error here means that two revisions carry the condition for one object;
-		// the earlier one keeps it, and the other is told in its own pass.
-		_ = r.Claims.Claim(claimed.owner.Holder(), claimed.rev.Keys())
+		err := r.Claims.Claim(claimed.owner.Holder(), claimed.rev.Keys(), claimed.from...)
+		// Two revisions carry the condition for one object: the earlier one keeps
+		// it, and the other is refused in its own pass.
+		claimed.rev.Denied = err != nil
+		claimed.rev.Claimed = claimed.rev.Claimed && err == nil
 	}
 	for _, s := range sessions {
-		s.rollout.Follow(r.Tracker, nil)
+		s.rollout.Follow(r.Tracker, nil, r.Claims)
 	}
 	r.warmed = true
 	return nil
@@ -64,6 +70,7 @@ type restored struct {
 	owner *rollout.Rollout
 	rev   *rollout.Revision
 	set   corev1alpha1.GenericObjectSet
+	from  []string
 }
 
 // restoreOrder returns the revisions with a durable claim, by age and UID.
@@ -72,7 +79,7 @@ func restoreOrder(sessions []*session) []restored {
 	for _, s := range sessions {
 		for _, set := range s.sets {
 			if rev := s.revisionOf(set); rev != nil && (rev.Claimed || rev.Opened > 0) {
-				all = append(all, restored{owner: s.rollout, rev: rev, set: set})
+				all = append(all, restored{owner: s.rollout, rev: rev, set: set, from: s.predecessors()})
 			}
 		}
 	}
