@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Explain says of an error of the API server what to do about it. doing begins
+// the sentence, as in "cannot create package shop/web".
+func (c *Cluster) Explain(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted", doing)
+	case Unserved(err):
+		return fmt.Errorf("%s: the cluster at %s does not serve %s. Install the engine: kubectl apply --server-side -k config",
+			doing, c.Host, corev1alpha1.GroupVersion)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: %w. Ask an administrator for a binding to the cluster role lockstep-admin; for cluster packages, for the rights of an administrator", doing, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: the cluster at %s refuses these credentials: %w. Log in again, or choose another --context", doing, c.Host, err)
+	case missingNamespace(err):
+		return fmt.Errorf("%s: %w. Create it: kubectl create namespace NAME, or choose another with -n", doing, err)
+	}
+	return c.unreachable(doing, err)
+}
+
+func (c *Cluster) unreachable(doing string, err error) error {
+	var (
+		certificate *tls.CertificateVerificationError
+		request     *url.Error
+		network     net.Error
+	)
+	switch {
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%s: the certificate of the cluster at %s cannot be verified: %w. Check certificate-authority in the kubeconfig", doing, c.Host, certificate)
+	case errors.As(err, &request):
+		err = request.Err
+	case !errors.As(err, &network):
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	remedy := "Check that it runs, and that the context is the right one: kubectl config current-context"
+	if c.Host == "http://localhost:8080" {
+		remedy = "No kubeconfig was found: set KUBECONFIG or --kubeconfig"
+	}
+	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. %s", doing, c.Host, err, remedy)
+}
+
+// Unserved tells whether the API server does not know the kinds at all: it then
+// answers 404 as to any other path, and not about an object.
+func Unserved(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}
+
+func missingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
