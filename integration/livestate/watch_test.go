@@ -3,8 +3,10 @@ package livestate_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -535,5 +537,36 @@ func TestNotWatchable(t *testing.T) {
 	eventually(t, "the kind is known", func() bool { return f.State(review).Served })
 	if s := f.State(review); s.Synced || s.Err != livestate.ErrNotWatchable {
 		t.Errorf("state %+v", s)
+	}
+}
+
+// TestRelistsDoNotStarve: however often it is asked for, lists get complete, and
+// the number that Relist returned comes.
+func TestRelistsDoNotStarve(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for i := range 50 {
+		e.configMap(t, fmt.Sprintf("a-%d", i))
+	}
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	f.synced(t, configMapKind)
+	var version atomic.Int64
+	f.mu.Lock()
+	f.observe = func(objects.Key, *unstructured.Unstructured) *objects.Observed {
+		return &objects.Observed{Trimmed: []byte(strconv.FormatInt(version.Load(), 10))}
+	}
+	f.mu.Unlock()
+	var want int64
+	for first := f.State(configMapKind).Listing; f.State(configMapKind).Listing < first+3; {
+		version.Add(1)
+		want = f.Relist(configMapKind)
+	}
+	eventually(t, "the last list that was asked for", func() bool { return f.State(configMapKind).Listing >= want })
+	for i := range 50 {
+		obs, ok := f.Get(e.key(fmt.Sprintf("a-%d", i)))
+		if !ok || string(obs.Trimmed) != strconv.FormatInt(version.Load(), 10) {
+			t.Fatalf("a record is older than the last Relist: %+v", obs)
+		}
 	}
 }

@@ -96,6 +96,8 @@ func (c *Cache) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends. It is called once.
 func (c *Cache) Start(ctx context.Context) error {
+	// What the Reflector says is for debugging: errors are in KindState.
+	ctx = logr.NewContext(ctx, c.options.Log.V(1))
 	c.mu.Lock()
 	c.ctx = ctx
 	c.mu.Unlock()
@@ -208,6 +210,7 @@ func (c *Cache) settle(k *kind) []objects.Key {
 // c.mu.
 func (c *Cache) watch(k *kind, e *entry, keep bool) []objects.Key {
 	ctx, stop := context.WithCancel(c.ctx)
+	k.relist = 0
 	c.runs++
 	r := &run{
 		cache: c, kind: k, number: c.runs, began: time.Now(),
@@ -226,21 +229,44 @@ func (c *Cache) watch(k *kind, e *entry, keep bool) []objects.Key {
 
 // Relist has Observe see every object of the kind again. It returns a number:
 // once KindState.Listing is not lower, every record was made after this call,
-// or was remembered from a write. A list that has not been answered yet serves
-// several calls.
+// or was remembered from a write. Calls that come close to each other share one
+// list.
 func (c *Cache) Relist(gk schema.GroupKind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.kinds[gk]
-	if k == nil || k.run == nil {
+	switch {
+	case k == nil || k.run == nil || c.ctx == nil:
 		return c.runs + 1
+	case !k.run.observed.Load():
+		return k.run.number
+	case k.relist != 0:
+		return k.relist
+	case k.lists() < k.run.number:
+		// What is being listed at present is finished first: another one that came
+		// every moment would keep it from ever being complete.
+		c.runs++
+		k.relist = c.runs
+		return k.relist
 	}
-	if k.run.observed.Load() {
-		if e := c.served.find(gk); e != nil && c.ctx != nil {
-			c.watch(k, e, true)
-		}
-	}
+	c.relist(k)
 	return k.run.number
+}
+
+// relist starts the watch of a kind again. The caller holds c.mu.
+func (c *Cache) relist(k *kind) {
+	if e := c.served.find(k.gk); e != nil && e.watchable {
+		c.watch(k, e, true)
+	}
+}
+
+// completed follows up a complete list with the next one, where that is wanted.
+func (c *Cache) completed(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := r.kind; k.run == r && k.relist != 0 && c.ctx != nil {
+		c.relist(k)
+	}
 }
 
 // State returns what is known of the kind as a whole.

@@ -40,6 +40,9 @@ type kind struct {
 	// run is the watch; nil while the kind is not served. last is the one that was
 	// started last: the next one waits until it has ended.
 	run, last *run
+	// relist is the number of the run that follows as soon as the present one has
+	// its list; 0 for none.
+	relist int64
 
 	mu sync.RWMutex
 	// current is the run whose events count.
@@ -72,6 +75,13 @@ func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	}
 	k.records, k.synced = newRecords(), false
 	return dropped
+}
+
+// lists returns the number of the last complete list.
+func (k *kind) lists() int64 {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.listing
 }
 
 // fail notes an error, nil for none any more, and reports whether that is news.

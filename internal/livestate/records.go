@@ -1,7 +1,7 @@
 package livestate
 
 import (
-	"bytes"
+	"reflect"
 	"strconv"
 	"unique"
 
@@ -183,11 +183,10 @@ func (r *records) share(old, obs *objects.Observed) {
 	r.owners = obs.Owners
 }
 
-// same tells whether both records say the same.
+// same tells whether both records say the same. What Observe makes of the same
+// state of an object changes with what it is asked for.
 func same(a, b *objects.Observed) bool {
-	return a != nil && a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.Watched == b.Watched &&
-		a.Projection == b.Projection && a.ProjectedBy == b.ProjectedBy &&
-		a.Matches == b.Matches && a.LegacyFields == b.LegacyFields && bytes.Equal(a.Trimmed, b.Trimmed)
+	return a != nil && a.ResourceVersion == b.ResourceVersion && reflect.DeepEqual(a, b)
 }
 
 func equalOwners(a, b []metav1.OwnerReference) bool {

@@ -177,6 +177,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 	if first {
 		r.cache.kindChanged(k.gk)
 	}
+	r.cache.completed(r)
 	return nil
 }
 

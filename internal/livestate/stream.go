@@ -46,6 +46,8 @@ func (s *stream) run(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(s, nil, s.store, cache.ReflectorOptions{
 		Name: "livestate", TypeDescription: s.path[len(s.path)-1], Backoff: newBackoff(),
 	})
+	// A connection that breaks within an event is no reason to list again.
+	reflector.MaxInternalErrorRetryDuration = time.Second
 	for {
 		began := time.Now()
 		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {

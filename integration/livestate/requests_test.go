@@ -1,0 +1,78 @@
+package livestate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// requests are the requests of a user: verb and path without query, sorted.
+func requests(t *testing.T, audit *sandbox.Audit, from sandbox.Position, user string) []string {
+	t.Helper()
+	entries, err := audit.Since(t.Context(), from, sandbox.ByUser(user))
+	must(t, err)
+	var all []string
+	for _, e := range entries {
+		path, _, _ := strings.Cut(e.RequestURI, "?")
+		all = append(all, fmt.Sprintf("%s %s", e.Verb, path))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestRequests counts: two requests of discovery and one for the version at the
+// start, one watch per kind, none to map kinds, and none for a new CRD.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	user := unique("counted")
+	config, err := shared.User(user, "system:masters")
+	must(t, err)
+	audit, err := shared.Audit()
+	must(t, err)
+	start, err := audit.Mark(t.Context())
+	must(t, err)
+
+	thing := crd(unique("counted")+".example.com", "Thing", apiextensionsv1.NamespaceScoped, "v1")
+	gk := schema.GroupKind{Group: thing.Spec.Group, Kind: "Thing"}
+	f, _ := follow(t, config)
+	f.Use("a", []schema.GroupKind{configMapKind, gk})
+	f.Use("b", []schema.GroupKind{configMapKind, secretKind})
+	f.synced(t, configMapKind, secretKind)
+	if v, ok := f.ServerVersion(); !ok || v.Major != "1" {
+		t.Errorf("version of the API server: %v %v", v, ok)
+	}
+	for range 10 {
+		_, _ = f.Mapping(gk, "")
+		_, _ = f.Mapping(configMapKind, "")
+		f.Relist(secretKind) // nothing was observed, so nothing has to be seen again
+	}
+	e.installCRD(t, thing)
+	f.synced(t, gk)
+	_, err = f.Mapping(gk, "v1")
+	must(t, err)
+
+	want := []string{
+		"get /api", "get /apis", "get /version",
+		"watch /api/v1/configmaps", "watch /api/v1/secrets",
+		"watch /apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		"watch /apis/apiregistration.k8s.io/v1/apiservices",
+		"watch /apis/" + thing.Spec.Group + "/v1/things",
+	}
+	slices.Sort(want)
+	got := requests(t, audit, start, user)
+	// The API of a CRD may answer 404 for a moment after it is established.
+	things := "watch /apis/" + thing.Spec.Group + "/v1/things"
+	for i := slices.Index(got, things) + 1; i > 0 && i < len(got) && got[i] == things; {
+		got = slices.Delete(got, i, i+1)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("requests:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

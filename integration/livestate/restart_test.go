@@ -1,0 +1,90 @@
+package livestate_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// TestAPIServerRestarts: while the API server is away, what was known stays and
+// the error is shown; after that, watches go on where they broke off.
+func TestAPIServerRestarts(t *testing.T) {
+	t.Parallel()
+	s, err := startSandbox(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Stop()) })
+	e := newEnvIn(t, s)
+	kept, changed, deleted := e.configMap(t, "kept"), e.configMap(t, "changed"), e.configMap(t, "deleted")
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind, secretKind})
+	f.synced(t, configMapKind, secretKind)
+	f.watched(t, e.key("kept"), kept.ResourceVersion)
+	listing := f.State(configMapKind).Listing
+
+	must(t, s.KillComponent(t.Context(), sandbox.APIServer))
+	eventually(t, "the error is shown", func() bool { return f.State(configMapKind).Err != nil })
+	if state := f.State(configMapKind); !state.Synced || !state.Served {
+		t.Errorf("what was known must stay: %+v", state)
+	}
+	if _, ok := f.Get(e.key("kept")); !ok {
+		t.Error("records must stay")
+	}
+	must(t, s.StartComponent(t.Context(), sandbox.APIServer))
+	e.set(t, changed, "1")
+	must(t, e.admin.Delete(t.Context(), deleted))
+	f.watched(t, e.key("changed"), changed.ResourceVersion)
+	f.unknown(t, e.key("deleted"))
+	f.watched(t, e.key("kept"), kept.ResourceVersion)
+	eventually(t, "the errors are gone", func() bool {
+		return f.State(configMapKind).Err == nil && f.State(secretKind).Err == nil
+	})
+	if state := f.State(configMapKind); state.Listing != listing {
+		t.Errorf("the watch must go on without another list by us: %d, was %d", state.Listing, listing)
+	}
+	if told := f.told(e.key("kept")); !slices.Equal(told, []string{kept.ResourceVersion}) {
+		t.Errorf("an object that did not change is no news: %q", told)
+	}
+}
+
+// TestStartsBeforeTheAPIServer: a Cache waits for an API server that is away.
+func TestStartsBeforeTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s, err := startSandbox(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Stop()) })
+	e := newEnvIn(t, s)
+	cm := e.configMap(t, "a")
+	must(t, s.StopComponent(t.Context(), sandbox.APIServer))
+	f, _ := follow(t, e.config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	eventually(t, "the error is shown", func() bool {
+		state := f.State(configMapKind)
+		return state.Err != nil && !state.Served && f.toldOfKind(configMapKind) > 0
+	})
+	if _, err := f.Mapping(configMapKind, ""); err == nil {
+		t.Error("nothing is known yet")
+	}
+	must(t, s.StartComponent(t.Context(), sandbox.APIServer))
+	f.synced(t, configMapKind)
+	f.watched(t, e.key("a"), cm.ResourceVersion)
+}
+
+// TestStoppingEndsInTime: a Cache stops while its API server does not answer.
+func TestStoppingEndsInTime(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	config := e.config
+	config.Host = "https://127.0.0.1:1"
+	f, stop := follow(t, config)
+	f.Use("a", []schema.GroupKind{configMapKind})
+	eventually(t, "the error is shown", func() bool { return f.State(configMapKind).Err != nil })
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+}
