@@ -123,9 +123,15 @@ const (
 const (
 	// TemplateDepth is how deep templates and includes nest (reference 4.9).
 	TemplateDepth = 1000
-	// TemplateSteps is how many function calls and loop iterations one package
-	// takes to render: some seconds.
-	TemplateSteps = 3_000_000
+	// TemplateNesting is how deep if, range, with, define and parentheses nest in
+	// one file: each level is a level of recursion.
+	TemplateNesting = 100
+	// TemplateCodeBytes is the length of everything between {{ and }} in one
+	// package. Two bytes of it may become a node of about 150.
+	TemplateCodeBytes = 2 << 20
+	// TemplateSteps is how many function calls, loop iterations and template
+	// calls one package takes to render: a second or two.
+	TemplateSteps = 1_000_000
 	// TemplateValueBytes is the size of one value that a template makes; lists
 	// and maps count 16 bytes for each element and key.
 	TemplateValueBytes = 4 << 20
@@ -137,9 +143,13 @@ const (
 	TemplateItems = 100_000
 	// TemplateWorkBytes is the size of all values that the functions of one
 	// package read and make: it bounds garbage and time.
-	TemplateWorkBytes = 2 << 30
-	// TemplatePatternBytes is the length of a regular expression or glob.
+	TemplateWorkBytes = 1 << 30
+	// TemplatePatternBytes is the length of a regular expression, a glob or a
+	// range of versions.
 	TemplatePatternBytes = 4 << 10
+	// TemplateMatchWork is the length of a text times the size of the program of
+	// a regular expression that runs over it: about a second.
+	TemplateMatchWork = 50_000_000
 	// TemplatePadding is the greatest width or precision in a format.
 	TemplatePadding = 9999
 	// RenderTime bounds the rendering of one package.

@@ -1,0 +1,92 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// compileGlob reads the patterns of getFileGlob: * and ? stay within a folder,
+// ** goes beyond it, [abc], [a-z], [!a], {one,two}, and \ takes the next
+// character as it is.
+func compileGlob(pattern string) (*regexp.Regexp, error) {
+	if len(pattern) > limits.TemplatePatternBytes {
+		return nil, limitf("a pattern has %d bytes; the limit is %d", len(pattern), limits.TemplatePatternBytes)
+	}
+	g := globber{rest: pattern}
+	if err := g.translate(); err != nil {
+		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+	}
+	compiled, err := regexp.Compile(`^(?:` + g.out.String() + `)$`)
+	if err != nil {
+		return nil, fmt.Errorf("pattern %q cannot be read", pattern)
+	}
+	return compiled, nil
+}
+
+type globber struct {
+	rest  string
+	out   strings.Builder
+	depth int
+}
+
+func (g *globber) translate() error {
+	for g.rest != "" {
+		c := g.rest[0]
+		switch {
+		case strings.HasPrefix(g.rest, "**"):
+			g.rest = strings.TrimLeft(g.rest, "*")
+			g.out.WriteString(`.*`)
+			continue
+		case c == '*':
+			g.out.WriteString(`[^/]*`)
+		case c == '?':
+			g.out.WriteString(`[^/]`)
+		case c == '[':
+			if err := g.class(); err != nil {
+				return err
+			}
+			continue
+		case c == '{':
+			g.depth++
+			g.out.WriteString(`(?:`)
+		case c == '}' && g.depth > 0:
+			g.depth--
+			g.out.WriteString(`)`)
+		case c == ',' && g.depth > 0:
+			g.out.WriteString(`|`)
+		case c == '\\' && len(g.rest) > 1:
+			g.rest = g.rest[1:]
+			fallthrough
+		default:
+			n := len(string([]rune(g.rest)[0]))
+			g.out.WriteString(regexp.QuoteMeta(g.rest[:n]))
+			g.rest = g.rest[n:]
+			continue
+		}
+		g.rest = g.rest[1:]
+	}
+	if g.depth > 0 {
+		return fmt.Errorf("a brace is not closed")
+	}
+	return nil
+}
+
+// class reads [abc], [a-z] and [!a].
+func (g *globber) class() error {
+	end := strings.IndexByte(g.rest, ']')
+	if end < 2 {
+		return fmt.Errorf("a bracket is empty or not closed")
+	}
+	body := g.rest[1:end]
+	g.rest = g.rest[end+1:]
+	negate := ""
+	if body[0] == '!' {
+		negate, body = "^/", body[1:]
+	}
+	body = strings.NewReplacer(`\`, `\\`, `^`, `\^`, `[`, `\[`).Replace(body)
+	g.out.WriteString("[" + negate + body + "]")
+	return nil
+}

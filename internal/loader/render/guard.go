@@ -1,0 +1,362 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// passing are functions that hand values on, or look at their surface, and
+// neither walk nor build them: they need not be measured.
+var passing = setOf(`
+default empty coalesce all any ternary get hasKey typeOf typeIs typeIsLike kindOf kindIs include first last mustFirst
+mustLast dig fail cel getFile
+`)
+
+func setOf(names string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range strings.Fields(names) {
+		set[name] = true
+	}
+	return set
+}
+
+// wrap returns fn with the same parameters, bounded: it counts as a step, its
+// arguments and its result are measured, and functions that make more than they
+// are given are checked before they run.
+func (r *renderer) wrap(name string, fn any) any {
+	f := reflect.ValueOf(fn)
+	t := f.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	errorType := reflect.TypeFor[error]()
+	wrapped := reflect.FuncOf(in, []reflect.Type{t.Out(0), errorType}, t.IsVariadic())
+	check, measured := checks[name], !passing[name]
+	fail := func(err error) []reflect.Value {
+		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
+	}
+	return reflect.MakeFunc(wrapped, func(args []reflect.Value) []reflect.Value {
+		if err := r.step(); err != nil {
+			return fail(err)
+		}
+		if measured {
+			for _, arg := range args {
+				if err := r.measure(arg); err != nil {
+					return fail(err)
+				}
+			}
+		}
+		if check != nil {
+			if err := check(args); err != nil {
+				return fail(err)
+			}
+		}
+		var out []reflect.Value
+		if t.IsVariadic() {
+			out = f.CallSlice(args)
+		} else {
+			out = f.Call(args)
+		}
+		if len(out) > 1 && !out[1].IsNil() {
+			return []reflect.Value{reflect.Zero(t.Out(0)), out[1]}
+		}
+		if measured || t.Out(0).Kind() == reflect.String {
+			if err := r.measure(out[0]); err != nil {
+				return fail(err)
+			}
+		}
+		return []reflect.Value{out[0], reflect.Zero(errorType)}
+	}).Interface()
+}
+
+// measure bounds one value, and the sum of all.
+func (r *renderer) measure(v reflect.Value) error {
+	n, err := measure(v)
+	if r.work += int64(n); err == nil && r.work > limits.TemplateWorkBytes {
+		err = limitf("the templates of the package read and make more than %d bytes", int64(limits.TemplateWorkBytes))
+	}
+	return err
+}
+
+// step counts a function call, an iteration or a template call.
+func (r *renderer) step() error {
+	r.steps++
+	if r.steps > limits.TemplateSteps {
+		return limitf("the templates of the package take more than %d steps", limits.TemplateSteps)
+	}
+	if r.steps%64 == 0 && r.ctx.Err() != nil {
+		return r.interrupted()
+	}
+	return nil
+}
+
+func (r *renderer) interrupted() error {
+	err := context.Cause(r.ctx)
+	if err == errRenderTime {
+		return limitf("the templates of the package take longer than %v", limits.RenderTime)
+	}
+	return err
+}
+
+func (r *renderer) enter() (string, error) {
+	if r.depth++; r.depth > limits.TemplateDepth {
+		return "", limitf("templates nest deeper than %d levels", limits.TemplateDepth)
+	}
+	return "", r.step()
+}
+
+func (r *renderer) leave() string {
+	r.depth--
+	return ""
+}
+
+func (r *renderer) tick() (string, error) { return "", r.step() }
+
+// out measures what is about to be printed.
+func (r *renderer) out(v any) (any, error) {
+	if text, ok := v.(string); ok {
+		r.work += int64(len(text))
+		return v, nil
+	}
+	return v, r.measure(reflect.ValueOf(v))
+}
+
+// checks refuse calls whose result is much larger than their arguments, before
+// it is made. The arguments are of the types of the function.
+var checks = map[string]func(args []reflect.Value) error{
+	"repeat":  func(a []reflect.Value) error { return product(a[0].Int(), int64(a[1].Len())) },
+	"indent":  func(a []reflect.Value) error { return indent(a[0].Int(), a[1].String()) },
+	"nindent": func(a []reflect.Value) error { return indent(a[0].Int(), a[1].String()) },
+	"replace": func(a []reflect.Value) error {
+		return product(int64(strings.Count(a[2].String(), a[0].String())), int64(a[1].Len()))
+	},
+	"wrap":     func(a []reflect.Value) error { return wrapping(a[0].Int(), 1, a[1].Len()) },
+	"wrapWith": func(a []reflect.Value) error { return wrapping(a[0].Int(), a[1].Len(), a[2].Len()) },
+	"join":     func(a []reflect.Value) error { return product(int64(listLen(a[1])), int64(a[0].Len())) },
+
+	"until":     func(a []reflect.Value) error { return items(a[0].Int()) },
+	"untilStep": func(a []reflect.Value) error { return steps(a[0].Int(), a[1].Int(), a[2].Int()) },
+	"seq":       seq,
+	"splitList": func(a []reflect.Value) error {
+		return items(int64(strings.Count(a[1].String(), a[0].String())))
+	},
+	"split":    func(a []reflect.Value) error { return items(int64(strings.Count(a[1].String(), a[0].String()))) },
+	"splitn":   func(a []reflect.Value) error { return items(int64(strings.Count(a[2].String(), a[0].String()))) },
+	"uniq":     quadratic,
+	"mustUniq": quadratic,
+
+	"printf":        format,
+	"print":         noPointers,
+	"println":       noPointers,
+	"fromJson":      parsed,
+	"mustFromJson":  parsed,
+	"semver":        pattern,
+	"semverCompare": pattern,
+}
+
+func init() {
+	for name, at := range map[string][2]int{
+		"regexMatch": {0, 1}, "regexFindAll": {0, 1}, "regexFind": {0, 1}, "regexReplaceAll": {0, 1},
+		"regexReplaceAllLiteral": {0, 1}, "regexSplit": {0, 1},
+	} {
+		check := func(a []reflect.Value) error {
+			if err := match(a[at[0]].String(), a[at[1]].String()); err != nil {
+				return err
+			}
+			if strings.HasPrefix(name, "regexReplaceAll") {
+				return replacement(a[1].Len(), a[2].String())
+			}
+			return items(int64(a[at[1]].Len()) / 10)
+		}
+		checks[name] = check
+		checks["mustR"+strings.TrimPrefix(name, "r")] = check
+	}
+}
+
+func product(count, length int64) error {
+	if count > 0 && length > 0 && count > limits.TemplateValueBytes/length {
+		return limitf("a value has more than %d bytes", limits.TemplateValueBytes)
+	}
+	return nil
+}
+
+func indent(spaces int64, text string) error {
+	return product(1+int64(strings.Count(text, "\n")), spaces)
+}
+
+func wrapping(width int64, separator, length int) error {
+	return product(int64(length)/max(1, width)+1, int64(separator))
+}
+
+func listLen(v reflect.Value) int {
+	for v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
+		return v.Len()
+	}
+	return 1
+}
+
+func items(n int64) error {
+	if n > limits.TemplateItems || n < -limits.TemplateItems {
+		return limitf("a list of %d elements; the limit is %d", n, limits.TemplateItems)
+	}
+	return nil
+}
+
+func steps(start, stop, step int64) error {
+	if step == 0 {
+		return nil
+	}
+	return items(int64((float64(stop) - float64(start)) / float64(step)))
+}
+
+// seq takes end, or start and end, or start, step and end.
+func seq(args []reflect.Value) error {
+	n := args[0]
+	switch n.Len() {
+	case 1:
+		return items(n.Index(0).Int())
+	case 2:
+		return steps(n.Index(0).Int(), n.Index(1).Int(), 1)
+	case 3:
+		return steps(n.Index(0).Int(), n.Index(2).Int(), n.Index(1).Int())
+	}
+	return nil
+}
+
+// quadratic bounds functions that compare every element with every other.
+func quadratic(args []reflect.Value) error {
+	const most = 5000
+	if n := listLen(args[0]); n > most {
+		return limitf("a list of %d elements to compare with each other; the limit is %d", n, most)
+	}
+	return nil
+}
+
+func parsed(args []reflect.Value) error {
+	if n := args[0].Len(); n > limits.TemplateValueBytes/4 {
+		return limitf("a text of %d bytes to parse; the limit is %d", n, limits.TemplateValueBytes/4)
+	}
+	return nil
+}
+
+func pattern(args []reflect.Value) error {
+	if n := args[0].Len(); n > limits.TemplatePatternBytes {
+		return limitf("a pattern has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)
+	}
+	return nil
+}
+
+// match bounds the work of a regular expression: the size of its program times
+// the length of the text.
+func match(expression, text string) error {
+	if len(expression) > limits.TemplatePatternBytes {
+		return limitf("a pattern has %d bytes; the limit is %d", len(expression), limits.TemplatePatternBytes)
+	}
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return fmt.Errorf("the regular expression cannot be read: %w", err)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return fmt.Errorf("the regular expression cannot be read: %w", err)
+	}
+	if int64(len(program.Inst))*int64(len(text)) > limits.TemplateMatchWork {
+		return limitf("a regular expression of %d instructions over %d bytes; the limit of the product is %d",
+			len(program.Inst), len(text), limits.TemplateMatchWork)
+	}
+	return nil
+}
+
+// replacement bounds the result of replacing matches: there are at most as many
+// as the text has characters, and what $1 and the like stand for is at most the
+// text for each of them.
+func replacement(text int, with string) error {
+	if err := product(int64(strings.Count(with, "$")), int64(text)); err != nil {
+		return err
+	}
+	return product(int64(text)+1, int64(len(with)))
+}
+
+var (
+	widths  = regexp.MustCompile(`\d{5,}|\*`)
+	pointer = regexp.MustCompile(`%[^a-zA-Z%]*p`)
+)
+
+// format bounds printf by its verbs: each prints at most the largest argument,
+// or its width.
+func format(args []reflect.Value) error {
+	text, values := args[0].String(), args[1]
+	if verbs := strings.Count(text, "%"); verbs > 0 {
+		if widths.MatchString(text) {
+			return limitf("a width or precision in a format is above %d or an argument", limits.TemplatePadding)
+		}
+		if pointer.MatchString(text) {
+			return fmt.Errorf("a format prints an address")
+		}
+		largest := 0
+		for i := range values.Len() {
+			n, err := measure(values.Index(i))
+			if err != nil {
+				return err
+			}
+			largest = max(largest, n)
+		}
+		if strings.ContainsAny(text, "0123456789") {
+			largest += limits.TemplatePadding
+		}
+		if err := product(int64(verbs), int64(largest+64)); err != nil {
+			return err
+		}
+	}
+	return noPointers(args[1:])
+}
+
+// noPointers refuses what prints as an address within a list or a map, as that
+// is another one each time.
+func noPointers(args []reflect.Value) error {
+	for i := range args[0].Len() {
+		v := args[0].Index(i)
+		for v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if (v.Kind() == reflect.Slice || v.Kind() == reflect.Map || v.Kind() == reflect.Struct) && hasPointer(v) {
+			return fmt.Errorf("a value prints an address")
+		}
+	}
+	return nil
+}
+
+func hasPointer(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Interface:
+		return !v.IsNil() && hasPointer(v.Elem())
+	case reflect.Pointer, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return !v.IsNil()
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if hasPointer(it.Value()) {
+				return true
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if k := v.Type().Elem().Kind(); k != reflect.Interface && k != reflect.Pointer && k != reflect.Map && k != reflect.Slice && k != reflect.Struct {
+			return false
+		}
+		for i := range v.Len() {
+			if hasPointer(v.Index(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}

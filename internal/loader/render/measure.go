@@ -1,0 +1,133 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// limitError is a limit that a template exceeds.
+type limitError struct{ text string }
+
+func (e *limitError) Error() string { return e.text }
+
+func limitf(format string, args ...any) error { return &limitError{fmt.Sprintf(format, args...)} }
+
+func isLimit(err error) bool {
+	var own *limitError
+	return errors.As(err, &own)
+}
+
+// itemBytes is what an element of a list or a key of a map counts.
+const itemBytes = 16
+
+// measure returns the size of a value as if it were printed: what is referred
+// to twice counts twice. It stops at the limits, so that a value that contains
+// itself ends.
+func measure(v reflect.Value) (int, error) {
+	m := meter{}
+	err := m.add(v, 0)
+	return m.n, err
+}
+
+type meter struct{ n int }
+
+func (m *meter) spend(n int) error {
+	if m.n += n; m.n > limits.TemplateValueBytes {
+		return limitf("a value has more than %d bytes", limits.TemplateValueBytes)
+	}
+	return nil
+}
+
+func (m *meter) add(v reflect.Value, depth int) error {
+	if depth > limits.TemplateValueDepth {
+		return limitf("a value nests deeper than %d levels, or contains itself", limits.TemplateValueDepth)
+	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return m.add(v.Elem(), depth+1)
+	case reflect.String:
+		return m.spend(v.Len())
+	case reflect.Map:
+		return m.addMap(v, depth)
+	case reflect.Slice, reflect.Array:
+		return m.addList(v, depth)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if err := m.add(v.Field(i), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return m.spend(8)
+	}
+}
+
+func (m *meter) addMap(v reflect.Value, depth int) error {
+	if plain, ok := plainMap(v); ok {
+		for key, value := range plain {
+			if err := m.spend(itemBytes + len(key)); err != nil {
+				return err
+			}
+			if err := m.addAny(value, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for it := v.MapRange(); it.Next(); {
+		if err := m.spend(itemBytes); err != nil {
+			return err
+		}
+		if err := m.add(it.Key(), depth+1); err != nil {
+			return err
+		}
+		if err := m.add(it.Value(), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *meter) addList(v reflect.Value, depth int) error {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return m.spend(v.Len())
+	}
+	if err := m.spend(itemBytes * v.Len()); err != nil {
+		return err
+	}
+	for i := range v.Len() {
+		if err := m.add(v.Index(i), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAny is add without reflection for the common kinds of values.
+func (m *meter) addAny(v any, depth int) error {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case string:
+		return m.spend(len(v))
+	case bool, float64, int, int64:
+		return m.spend(8)
+	default:
+		return m.add(reflect.ValueOf(v), depth)
+	}
+}
+
+func plainMap(v reflect.Value) (map[string]any, bool) {
+	if !v.CanInterface() {
+		return nil, false
+	}
+	m, ok := v.Interface().(map[string]any)
+	return m, ok
+}

@@ -1,0 +1,310 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/expression"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Suffix of templates.
+const Suffix = ".gotmpl"
+
+// Input is what is rendered.
+type Input struct {
+	// Files of the package.
+	Files archive.Files
+	// Context of templates: the values of JSON, numbers as float64.
+	Context map[string]any
+	// Expressions evaluates path rules and the function cel.
+	Expressions *expression.Evaluator
+	// Paths are the rules that leave out files.
+	Paths []manifestsv1alpha1.PackageManifestPath
+	// Strict makes an error of what is only a warning otherwise.
+	Strict bool
+	// PathRule places a problem of the i-th path rule.
+	PathRule func(i int) violation.Violation
+}
+
+// Output is a rendered package.
+type Output struct {
+	// Files that are left, templates replaced by what they render to. Helper
+	// files, whose names begin with an underscore, are not among them.
+	Files archive.Files
+	// Rendered are the paths in Files that come from templates.
+	Rendered map[string]bool
+	// Warnings that do not stop the package.
+	Warnings violation.Violations
+}
+
+// renderer is one rendering.
+type renderer struct {
+	ctx       context.Context
+	in        Input
+	templates *template.Template
+	sources   map[string]bool
+	problems  violation.Violations
+	warnings  violation.Violations
+
+	steps, depth int
+	work         int64
+	rendered     map[string][]byte
+	running      map[string]bool
+}
+
+var errRenderTime = errors.New("render time")
+
+// IsHelper tells whether a file is only there for others: its name begins with
+// an underscore.
+func IsHelper(p string) bool { return strings.HasPrefix(path.Base(p), "_") }
+
+// Render renders a package.
+func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.RenderTime, errRenderTime)
+	defer cancel()
+	r := &renderer{ctx: ctx, in: in, sources: map[string]bool{}, rendered: map[string][]byte{}, running: map[string]bool{}}
+	excluded := r.excluded()
+	if len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	r.parse()
+	if len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	out := &Output{Files: archive.Files{}, Rendered: map[string]bool{}}
+	total := 0
+	for _, p := range in.Files.Paths() {
+		target := strings.TrimSuffix(p, Suffix)
+		switch {
+		case excluded[p] || IsHelper(p):
+			continue
+		case !r.sources[p]:
+			if !r.sources[p+Suffix] {
+				out.Files[p] = in.Files[p]
+			}
+			continue
+		}
+		if _, both := in.Files[target]; both {
+			r.warn(violation.Violation{
+				Reason: violation.ReasonTemplate, Path: p, Details: fmt.Sprintf("the template replaces the file %s", target), Remedy: "Delete one of them.",
+			})
+		}
+		data, err := r.file(p)
+		if err != nil {
+			r.problems = append(r.problems, r.problem(p, err))
+			if isLimit(err) || ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		if total += len(data); total > limits.PackageBytes {
+			r.problems = append(r.problems, violation.Violation{
+				Reason: violation.ReasonLimit, Path: p, Details: fmt.Sprintf("the rendered files have more than %d bytes", limits.PackageBytes),
+			})
+			break
+		}
+		out.Files[target], out.Rendered[target] = data, true
+	}
+	out.Warnings = r.warnings
+	return out, r.problems
+}
+
+// warn reports what is an error only where the check is strict.
+func (r *renderer) warn(v violation.Violation) {
+	if r.in.Strict {
+		r.problems = append(r.problems, v)
+		return
+	}
+	r.warnings = append(r.warnings, v)
+}
+
+// excluded returns the files that a path rule leaves out.
+func (r *renderer) excluded() map[string]bool {
+	out := map[string]bool{}
+	for i, rule := range r.in.Paths {
+		keep, err := r.in.Expressions.Bool(r.ctx, rule.Expression)
+		if err != nil {
+			v := r.in.PathRule(i)
+			v.Details = err.Error()
+			r.problems = append(r.problems, v)
+			continue
+		}
+		if keep {
+			continue
+		}
+		for p := range r.in.Files {
+			if ok, err := doublestar.Match(rule.Glob, strings.TrimSuffix(p, Suffix)); err == nil && ok {
+				out[p] = true
+			}
+		}
+	}
+	return out
+}
+
+// parse parses all templates into one set, in the order of their paths.
+func (r *renderer) parse() {
+	var paths []string
+	for _, p := range r.in.Files.Paths() {
+		if strings.HasSuffix(p, Suffix) {
+			r.sources[p] = true
+			paths = append(paths, p)
+		}
+	}
+	r.templates = template.New("").Option("missingkey=error")
+	if len(paths) == 0 {
+		return
+	}
+	woven, err := newWoven()
+	if err != nil {
+		r.problems = append(r.problems, r.problem("", err))
+		return
+	}
+	functions := r.functions()
+	r.templates.Funcs(functions).Funcs(r.wovenFunctions())
+	trees, definedIn := map[string]*parse.Tree{}, map[string]string{}
+	code := 0
+	for _, p := range paths {
+		text := string(r.in.Files[p])
+		n, err := scan(text)
+		if code += n; err == nil && code > limits.TemplateCodeBytes {
+			err = limitf("the templates of the package have more than %d bytes between {{ and }}", limits.TemplateCodeBytes)
+		}
+		var found map[string]*parse.Tree
+		if err == nil {
+			found, err = parse.Parse(p, text, "", "", functions, builtins)
+		}
+		if err != nil {
+			r.problems = append(r.problems, r.problem(p, err))
+			if code > limits.TemplateCodeBytes {
+				return
+			}
+			continue
+		}
+		r.define(p, found, trees, definedIn)
+	}
+	for name, tree := range trees {
+		woven.weave(tree)
+		if _, err := r.templates.AddParseTree(name, tree); err != nil {
+			r.problems = append(r.problems, r.problem(definedIn[name], err))
+		}
+	}
+}
+
+// define adds the templates of one file. A later definition wins over an
+// earlier one, unless it is empty.
+func (r *renderer) define(p string, found, trees map[string]*parse.Tree, definedIn map[string]string) {
+	for name, tree := range found {
+		old := trees[name]
+		if old != nil && parse.IsEmptyTree(tree.Root) && name != p {
+			continue
+		}
+		if old != nil && !parse.IsEmptyTree(old.Root) {
+			r.warn(violation.Violation{
+				Reason: violation.ReasonTemplate, Path: p,
+				Details: fmt.Sprintf("the template %q is defined in %s as well", name, definedIn[name]), Remedy: "Rename one of them.",
+			})
+		}
+		trees[name], definedIn[name] = tree, p
+	}
+}
+
+func (r *renderer) isTemplate(p string) bool { return r.sources[p] }
+
+// file executes a template once, and returns its output from then on.
+func (r *renderer) file(p string) ([]byte, error) {
+	if data, ok := r.rendered[p]; ok {
+		return data, nil
+	}
+	if r.running[p] {
+		return nil, fmt.Errorf("the file %q needs its own output", strings.TrimSuffix(p, Suffix))
+	}
+	r.running[p] = true
+	defer delete(r.running, p)
+	if err := r.ctx.Err(); err != nil {
+		return nil, r.interrupted()
+	}
+	out := &buffer{limit: limits.FileBytes}
+	if len(r.running) == 1 {
+		r.depth = 0
+	}
+	if err := r.templates.ExecuteTemplate(out, p, clone(r.in.Context)); err != nil {
+		return nil, err
+	}
+	data := out.Bytes()
+	if data == nil {
+		data = []byte{}
+	}
+	r.rendered[p] = data
+	return data, nil
+}
+
+// clone copies the values of JSON.
+func clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = clone(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = clone(value)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+var (
+	position   = regexp.MustCompile(`^template: ([^:]+):(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
+	missingKey = regexp.MustCompile(`at <([^>]*)>: map has no entry for key "([^"]*)"`)
+)
+
+// problem turns an error of a template into a violation: file, line, and the
+// expression, never the context.
+func (r *renderer) problem(p string, err error) violation.Violation {
+	v := violation.Violation{Reason: violation.ReasonTemplate, Path: p, Details: err.Error()}
+	var own *limitError
+	if errors.As(err, &own) {
+		v.Reason = violation.ReasonLimit
+	}
+	if m := position.FindStringSubmatch(v.Details); m != nil && (m[1] == p || r.sources[m[1]]) {
+		v.Path = m[1]
+		v.Line, _ = strconv.Atoi(m[2])
+		v.Details = v.Details[len(m[0]):]
+	}
+	if own != nil {
+		v.Details = own.text
+	}
+	if m := missingKey.FindStringSubmatch(v.Details); m != nil {
+		v.Remedy = r.missing(m[1], m[2])
+	}
+	return v
+}
+
+// missing says what to do about a key that is not there.
+func (r *renderer) missing(expression, key string) string {
+	const guard = "Guard it with hasKey, dig or default."
+	if i := strings.Index(expression, ".config."); i < 0 || !strings.HasPrefix(expression[i+len(".config."):], key) {
+		return guard
+	}
+	config, _ := r.in.Context["config"].(map[string]any)
+	return violation.Suggest(key, sortedKeys(config),
+		"Set it in spec.config, or give it a default in the schema of the manifest. "+guard)
+}

@@ -1,0 +1,142 @@
+package render
+
+import (
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// scanner goes over the text of a template before it is parsed, because the
+// parser recurses into nested blocks and parentheses.
+type scanner struct {
+	text string
+	pos  int
+	// code counts the bytes between delimiters.
+	code int
+	// open counts, for each open block, the levels of recursion that it stands
+	// for: every "else if" adds one.
+	open  []int
+	depth int
+}
+
+// scan returns how many bytes of code a template has.
+func scan(text string) (code int, err error) {
+	s := &scanner{text: text}
+	for {
+		i := strings.Index(s.text[s.pos:], "{{")
+		if i < 0 {
+			return s.code, nil
+		}
+		s.pos += i + 2
+		start := s.pos
+		if !s.action() {
+			// The parser reports what is not closed.
+			return s.code + len(s.text) - start, nil
+		}
+		s.code += s.pos - start
+		if s.depth > limits.TemplateNesting {
+			return s.code, limitf("blocks or parentheses nest deeper than %d levels in line %d", limits.TemplateNesting, 1+strings.Count(s.text[:start], "\n"))
+		}
+	}
+}
+
+// action reads to the end of an action; false where it has none.
+func (s *scanner) action() bool {
+	if strings.HasPrefix(s.text[s.pos:], "- ") {
+		s.pos += 2
+	}
+	s.skipSpace()
+	if strings.HasPrefix(s.text[s.pos:], "/*") {
+		end := strings.Index(s.text[s.pos:], "*/")
+		if end < 0 {
+			return false
+		}
+		s.pos += end + 2
+	} else {
+		s.block()
+	}
+	parens, most := 0, 0
+	for s.pos < len(s.text) {
+		switch c := s.text[s.pos]; c {
+		case '"', '\'':
+			if !s.quoted(c) {
+				return false
+			}
+			continue
+		case '`':
+			end := strings.IndexByte(s.text[s.pos+1:], '`')
+			if end < 0 {
+				return false
+			}
+			s.pos += end + 1
+		case '(':
+			parens++
+			most = max(most, parens)
+		case ')':
+			parens--
+		case '}':
+			if strings.HasPrefix(s.text[s.pos:], "}}") {
+				s.pos += 2
+				s.depth = max(s.depth, s.level()+most)
+				return true
+			}
+		}
+		s.pos++
+	}
+	return false
+}
+
+func (s *scanner) skipSpace() {
+	for s.pos < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.pos]) >= 0 {
+		s.pos++
+	}
+}
+
+func (s *scanner) word() string {
+	s.skipSpace()
+	start := s.pos
+	for s.pos < len(s.text) && s.text[s.pos] >= 'a' && s.text[s.pos] <= 'z' {
+		s.pos++
+	}
+	return s.text[start:s.pos]
+}
+
+// block takes the keyword of an action into account.
+func (s *scanner) block() {
+	switch s.word() {
+	case "if", "range", "with", "define", "block":
+		s.open = append(s.open, 1)
+	case "else":
+		if w := s.word(); (w == "if" || w == "with") && len(s.open) > 0 {
+			s.open[len(s.open)-1]++
+		}
+	case "end":
+		if len(s.open) > 0 {
+			s.open = s.open[:len(s.open)-1]
+		}
+	}
+}
+
+func (s *scanner) level() int {
+	n := 0
+	for _, l := range s.open {
+		n += l
+	}
+	return n
+}
+
+// quoted reads to the end of a quoted text; false where it has none.
+func (s *scanner) quoted(quote byte) bool {
+	for s.pos++; s.pos < len(s.text); s.pos++ {
+		switch s.text[s.pos] {
+		case '\\':
+			s.pos++
+		case '\n':
+			return false
+		case quote:
+			s.pos++
+			return true
+		}
+	}
+	return false
+}
