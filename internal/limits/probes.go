@@ -60,6 +60,9 @@ const (
 	// last use: longer than a rollout stays between two phases as a rule,
 	// short enough to be gone from the memory of a manager at rest.
 	SchemaIdle = 30 * time.Second
+	// SchemaRounds is how often an object with unknown fields is looked at. Each
+	// round finds one of them per map, and takes some 50 µs.
+	SchemaRounds = 100
 	// SchemaErrors is how many fields the error of one object names.
 	SchemaErrors = 20
 )

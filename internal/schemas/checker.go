@@ -39,6 +39,9 @@ func New(client rest.Interface) *Checker {
 // read now. Objects are not changed.
 func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
 	errs := make([]error, len(objs))
+	if len(objs) == 0 {
+		return errs
+	}
 	pending := make([]int, len(objs))
 	for i := range objs {
 		pending[i] = i
@@ -98,8 +101,8 @@ func (c *Checker) check(
 	if converter == nil {
 		return false, nil
 	}
-	if _, err := converter.ObjectToTyped(obj); err != nil {
-		return true, newInvalidError(err, document, gvk)
+	if fields := validate(converter, obj); len(fields) > 0 {
+		return true, newInvalidError(fields, document, gvk)
 	}
 	return true, nil
 }

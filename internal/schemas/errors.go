@@ -2,13 +2,11 @@ package schemas
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -72,21 +70,12 @@ func (e *InvalidError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-const undeclared = "field not declared in schema"
-
-func newInvalidError(err error, document *document, gvk schema.GroupVersionKind) *InvalidError {
-	var found typed.ValidationErrors
-	if !errors.As(err, &found) {
-		return &InvalidError{Fields: []FieldError{{Problem: withoutValue(err.Error())}}}
-	}
-	invalid := &InvalidError{}
-	for _, problem := range found {
-		invalid.Fields = append(invalid.Fields, FieldError{Path: problem.Path, Problem: withoutValue(problem.ErrorMessage)})
-	}
-	slices.SortFunc(invalid.Fields, func(a, b FieldError) int {
+// newInvalidError turns what the converter found into one error.
+func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVersionKind) *InvalidError {
+	slices.SortFunc(fields, func(a, b FieldError) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Problem, b.Problem))
 	})
-	invalid.Fields = slices.Compact(invalid.Fields)
+	invalid := &InvalidError{Fields: slices.Compact(fields)}
 	if len(invalid.Fields) > limits.SchemaErrors {
 		invalid.More = len(invalid.Fields) - limits.SchemaErrors
 		invalid.Fields = invalid.Fields[:limits.SchemaErrors]

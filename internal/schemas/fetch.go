@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -30,6 +31,10 @@ func pathOf(gv schema.GroupVersion) string {
 
 func readIndex(ctx context.Context, client rest.Interface) (*index, error) {
 	text, err := get(ctx, client, "/openapi/v3", limits.SchemaIndexBytes)
+	if apierrors.IsNotFound(err) {
+		// An API server without OpenAPI v3 describes nothing.
+		return &index{read: time.Now()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (d *document) suggest(gvk schema.GroupVersionKind, path string) string {
 	for _, step := range steps[:len(steps)-1] {
 		at = d.resolve(at.child(step))
 	}
-	return mostSimilar(steps[len(steps)-1], slices.Sorted(maps.Keys(at.Properties)))
+	return mostSimilar(steps[len(steps)-1].field, slices.Sorted(maps.Keys(at.Properties)))
 }
 
 // resolve follows references.
@@ -52,14 +52,14 @@ func (d *document) resolve(of definition) definition {
 	return of
 }
 
-func (of definition) child(step string) definition {
-	if step == elementStep {
+func (of definition) child(step step) definition {
+	if step.isElement {
 		if of.Items == nil {
 			return definition{}
 		}
 		return *of.Items
 	}
-	if property, declared := of.Properties[step]; declared {
+	if property, declared := of.Properties[step.field]; declared {
 		return property
 	}
 	var values definition
@@ -69,58 +69,15 @@ func (of definition) child(step string) definition {
 	return values
 }
 
-const elementStep = "[]"
-
-// splitPath splits .a.b[name="x"].c into a, b, [] and c.
-func splitPath(path string) []string {
-	var steps []string
-	for len(path) > 0 {
-		switch path[0] {
-		case '.':
-			end := strings.IndexAny(path[1:], ".[")
-			if end < 0 {
-				return append(steps, path[1:])
-			}
-			steps, path = append(steps, path[1:end+1]), path[end+1:]
-		case '[':
-			end := closing(path)
-			if end < 0 {
-				return nil
-			}
-			steps, path = append(steps, elementStep), path[end+1:]
-		default:
-			return nil
-		}
-	}
-	return steps
-}
-
-// closing returns where the bracket at the start ends; quoted text may contain
-// brackets.
-func closing(path string) int {
-	quoted := false
-	for i := range len(path) {
-		switch path[i] {
-		case '"':
-			quoted = !quoted || path[i-1] == '\\'
-		case ']':
-			if !quoted {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 // mostSimilar returns the name that differs in case only, else the one with the
-// fewest edits, at most two and fewer than half of its letters.
+// fewest edits: at most two, and no more than half of its letters.
 func mostSimilar(name string, declared []string) string {
 	best, least := "", 3
 	for _, candidate := range declared {
 		if strings.EqualFold(candidate, name) {
 			return candidate
 		}
-		if edits := distance(name, candidate); edits < least && 2*edits < len(candidate) {
+		if edits := distance(name, candidate); edits < least && 2*edits <= len(candidate) {
 			best, least = candidate, edits
 		}
 	}

@@ -1,0 +1,54 @@
+package schemas
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// undeclared is the converter's word for an unknown field.
+const undeclared = "field not declared in schema"
+
+// validate returns all that is wrong with an object. The converter stops looking
+// at a map at its first unknown field, in the random order of a map; so unknown
+// fields are taken off a copy until it has looked at everything.
+func validate(converter managedfields.TypeConverter, obj *unstructured.Unstructured) []FieldError {
+	_, err := converter.ObjectToTyped(obj)
+	if err == nil {
+		return nil
+	}
+	var unknown []FieldError
+	rest := obj.DeepCopy()
+	for range limits.SchemaRounds {
+		found := fieldErrors(err)
+		removed := false
+		for _, field := range found {
+			if field.Problem == undeclared && remove(rest.Object, field.Path) {
+				unknown, removed = append(unknown, field), true
+			}
+		}
+		if !removed {
+			return append(unknown, found...)
+		}
+		if _, err = converter.ObjectToTyped(rest); err == nil {
+			return unknown
+		}
+	}
+	return unknown
+}
+
+func fieldErrors(err error) []FieldError {
+	var found typed.ValidationErrors
+	if !errors.As(err, &found) {
+		return []FieldError{{Problem: withoutValue(err.Error())}}
+	}
+	fields := make([]FieldError, len(found))
+	for i, problem := range found {
+		fields[i] = FieldError{Path: problem.Path, Problem: withoutValue(problem.ErrorMessage)}
+	}
+	return fields
+}
