@@ -1,0 +1,161 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// foreign is an object that exists before the package, controlled or not.
+func foreign(t *testing.T, ns, name string, controlled bool) *corev1.ConfigMap {
+	t.Helper()
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-owner"}}
+	env.Create(t, owner)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string]string{"value": "theirs", "extra": "theirs"}}
+	if controlled {
+		cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
+	}
+	env.Create(t, cm)
+	return cm
+}
+
+// The three modes of collision protection, each against an object that someone
+// controls and one that nobody does (reference 6.6).
+func TestCollisionModes(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		mode       corev1alpha1.CollisionProtection
+		controlled bool
+		adopted    bool
+	}{
+		{"", false, false},
+		{corev1alpha1.CollisionProtectionPrevent, false, false},
+		{corev1alpha1.CollisionProtectionPrevent, true, false},
+		{corev1alpha1.CollisionProtectionIfNoController, false, true},
+		{corev1alpha1.CollisionProtectionIfNoController, true, false},
+		{corev1alpha1.CollisionProtectionNone, false, true},
+		{corev1alpha1.CollisionProtectionNone, true, true},
+	} {
+		t.Run(fmt.Sprintf("mode-%s-controlled-%t", row.mode, row.controlled), func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			theirs := foreign(t, ns, "object", row.controlled)
+			j := begin(t)
+			dep := deployment(ns, phase("one", configMap("ours", "v1")), phase("two", configMap("object", "v1", collision(row.mode))))
+			env.Create(t, dep)
+			if row.adopted {
+				judgeAdopted(t, dep, theirs)
+				return
+			}
+			await(t, dep, "to be refused", func(d *corev1alpha1.ObjectDeployment) error {
+				return errors.Join(reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, ""),
+					reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/object"))
+			})
+			judgeRefused(t, dep, theirs, j)
+		})
+	}
+}
+
+func judgeAdopted(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *corev1.ConfigMap) {
+	t.Helper()
+	awaitRollout(t, dep)
+	cm := get(t, theirs.Namespace, theirs.Name)
+	if cm.UID != theirs.UID || cm.Data["value"] != "v1" || cm.Data["extra"] != "theirs" {
+		t.Errorf("the adopted object has UID %s, want %s, and the data %v", cm.UID, theirs.UID, cm.Data)
+	}
+	if ref := metav1.GetControllerOf(cm); ref == nil || ref.UID != dep.UID || ref.Kind != "ObjectDeployment" || ptr.Deref(ref.BlockOwnerDeletion, false) {
+		t.Errorf("its controller is %v, want the deployment, without blockOwnerDeletion", ref)
+	}
+	if len(theirs.OwnerReferences) == 0 {
+		return
+	}
+	for _, ref := range cm.OwnerReferences {
+		if ref.UID == theirs.OwnerReferences[0].UID {
+			if ptr.Deref(ref.Controller, true) {
+				t.Errorf("the former controller is listed as %v, want controller: false", ref)
+			}
+			return
+		}
+	}
+	t.Errorf("the former controller is not listed any more: %v", cm.OwnerReferences)
+}
+
+// judgeRefused checks that nothing of the whole package was written, and that it
+// goes on once the object is out of the way.
+func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *corev1.ConfigMap, j *journal) {
+	t.Helper()
+	ns := theirs.Namespace
+	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+		t.Errorf("a refused package wrote:%s", lines(writes))
+	}
+	absent(t, ns, "ours")
+	if cm := get(t, ns, theirs.Name); cm.ResourceVersion != theirs.ResourceVersion {
+		t.Error("the foreign object was touched")
+	}
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	message := ""
+	for _, c := range dep.Status.Conditions {
+		message += c.Message + "\n"
+	}
+	want := []string{"object", "exists already and nothing controls it"}
+	if len(theirs.OwnerReferences) > 0 {
+		want = []string{"object", "is controlled by ConfigMap object-owner"}
+	}
+	for _, text := range want {
+		if !strings.Contains(message, text) {
+			t.Errorf("the status does not say %q: %s", text, message)
+		}
+	}
+	if len(dep.Status.Blocking) != 1 || dep.Status.Blocking[0].Name != "object" || dep.Status.Blocking[0].Phase != "two" {
+		t.Errorf("blocking objects are %+v, want the ConfigMap object of phase two", dep.Status.Blocking)
+	}
+	must(t, env.Client.Delete(t.Context(), theirs))
+	// No watch shows objects without our label: they are looked at again after 30 s.
+	// A change of the template makes a new revision, which asks anew at once.
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("ours", "v2")
+	})
+	awaitRollout(t, dep)
+	awaitValue(t, ns, "object", "v1")
+	awaitValue(t, ns, "ours", "v2")
+}
+
+// Of two deployments that bring the same object one gets everything, whatever
+// the mode; when it is gone the other goes on (invariant 10).
+func TestClaimDecidesInEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []corev1alpha1.CollisionProtection{corev1alpha1.CollisionProtectionPrevent, corev1alpha1.CollisionProtectionNone} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			first := deployment(ns, phase("one", configMap("first-own", "v1"), configMap("both", "first", collision(mode))))
+			first.Name = "first"
+			install(t, first)
+			second := deployment(ns, phase("one", configMap("second-own", "v1")), phase("two", configMap("both", "second", collision(mode))))
+			second.Name = "second"
+			j := begin(t)
+			env.Create(t, second)
+			await(t, second, "to name the winner", func(d *corev1alpha1.ObjectDeployment) error {
+				return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/both", "ObjectDeployment "+ns+"/first", "kubectl package release")
+			})
+			if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+				t.Errorf("the loser wrote:%s", lines(writes))
+			}
+			absent(t, ns, "second-own")
+			must(t, env.Client.Delete(t.Context(), first))
+			awaitRollout(t, second)
+			awaitValue(t, ns, "both", "second")
+			awaitValue(t, ns, "second-own", "v1")
+			absent(t, ns, "first-own")
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// objectSet is an ObjectSet as a user of Package Operator writes it.
+const objectSet = `
+apiVersion: package-operator.run/v1alpha1
+kind: ObjectSet
+metadata:
+  name: nginx-v1
+  labels: {app.kubernetes.io/name: nginx}
+spec:
+  lifecycleState: Active
+  revision: 1
+  successDelaySeconds: 0
+  phases:
+  - name: configure
+    objects:
+    - object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: nginx, labels: {app.kubernetes.io/name: nginx}}
+        data: {index.html: hello}
+  - name: deploy
+    objects:
+    - collisionProtection: IfNoController
+      conditionMappings:
+      - {sourceType: Available, destinationType: my-prefix/Available}
+      object:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: nginx, labels: {app.kubernetes.io/name: nginx}}
+        spec:
+          replicas: 2
+          selector: {matchLabels: {app.kubernetes.io/name: nginx}}
+          template:
+            metadata: {labels: {app.kubernetes.io/name: nginx}}
+            spec: {containers: [{name: nginx, image: "nginx:1.14.2", ports: [{containerPort: 80}]}]}
+  availabilityProbes:
+  - probes:
+    - condition: {type: Available, status: "True"}
+    - fieldsEqual: {fieldA: .status.updatedReplicas, fieldB: .status.replicas}
+    selector:
+      kind: {group: apps, kind: Deployment}
+  - probes:
+    - cel: {rule: 'has(self.data) && "index.html" in self.data', message: no index.html}
+    selector:
+      kind: {group: "", kind: ConfigMap}
+      selector: {matchLabels: {app.kubernetes.io/name: nginx}}
+`
+
+// An ObjectSet that was written for Package Operator is rolled out, reports the
+// same conditions, maps conditions, is archived and deleted as there.
+func TestObjectSetOfPackageOperator(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	obj := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(objectSet), obj))
+	obj.SetNamespace(ns)
+	env.Create(t, obj)
+	nginx := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nginx-v1"}}
+	await(t, nginx, "to name the probe", func(s *corev1alpha1.ObjectSet) error {
+		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
+			`Phase "deploy" failed: `, "apps Deployment "+ns+"/nginx", "Available")
+	})
+
+	web := &appsv1.Deployment{}
+	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "nginx"}, web))
+	before := web.DeepCopy()
+	web.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: web.Generation, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, ReadyReplicas: 2,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "2 replicas"}},
+	}
+	must(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
+	await(t, nginx, "to be available", func(s *corev1alpha1.ObjectSet) error {
+		return errors.Join(available(s),
+			reports(s, corev1alpha1.ConditionSucceeded, metav1.ConditionTrue, corev1alpha1.ReasonRolloutSuccess),
+			reports(s, "my-prefix/Available", metav1.ConditionTrue, "MinimumReplicasAvailable", "2 replicas"))
+	})
+	if nginx.Status.Revision != 1 || len(nginx.Status.ControllerOf) != 2 || nginx.Status.ControllerOf[0].Kind != "ConfigMap" || nginx.Status.ControllerOf[1].Kind != "Deployment" {
+		t.Errorf("the status is %+v", nginx.Status)
+	}
+	before2 := nginx.DeepCopy()
+	nginx.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+	patch(t, before2, nginx)
+	await(t, nginx, "to be archived", func(s *corev1alpha1.ObjectSet) error {
+		err := reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+		if err == nil && len(s.Status.ControllerOf) != 0 {
+			err = fmt.Errorf("it controls %v", s.Status.ControllerOf)
+		}
+		return err
+	})
+	absent(t, ns, "nginx")
+	env.WaitGone(t, patience, web)
+	must(t, env.Client.Delete(t.Context(), nginx))
+	env.WaitGone(t, patience, nginx)
+}
+
+// Probes name the object and what it lacks in the words of Package Operator, as
+// long as status, conditions and fields are missing.
+func TestMessagesOfProbes(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	alone := set(ns, "alone", 1, phase("deploy", configMap("object", "v1")))
+	alone.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
+		Probes: []corev1alpha1.Probe{
+			{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Ready", Status: "True"}},
+			{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".data.value", FieldB: ".data.other"}},
+			{CEL: &corev1alpha1.ProbeCELSpec{Rule: "false", Message: "never true"}},
+		},
+	}}
+	env.Create(t, alone)
+	await(t, alone, "to name all that is missing", func(s *corev1alpha1.ObjectSet) error {
+		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
+			`Phase "deploy" failed: `, "ConfigMap "+ns+"/object: ", "Ready", ".data.other", "never true")
+	})
+	t.Log(strings.TrimSpace(alone.Status.Conditions[0].Message))
+}
