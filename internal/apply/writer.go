@@ -70,7 +70,9 @@ type ApplyRequest struct {
 	FieldValidation string
 }
 
-// Apply sends a server-side apply and returns the object as it is then.
+// Apply sends a server-side apply and returns the object as it is then. Unlike a
+// POST, it does not wait for the two seconds for which an API server holds
+// creates of a kind whose CRD was just established.
 func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstructured, error) {
 	req := w.patch(types.ApplyYAMLPatchType, r.Mapping, r.Namespace, r.Name, r.Body)
 	if r.Force {

@@ -108,14 +108,17 @@ func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[n
 
 // onlyNamespace returns the namespace of all names, or "" where they differ.
 func onlyNamespace(names map[name]string) string {
-	first, any := "", false
+	namespaces := map[string]struct{}{}
 	for n := range names {
-		if any && n.namespace != first {
-			return ""
-		}
-		first, any = n.namespace, true
+		namespaces[n.namespace] = struct{}{}
 	}
-	return first
+	if len(namespaces) != 1 {
+		return ""
+	}
+	for namespace := range namespaces {
+		return namespace
+	}
+	return ""
 }
 
 // Fetch reads one live object, in the preferred version, with or without the

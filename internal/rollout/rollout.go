@@ -1,8 +1,10 @@
 package rollout
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +36,7 @@ type Rollout struct {
 	Successors map[types.UID]struct{}
 
 	revisions map[types.UID]*Revision
+	followed  string // mark of the last Follow that reached the watches
 	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
 	orphaned  bool
 }
@@ -143,6 +146,13 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 // is followed from the write of it on. Kinds whose records lack a probed field
 // are listed again.
 func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.Table) {
+	mark := r.mark()
+	if mark == r.followed && live != nil {
+		return
+	}
+	if live != nil {
+		r.followed = mark
+	}
 	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := table.Holder(key)
@@ -169,6 +179,16 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.
 	kinds := r.Kinds()
 	tracker.Use(r.Key, kinds)
 	live.Use(r.Key.String(), kinds)
+}
+
+// mark names what decides about the templates of objects: which revisions there
+// are and how far each is.
+func (r *Rollout) mark() string {
+	var b strings.Builder
+	for _, rev := range r.Revisions() {
+		fmt.Fprintf(&b, "%s %d %t %t %t %d;", rev.UID, rev.Opened, rev.Claimed, rev.Succeeded, rev.Removing, len(rev.Unscoped))
+	}
+	return b.String()
 }
 
 // Forget removes what the tracker and the watches hold for the owner.

@@ -86,6 +86,8 @@ func (o *Observer) informer(ctx context.Context, opts client.ListOptions, exampl
 		}
 		return obj, nil
 	})
+	// Errors are reported above; the default handler would log them.
+	_ = inf.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})
 	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { o.notify() },
 		UpdateFunc: func(any, any) { o.notify() },

@@ -51,12 +51,12 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Width returns the number of columns of the terminal that w is, or fallback.
-func Width(w io.Writer, fallback int) int {
+// Size returns the columns and lines of the terminal that w is, or what is usual.
+func Size(w io.Writer) (width, height int) {
 	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			return width, height
 		}
 	}
-	return fallback
+	return 80, 24
 }

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/claims"
+	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/fresh"
 	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/objects"
@@ -88,8 +89,24 @@ func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, erro
 		// The cache is behind a write of someone else; its event comes.
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	case apply.Blocked, apply.NamespaceTerminating:
+		return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err))
 	}
 	return reconcile.Result{}, err
+}
+
+// reportError puts an error that a user can fix on the status of the owner.
+func (s *session) reportError(ctx context.Context, err error) error {
+	top := s.top()
+	change := func() {
+		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
+			Stalled: true, Reason: corev1alpha1.ReasonApplyError, Message: conditions.Message(err.Error()),
+		})
+	}
+	if before := conditions.Get(*top.StatusConditions(), corev1alpha1.ConditionStalled); before != nil && before.Message == conditions.Message(err.Error()) {
+		return nil
+	}
+	return s.patchStatus(ctx, top, change)
 }
 
 // startRetry is after what time the first pass is repeated while it is not known

@@ -35,6 +35,12 @@ import (
 // API server; what they send to it is bounded by the executor's pool.
 const workers = 32
 
+// firstRetry and lastRetry bound the pause after an error of the API server.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
 // Options are the parts that Setup connects.
 type Options struct {
 	Executor *rollout.Executor
@@ -62,7 +68,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("cannot add the watch of foreign owners: %w", err)
 	}
 	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
-		WithOptions(controller.TypedOptions[rollout.OwnerKey]{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.OwnerKey](firstRetry, lastRetry),
+		}).
 		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](queue.start))
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		set := scope.NewObjectSet().(client.Object)
