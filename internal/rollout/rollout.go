@@ -36,7 +36,7 @@ type Rollout struct {
 	Successors map[types.UID]struct{}
 
 	revisions map[types.UID]*Revision
-	followed  string // mark of the last Follow that reached the watches
+	followed  string                            // mark of the last Follow that reached the watches
 	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
 	orphaned  bool
 }
