@@ -1,0 +1,180 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// attempts are the running and the finished attempts to load packages, at most
+// one for each Package. It is safe for concurrent use.
+type attempts struct {
+	load Load
+	// wake is called when an attempt has ended.
+	wake func(types.NamespacedName)
+	now  func() time.Time
+	pool pool
+
+	mu    sync.Mutex
+	ctx   context.Context
+	byUID map[types.UID]*job
+}
+
+// attempt is one attempt and what came of it.
+type attempt struct {
+	// fingerprint names what is loaded.
+	fingerprint fingerprint
+	// started is when it was asked for.
+	started time.Time
+	// done tells that it has ended, with content or with err.
+	done    bool
+	content *Content
+	err     error
+	// retry is when to try again; zero where that is pointless until the spec
+	// changes.
+	retry time.Time
+	// took is how long loading took.
+	took time.Duration
+}
+
+// job is an attempt that goes on or has ended.
+type job struct {
+	attempt
+	cancel   context.CancelFunc
+	failures int
+}
+
+func newAttempts(load Load, wake func(types.NamespacedName), now func() time.Time) *attempts {
+	return &attempts{
+		load: load, wake: wake, now: now,
+		pool:  pool{perHost: limits.PullsPerHost},
+		byUID: map[types.UID]*job{},
+	}
+}
+
+// begin sets the context of all attempts. It is that of the manager's life as
+// the leader.
+func (a *attempts) begin(ctx context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ctx = ctx
+}
+
+// of returns the attempt of a Package, or nil.
+func (a *attempts) of(uid types.UID) *attempt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.byUID[uid]; found != nil {
+		state := found.attempt
+		return &state
+	}
+	return nil
+}
+
+// start begins to load, instead of whatever is being loaded for the Package.
+func (a *attempts) start(ctx context.Context, in Input, f fingerprint) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	uid := in.Package.GetUID()
+	failures := 0
+	if old := a.byUID[uid]; old != nil {
+		old.cancel()
+		if old.fingerprint == f {
+			failures = old.failures
+		}
+	}
+	life := a.ctx
+	if life == nil {
+		life = context.WithoutCancel(ctx)
+	}
+	life, cancel := context.WithCancel(log.IntoContext(life, log.FromContext(ctx)))
+	j := &job{attempt: attempt{fingerprint: f, started: a.now()}, cancel: cancel, failures: failures}
+	a.byUID[uid] = j
+	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
+	a.pool.run(registryOf(in.Image), func() { a.run(life, in, j) })
+}
+
+// run loads, unless the attempt was given up while it waited.
+func (a *attempts) run(ctx context.Context, in Input, j *job) {
+	defer j.cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	begin := a.now()
+	content, err := a.try(ctx, in)
+	a.mu.Lock()
+	if a.byUID[in.Package.GetUID()] != j || ctx.Err() != nil {
+		a.mu.Unlock()
+		return
+	}
+	j.done, j.content, j.err, j.took = true, content, err, a.now().Sub(begin)
+	if err != nil && retryable(err) {
+		j.retry = a.now().Add(backoff(j.failures))
+		j.failures++
+	}
+	a.mu.Unlock()
+	a.wake(types.NamespacedName{Namespace: in.Package.GetNamespace(), Name: in.Package.GetName()})
+}
+
+// try loads; a panic becomes an error of this one package.
+func (a *attempts) try(ctx context.Context, in Input) (content *Content, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "loading a package panicked", "stack", string(debug.Stack()))
+			content, err = nil, fmt.Errorf("loading the package failed by a defect of this engine, please report it: %v", p)
+		}
+	}()
+	return a.load(ctx, in)
+}
+
+// drop gives up and forgets the attempt of a Package.
+func (a *attempts) drop(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.byUID[uid]; found != nil {
+		found.cancel()
+		delete(a.byUID, uid)
+	}
+}
+
+// retryable tells whether the same attempt may succeed later: what is wrong with
+// the package itself stays so.
+func retryable(err error) bool {
+	var wrong violation.Violations
+	return !errors.As(err, &wrong)
+}
+
+// Delays between attempts to pull (reference 3.7).
+const (
+	firstBackoff = 10 * time.Second
+	maxBackoff   = 300 * time.Second
+)
+
+// backoff returns the delay after so many earlier failures.
+func backoff(failures int) time.Duration {
+	if failures > 5 {
+		return maxBackoff
+	}
+	return min(firstBackoff<<failures, maxBackoff)
+}
+
+// registryOf returns the registry of an image; all references that cannot be
+// read share one.
+func registryOf(image string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return ""
+	}
+	return ref.Context().RegistryStr()
+}

@@ -1,0 +1,278 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// bench is what attempts are tested with: loads that end when they are told to.
+type bench struct {
+	*attempts
+	mu      sync.Mutex
+	woken   chan types.NamespacedName
+	release map[string]chan error // by image
+}
+
+func newBench() *bench {
+	b := &bench{woken: make(chan types.NamespacedName, 1000), release: map[string]chan error{}}
+	b.attempts = newAttempts(b.loadOne, func(key types.NamespacedName) { b.woken <- key }, func() time.Time { return start })
+	return b
+}
+
+func (b *bench) gate(image string) chan error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.release[image] == nil {
+		b.release[image] = make(chan error)
+	}
+	return b.release[image]
+}
+
+func (b *bench) loadOne(ctx context.Context, in Input) (*Content, error) {
+	if strings.Contains(in.Image, "panic") {
+		panic("a nil somewhere")
+	}
+	select {
+	case err := <-b.gate(in.Image):
+		return newContent(), err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (b *bench) begin(uid, image string) {
+	pkg := newPackage()
+	pkg.UID, pkg.Name, pkg.Spec.Image = types.UID(uid), uid, image
+	b.start(context.Background(), Input{Package: pkg, Image: image}, fingerprint{spec: image})
+}
+
+func (b *bench) wait(t *testing.T) string {
+	t.Helper()
+	select {
+	case key := <-b.woken:
+		return key.Name
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was woken")
+		return ""
+	}
+}
+
+func TestAttempt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		err    error
+		retry  time.Duration
+	}{
+		"good":           {reason: "nothing to retry"},
+		"pull failed":    {reason: "the registry may recover", err: &registry.PullError{}, retry: firstBackoff},
+		"package broken": {reason: "the same bytes stay broken", err: fmt.Errorf("load: %w", violation.Violations{{}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench()
+			if b.of("a") != nil {
+				t.Fatal("there is an attempt before the first one")
+			}
+			b.begin("a", image)
+			if a := b.of("a"); a == nil || a.done || !a.started.Equal(start) {
+				t.Fatalf("running: %+v", a)
+			}
+			b.gate(image) <- tc.err
+			if got := b.wait(t); got != "a" {
+				t.Errorf("woke %s", got)
+			}
+			a := b.of("a")
+			if !a.done || !errors.Is(a.err, tc.err) {
+				t.Errorf("%s: %+v", tc.reason, a)
+			}
+			if want := start.Add(tc.retry); tc.retry > 0 && !a.retry.Equal(want) || tc.retry == 0 && !a.retry.IsZero() {
+				t.Errorf("%s: retry at %s", tc.reason, a.retry)
+			}
+			b.drop("a")
+			if b.of("a") != nil {
+				t.Error("dropped, yet still there")
+			}
+		})
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	for _, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
+		b.begin("a", image)
+		b.gate(image) <- &registry.PullError{}
+		b.wait(t)
+		if got := b.of("a").retry.Sub(start); got != want*time.Second {
+			t.Errorf("got %s, want %ds", got, want)
+		}
+	}
+	b.begin("a", "registry.test/shop:v2")
+	b.gate("registry.test/shop:v2") <- &registry.PullError{}
+	b.wait(t)
+	if got := b.of("a").retry.Sub(start); got != firstBackoff {
+		t.Errorf("a new image begins anew, got %s", got)
+	}
+}
+
+func TestNewSpecSupersedesLoad(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	b.begin("a", "registry.test/old")
+	b.begin("a", "registry.test/new")
+	b.gate("registry.test/new") <- nil
+	b.wait(t)
+	if a := b.of("a"); !a.done || a.fingerprint.spec != "registry.test/new" {
+		t.Errorf("got %+v", a)
+	}
+	if len(b.woken) > 0 {
+		t.Error("the load that was given up woke the package")
+	}
+}
+
+func TestPanicIsOnePackagesError(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	b.begin("a", "registry.test/panic")
+	b.wait(t)
+	if a := b.of("a"); a.err == nil || !strings.Contains(a.err.Error(), "a nil somewhere") || a.retry.IsZero() {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// A dozen packages on a registry that hangs hold up no other, and wait without
+// a goroutine each.
+func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	for i := range 12 {
+		b.begin(fmt.Sprintf("hangs-%d", i), "hanging.test/shop:v1")
+	}
+	b.begin("works", image)
+	b.gate(image) <- nil
+	if got := b.wait(t); got != "works" {
+		t.Errorf("woke %s", got)
+	}
+	b.pool.mu.Lock()
+	l := b.pool.hosts["hanging.test"]
+	running, waiting := l.running, len(l.waiting)
+	b.pool.mu.Unlock()
+	if running != limits.PullsPerHost || waiting != 12-limits.PullsPerHost {
+		t.Errorf("%d run, %d wait", running, waiting)
+	}
+	for range 12 {
+		b.gate("hanging.test/shop:v1") <- nil
+		b.wait(t)
+	}
+	// A load that waits and is given up does not run.
+	for i := range 12 {
+		b.begin(fmt.Sprintf("again-%d", i), "hanging.test/shop:v1")
+	}
+	for i := range 12 {
+		b.drop(types.UID(fmt.Sprintf("again-%d", i)))
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		b.pool.mu.Lock()
+		lanes := len(b.pool.hosts)
+		b.pool.mu.Unlock()
+		if lanes == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("lanes of registries that nobody uses stay")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestInputIsACopy(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	gate := make(chan struct{})
+	a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
+		<-gate
+		seen <- in.Package.GetName()
+		return nil, nil
+	}, func(types.NamespacedName) {}, time.Now)
+	pkg := newPackage()
+	a.start(context.Background(), Input{Package: pkg}, fingerprint{})
+	pkg.Name = "changed by a later pass"
+	close(gate)
+	if got := <-seen; got != "shop" {
+		t.Errorf("the load saw %q", got)
+	}
+}
+
+func TestRegistryOf(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		image: "registry.test", "shop": "index.docker.io", "localhost:5000/a@" + digest: "localhost:5000", "!": "", "": "",
+	} {
+		if got := registryOf(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestHappenings(t *testing.T) {
+	t.Parallel()
+	content := newContent()
+	warned := newContent()
+	warned.Warnings = []string{"spec.foo is not known"}
+	for name, tc := range map[string]struct {
+		reason   string
+		was, is  string // conditions as Type=Status/Reason
+		unpacked bool
+		content  *Content
+		want     string
+	}{
+		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: content, want: "Normal/Unpacked"},
+		"with typo":    {reason: "what was ignored is named", unpacked: true, content: warned, want: "Normal/Unpacked Warning/FieldsIgnored"},
+		"available":    {reason: "one for the rollout", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
+		"unavailable":  {reason: "a regression", was: "Available=True/Available", is: "Available=False/ProbeFailure", want: "Warning/Unavailable"},
+		"not yet":      {reason: "an install is no regression", is: "Available=False/ObjectSetUnready"},
+		"other reason": {reason: "no transition", was: "Available=False/X", is: "Available=False/Y"},
+		"wrong":        {reason: "once", is: "Invalid=True/LoadError Unpacked=False/LoadError", want: "Warning/LoadError"},
+		"still wrong":  {reason: "no transition", was: "Invalid=True/LoadError", is: "Invalid=True/LoadError"},
+		"no image":     {reason: "once, not at each retry", is: "Unpacked=False/ImagePullBackOff", want: "Warning/ImagePullBackOff"},
+		"still no":     {reason: "a retry", was: "Unpacked=False/ImagePullBackOff", is: "Unpacked=False/ImagePullBackOff"},
+		"nothing":      {reason: "no transition", was: "Available=True/Available", is: "Available=True/Available"},
+	} {
+		was, is := statusWith(tc.was), statusWith(tc.is)
+		o := outcome{step: stepSettle, content: tc.content}
+		if tc.unpacked {
+			o.step, is.UnpackedHash = stepDeploy, "new"
+		}
+		var got []string
+		for _, h := range happenings(was, is, o) {
+			got = append(got, h.kind+"/"+h.reason)
+		}
+		if joined := strings.Join(got, " "); joined != tc.want {
+			t.Errorf("%s: got %q, want %q (%s)", name, joined, tc.want, tc.reason)
+		}
+	}
+}
+
+func statusWith(conds string) *corev1alpha1.PackageStatus {
+	status := &corev1alpha1.PackageStatus{}
+	for _, c := range strings.Fields(conds) {
+		typ, rest, _ := strings.Cut(c, "=")
+		value, reason, _ := strings.Cut(rest, "/")
+		status.Conditions = append(status.Conditions, conditionOf(typ, value, reason))
+	}
+	return status
+}

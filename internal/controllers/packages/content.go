@@ -1,0 +1,35 @@
+package packages
+
+import (
+	"context"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+// Input is what a package is rendered from.
+type Input struct {
+	// Package is the object to render for. It is only read.
+	Package corev1alpha1.GenericPackage
+	// Image is the reference to pull: that of the spec, or the digest that it
+	// stood for when the same spec was unpacked before.
+	Image string
+	// Environment is the cluster.
+	Environment manifestsv1alpha1.PackageEnvironment
+}
+
+// Content is a rendered package.
+type Content struct {
+	// Resolved says what the image turned out to hold.
+	Resolved corev1alpha1.ResolvedPackage
+	// Labels are the well-known labels.
+	Labels map[string]string
+	// Template is what the deployment rolls out, without slices.
+	Template corev1alpha1.ObjectSetTemplateSpec
+	// Warnings name what was ignored, such as unknown fields.
+	Warnings []string
+}
+
+// Load pulls and renders. Its error is a *registry.PullError, or
+// violation.Violations where the package itself is wrong.
+type Load func(ctx context.Context, in Input) (*Content, error)

@@ -1,0 +1,125 @@
+package packages
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// view is what a decision is made on.
+type view struct {
+	pkg corev1alpha1.GenericPackage
+	// dep is the deployment of the Package's name, whoever's it is; nil where
+	// there is none.
+	dep corev1alpha1.GenericObjectDeployment
+	// now is what would be rendered.
+	fingerprint fingerprint
+	// attempt is the last one of this process to load, of whatever fingerprint;
+	// nil where there is none.
+	attempt *attempt
+	now     time.Time
+}
+
+// step is what to do next.
+type step int
+
+const (
+	// stepSettle: what is unpacked is current. Settings are followed.
+	stepSettle step = iota
+	// stepPaused: the spec is not unpacked while the Package is paused.
+	stepPaused
+	// stepLoad: begin to load.
+	stepLoad
+	// stepWait: a load is going on, or a failed one is due later.
+	stepWait
+	// stepDeploy: write what was loaded.
+	stepDeploy
+	// stepRefuse: the package is wrong and stays so.
+	stepRefuse
+	// stepYield: the deployment of this name is not ours to write.
+	stepYield
+	// stepAwait: the deployment of this name is on its way out.
+	stepAwait
+)
+
+// decide returns the next step, and why where the deployment stands in the way.
+func decide(v view) (step, string) {
+	if v.dep != nil {
+		switch standing, why := standingOf(v.pkg, v.dep); standing {
+		case foreign:
+			return stepYield, why
+		case leaving:
+			return stepAwait, why
+		}
+	}
+	reuse := compare(v.pkg, v.fingerprint)
+	if v.dep == nil && reuse == unpackedCurrent {
+		reuse = unpackedElsewhere
+	}
+	switch {
+	case reuse == unpackedCurrent:
+		return stepSettle, ""
+	case v.pkg.PackageSpec().Paused:
+		return stepPaused, ""
+	case v.attempt == nil || v.attempt.fingerprint != v.fingerprint:
+		return stepLoad, ""
+	case !v.attempt.done:
+		return stepWait, ""
+	case v.attempt.err == nil:
+		return stepDeploy, ""
+	case v.attempt.retry.IsZero():
+		return stepRefuse, ""
+	case v.now.Before(v.attempt.retry):
+		return stepWait, ""
+	}
+	return stepLoad, ""
+}
+
+// standing is how a deployment relates to the Package of its name.
+type standing int
+
+const (
+	// own: the Package controls it.
+	own standing = iota
+	// left: nobody controls it, and it is what an orphaning deletion or a restore
+	// from backup left behind of a Package of this name.
+	left
+	// foreign: someone else's.
+	foreign
+	// leaving: it is being deleted.
+	leaving
+)
+
+// standingOf returns how a deployment relates to the Package of its name, and
+// words for it where it is in the way.
+func standingOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (standing, string) {
+	kind := corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment")
+	controller := metav1.GetControllerOf(dep)
+	switch {
+	case dep.GetDeletionTimestamp() != nil:
+		return leaving, fmt.Sprintf("Waiting for the former %s %s to be torn down.", kind, dep.GetName())
+	case controller == nil && (dep.GetLabels()[corev1alpha1.PackageInstanceLabel] == pkg.GetName() ||
+		dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] != ""):
+		return left, ""
+	case controller == nil:
+		return foreign, fmt.Sprintf(
+			"%s %s exists and was not made for a package. Delete or rename it, or give this package another name.", kind, dep.GetName())
+	case controller.UID == pkg.GetUID():
+		return own, ""
+	case namesake(controller, pkg):
+		return left, "" // names are unique, so the other UID is gone
+	}
+	return foreign, fmt.Sprintf("%s %s is controlled by %s %s. Delete it there, or give this package another name.",
+		kind, dep.GetName(), controller.Kind, controller.Name)
+}
+
+// namesake tells whether a reference names the Package, whatever the UID.
+func namesake(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == corev1alpha1.GroupName && ref.Name == pkg.GetName() &&
+		ref.Kind == corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package")
+}

@@ -1,0 +1,190 @@
+package packages
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+)
+
+func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	attempted := func(change func(*attempt)) *attempt {
+		a := &attempt{fingerprint: print(newPackage()), started: start, done: true}
+		change(a)
+		return a
+	}
+	elsewhere := unpackedPackage()
+	elsewhere.Status.UnpackedHash = fingerprint{spec: print(elsewhere).spec, environment: "other"}.String()
+	for name, tc := range map[string]struct {
+		reason  string
+		pkg     *corev1alpha1.Package
+		dep     *corev1alpha1.ObjectDeployment
+		attempt *attempt
+		want    step
+		why     string
+	}{
+		"new":                     {reason: "nothing is loaded yet", pkg: newPackage(), want: stepLoad},
+		"unpacked":                {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSettle},
+		"deployment deleted":      {reason: "its content is known to the image only", pkg: unpackedPackage(), want: stepLoad},
+		"cluster upgraded":        {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
+		"new and paused":          {reason: "defect 4: a missing deployment is fine", pkg: newPackage(paused), want: stepPaused},
+		"changed and paused":      {reason: "nothing is unpacked while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
+		"unpacked, then paused":   {reason: "the pause itself is no new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSettle},
+		"deleted while paused":    {reason: "paused means that nothing is made", pkg: unpackedPackage(paused), want: stepPaused},
+		"loading":                 {reason: "one load at a time", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.done = false }), want: stepWait},
+		"loading something older": {reason: "the spec has changed since", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.fingerprint.spec = "x" }), want: stepLoad},
+		"loaded":                  {reason: "write it", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.content = newContent() }), want: stepDeploy},
+		"wrong":                   {reason: "a wrong package stays wrong", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepRefuse},
+		"failed": {
+			reason: "the registry gets time", pkg: newPackage(),
+			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepWait,
+		},
+		"failed, due again": {
+			reason: "the time is over", pkg: newPackage(),
+			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start }), want: stepLoad,
+		},
+		"failed, paused since": {
+			reason: "nothing is pulled while paused", pkg: newPackage(paused),
+			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepPaused,
+		},
+		"back to what is unpacked": {
+			reason: "the failure was another spec's", pkg: unpackedPackage(), dep: newOwned(),
+			attempt: attempted(func(a *attempt) { a.fingerprint.spec, a.err = "x", errors.New("x") }), want: stepSettle,
+		},
+		"orphaned deployment": {
+			reason: "an orphaning deletion leaves it to the next package of its name",
+			pkg:    newPackage(), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) {
+				d.OwnerReferences = nil
+				d.Labels = map[string]string{corev1alpha1.PackageInstanceLabel: "shop"}
+			}), want: stepLoad,
+		},
+		"restored from backup": {
+			reason: "a reference to an earlier package of this name dangles",
+			pkg:    unpackedPackage(), dep: newOwned(controlledBy("Package", "shop", "")), want: stepSettle,
+		},
+		"made by hand": {
+			reason: "nobody asked for it to be replaced",
+			pkg:    newPackage(), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil }),
+			want: stepYield, why: "not made for a package",
+		},
+		"someone else's": {
+			reason: "of two owners one wins",
+			pkg:    newPackage(), dep: newOwned(controlledBy("HostedClusterPackage", "shop", "")),
+			want: stepYield, why: "HostedClusterPackage shop",
+		},
+		"twin's": {
+			reason: "a ClusterPackage of the name is another one",
+			pkg:    newPackage(), dep: newOwned(controlledBy("ClusterPackage", "shop", "")), want: stepYield, why: "ClusterPackage shop",
+		},
+		"on its way out": {
+			reason: "a former package's objects have to go first",
+			pkg:    newPackage(), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.DeletionTimestamp = &metav1.Time{Time: start} }),
+			want: stepAwait, why: "torn down",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := view{pkg: tc.pkg, fingerprint: print(tc.pkg), attempt: tc.attempt, now: start}
+			if tc.dep != nil {
+				v.dep = tc.dep
+			}
+			got, why := decide(v)
+			if got != tc.want {
+				t.Errorf("%s: got step %d, want %d", tc.reason, got, tc.want)
+			}
+			if !strings.Contains(why, tc.why) || (tc.why == "") != (why == "") {
+				t.Errorf("why: %q, want %q in it", why, tc.why)
+			}
+		})
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	base := newPackage(func(p *corev1alpha1.Package) { p.Spec.Config = ptrTo(raw(`{"b":1.0,"a":{"y":2,"x":null}}`)) })
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*corev1alpha1.Package)
+		same   bool
+	}{
+		"order of keys": {"the API server sorts them", func(p *corev1alpha1.Package) { p.Spec.Config = ptrTo(raw(`{"a": {"x":null,"y":2}, "b": 1}`)) }, true},
+		"pause":         {"not content", paused, true},
+		"labels":        {"not content", func(p *corev1alpha1.Package) { p.Labels = map[string]string{"a": "b"} }, true},
+		"limits":        {"followed without a load", func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = new(int32) }, true},
+		"image":         {"content", func(p *corev1alpha1.Package) { p.Spec.Image += "2" }, false},
+		"component":     {"content", func(p *corev1alpha1.Package) { p.Spec.Component = "x" }, false},
+		"config value":  {"content", func(p *corev1alpha1.Package) { p.Spec.Config = ptrTo(raw(`{"b":1,"a":{"y":3,"x":null}}`)) }, false},
+		"no config":     {"content", func(p *corev1alpha1.Package) { p.Spec.Config = nil }, false},
+		"slicing": {"the template changes", func(p *corev1alpha1.Package) {
+			p.Annotations = map[string]string{corev1alpha1.ChunkingStrategyAnnotation: "NoOp"}
+		}, false},
+	} {
+		changed := base.DeepCopy()
+		tc.change(changed)
+		if same := print(base) == print(changed); same != tc.same {
+			t.Errorf("%s: same is %t (%s)", name, same, tc.reason)
+		}
+	}
+	// The hash is stored: another one makes every package load again.
+	if got, want := print(base).String(), "v1-78712872a00cdaaf0ede59cab347690d-89fe91ff0efff26ab39dd193a3fde086"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if back, ok := parseFingerprint(print(base).String()); !ok || back != print(base) {
+		t.Errorf("read back as %v", back)
+	}
+}
+
+func ptrTo[T any](v T) *T { return &v }
+
+func TestForeignHashes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason     string
+		generation int64
+		invalid    bool
+		want       unpacked
+	}{
+		"current":          {"moving in from another engine pulls nothing", 2, false, unpackedCurrent},
+		"of an older spec": {"it says nothing about this one", 1, false, unpackedNever},
+		"invalid":          {"that engine remembered failures as well", 2, true, unpackedNever},
+	} {
+		pkg := newPackage()
+		pkg.Status.UnpackedHash = strings.Repeat("0f", 32)
+		conditions.Set(&pkg.Status.Conditions, tc.generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, "")
+		if tc.invalid {
+			conditions.Set(&pkg.Status.Conditions, tc.generation, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError, "")
+		}
+		if got := compare(pkg, print(pkg)); got != tc.want {
+			t.Errorf("%s: got %d, want %d (%s)", name, got, tc.want, tc.reason)
+		}
+	}
+}
+
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		image    string
+		resolved *corev1alpha1.ResolvedPackage
+		want     string
+	}{
+		"tag":           {image, &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}, "registry.test/shop@" + digest},
+		"never":         {image, nil, image},
+		"another image": {image, &corev1alpha1.ResolvedPackage{Image: "x", Digest: digest}, image},
+		"no digest":     {image, &corev1alpha1.ResolvedPackage{Image: image}, image},
+		"by digest":     {"registry.test/shop@" + digest, &corev1alpha1.ResolvedPackage{Image: "registry.test/shop@" + digest, Digest: digest}, "registry.test/shop@" + digest},
+	} {
+		pkg := newPackage()
+		pkg.Spec.Image, pkg.Status.Resolved = tc.image, tc.resolved
+		if got := pinned(pkg); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}

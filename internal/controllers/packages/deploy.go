@@ -1,0 +1,177 @@
+package packages
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/slicing"
+)
+
+// fresher is how often a write is tried again on the object as it is now.
+const fresher = 3
+
+// deploy brings the deployment in line with what was loaded, and tells whether
+// that makes what it says about itself out of date.
+func (s *session) deploy(ctx context.Context, content *Content) (bool, error) {
+	template := content.Template
+	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
+	phases, made, err := slicing.Split(s.pkg.GetName(), strategy, template.Phases)
+	if err != nil {
+		return false, fmt.Errorf("cut the package into slices: %w", err)
+	}
+	template.Phases = phases
+	var wrote bool
+	if s.dep == nil {
+		wrote, err = true, s.install(ctx, content, template, made)
+	} else {
+		wrote, err = s.upgrade(ctx, content, template, made)
+	}
+	return wrote && !current(s.dep), err
+}
+
+// install creates the deployment. Slices need it as their owner, so it is
+// created without content then, which its controller makes no revision of.
+func (s *session) install(
+	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []slicing.Slice,
+) error {
+	dep := newDeployment(s.pkg)
+	follow(dep, s.pkg)
+	if err := fill(dep, s.pkg, content, template); err != nil {
+		return err
+	}
+	if len(made) > 0 {
+		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{}
+	}
+	if err := s.Client.Create(ctx, dep); err != nil {
+		return fmt.Errorf("create %s: %w", s.describe(), err)
+	}
+	s.fresh.PutCreated(string(s.pkg.GetUID()), dep)
+	s.dep = dep
+	if len(made) == 0 {
+		return nil
+	}
+	if err := s.createSlices(ctx, made, nil); err != nil {
+		return err
+	}
+	return s.complete(ctx, template)
+}
+
+// complete gives a deployment that was just created its template. Its controller
+// may have written a status since, so it is known by its UID alone.
+func (s *session) complete(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": s.dep.GetUID()},
+		"spec":     map[string]any{"template": map[string]any{"spec": template}},
+	})
+	if err != nil {
+		return err
+	}
+	dep := s.dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+	if err := s.Client.Patch(ctx, dep, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("write the template of %s: %w", s.describe(), err)
+	}
+	s.fresh.Put(dep)
+	s.dep = dep
+	return nil
+}
+
+// upgrade changes an existing deployment where it differs, and tells whether it
+// did. Its status changes all the time during a rollout: after a conflict it is
+// read again.
+func (s *session) upgrade(
+	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []slicing.Slice,
+) (bool, error) {
+	for try := 1; ; try++ {
+		dep := s.dep
+		before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+		follow(dep, s.pkg)
+		if err := fill(dep, s.pkg, content, template); err != nil {
+			return false, err
+		}
+		if equality.Semantic.DeepEqual(before, dep) {
+			return false, nil
+		}
+		if err := s.createSlices(ctx, made, named(before)); err != nil {
+			return false, err
+		}
+		made = nil // once is enough
+		err := s.send(ctx, before, dep)
+		if !apierrors.IsConflict(err) || try == fresher {
+			return err == nil, err
+		}
+		if err := s.lookAgain(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+// settle makes the deployment follow settings that need no load.
+func (s *session) settle(ctx context.Context) error {
+	if s.dep == nil {
+		return nil
+	}
+	for try := 1; ; try++ {
+		dep := s.dep
+		before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+		follow(dep, s.pkg)
+		if equality.Semantic.DeepEqual(before, dep) {
+			return nil
+		}
+		err := s.send(ctx, before, dep)
+		if !apierrors.IsConflict(err) || try == fresher {
+			return err
+		}
+		if err := s.lookAgain(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// send writes what differs in one merge patch.
+func (s *session) send(ctx context.Context, before, dep client.Object) error {
+	err := s.Client.Patch(ctx, dep, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("change %s: %w", s.describe(), err)
+	}
+	s.fresh.Put(dep)
+	return nil
+}
+
+// lookAgain reads the deployment from the API server. Where it is not ours to
+// write any more, the next pass says so.
+func (s *session) lookAgain(ctx context.Context) error {
+	dep := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectDeployment()
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.pkg), dep); err != nil {
+		return fmt.Errorf("read %s: %w", s.describe(), err)
+	}
+	if standing, _ := standingOf(s.pkg, dep); standing != own && standing != left {
+		return apierrors.NewConflict(corev1alpha1.Resource("objectdeployments"), dep.GetName(),
+			fmt.Errorf("it was replaced or is being deleted"))
+	}
+	s.dep = dep
+	return nil
+}
+
+// describe names the deployment in errors.
+func (s *session) describe() string {
+	kind := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment")
+	return kind + " " + s.pkg.GetName()
+}
+
+// named returns the slices that a deployment's template names; those exist.
+func named(dep corev1alpha1.GenericObjectDeployment) map[string]bool {
+	names := map[string]bool{}
+	for _, phase := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
+		for _, name := range phase.Slices {
+			names[name] = true
+		}
+	}
+	return names
+}

@@ -1,0 +1,23 @@
+// Package packages reconciles Packages and ClusterPackages: one implementation
+// for both. A Package becomes one deployment of the same name.
+//
+//	Reconcile ─► gather ─► decide ─► load (in the background) ─► deploy ─► report
+//	                └────► tear down, where the Package is being deleted
+//
+// decide, the shape of the deployment and the status are pure functions of what
+// was gathered; the rest carries them out.
+//
+// An image is pulled and rendered when what it is rendered from changed: the
+// image, the config and the component, or the environment. status.unpackedHash
+// records what was unpacked last, so a restart pulls nothing. Loading goes on in
+// the background, a few at a time for each registry, and its end wakes the
+// Package: no reconcile waits for a registry.
+//
+// A Package that cannot be loaded changes nothing but its own status; what is
+// installed goes on as it is.
+//
+// Requests of one install: a patch of the finalizer, the deployment (with slices:
+// and each slice, and a patch of the template), two to three statuses, two
+// events. Reference: sections 2.1, 4.11 to 4.15 and 5.7; rules of deletion:
+// engine.md 4.
+package packages

@@ -1,0 +1,133 @@
+package packages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+)
+
+// fingerprint names what a package is rendered from, as status.unpackedHash
+// records it. It is a hash of canonical JSON and independent of Go types.
+type fingerprint struct {
+	// spec covers image, config, component and how to slice.
+	spec string
+	// environment covers the cluster.
+	environment string
+}
+
+// fingerprintPrefix tells our hashes from those of an earlier engine, and from
+// those of a later way to compute them.
+const fingerprintPrefix = "v1-"
+
+// String returns the form of status.unpackedHash.
+func (f fingerprint) String() string { return fingerprintPrefix + f.spec + "-" + f.environment }
+
+// parseFingerprint reads a status.unpackedHash; ok is false for foreign ones.
+func parseFingerprint(hash string) (f fingerprint, ok bool) {
+	rest, ok := strings.CutPrefix(hash, fingerprintPrefix)
+	if !ok {
+		return fingerprint{}, false
+	}
+	f.spec, f.environment, ok = strings.Cut(rest, "-")
+	return f, ok
+}
+
+func fingerprintOf(pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment) (fingerprint, error) {
+	spec := pkg.PackageSpec()
+	var config any
+	if spec.Config != nil && len(spec.Config.Raw) > 0 {
+		if err := json.Unmarshal(spec.Config.Raw, &config); err != nil {
+			return fingerprint{}, fmt.Errorf("spec.config is not valid JSON: %w", err)
+		}
+	}
+	specHash, err := hash(map[string]any{
+		"image": spec.Image, "component": spec.Component, "config": config,
+		"chunking": pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation],
+	})
+	if err != nil {
+		return fingerprint{}, err
+	}
+	envHash, err := hash(env)
+	return fingerprint{spec: specHash, environment: envHash}, err
+}
+
+// hash returns 128 bits of the hash of canonical JSON: map keys are sorted, and
+// a struct goes through a map.
+func hash(value any) (string, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	if encoded, err = canonical(encoded); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// canonical sorts the keys of JSON and takes spaces out.
+func canonical(raw []byte) ([]byte, error) {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}
+
+// unpacked says how status.unpackedHash relates to what would be rendered now.
+type unpacked int
+
+const (
+	// unpackedNever: another spec was unpacked last, or none.
+	unpackedNever unpacked = iota
+	// unpackedElsewhere: the same spec in another environment.
+	unpackedElsewhere
+	// unpackedCurrent: nothing to render.
+	unpackedCurrent
+)
+
+// compare relates what was unpacked last to what would be rendered now. The hash
+// of an earlier engine cannot be computed again; it counts where that engine said
+// that the current spec is unpacked (engine.md 10).
+func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
+	status := pkg.PackageStatus()
+	last, ours := parseFingerprint(status.UnpackedHash)
+	switch {
+	case !ours:
+		known := status.UnpackedHash != "" &&
+			conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionUnpacked, pkg.GetGeneration()) &&
+			conditions.Get(status.Conditions, corev1alpha1.ConditionInvalid) == nil
+		if known {
+			return unpackedCurrent
+		}
+		return unpackedNever
+	case last == now:
+		return unpackedCurrent
+	case last.spec == now.spec:
+		return unpackedElsewhere
+	}
+	return unpackedNever
+}
+
+// pinned returns the reference by digest of what the spec's image stood for when
+// the very same spec was unpacked last. A tag that moved since is not followed
+// until the spec changes.
+func pinned(pkg corev1alpha1.GenericPackage) string {
+	image, resolved := pkg.PackageSpec().Image, pkg.PackageStatus().Resolved
+	if resolved == nil || resolved.Image != image || resolved.Digest == "" {
+		return image
+	}
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return image
+	}
+	return ref.Context().Digest(resolved.Digest).Name()
+}

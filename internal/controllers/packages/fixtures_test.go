@@ -1,0 +1,109 @@
+package packages
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+)
+
+const image = "registry.test/shop:v1"
+
+var (
+	start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	env   = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
+)
+
+// newPackage returns a Package of generation 2 that nothing was done for yet.
+func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2, ResourceVersion: "5",
+		Finalizers: []string{corev1alpha1.MetricsFinalizer},
+	}}
+	pkg.Spec.Image = image
+	for _, c := range change {
+		c(pkg)
+	}
+	return pkg
+}
+
+// unpackedPackage returns a Package whose present spec was unpacked.
+func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := newPackage(change...)
+	pkg.Status.UnpackedHash = print(pkg).String()
+	pkg.Status.ObservedGeneration = pkg.Generation
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}
+	conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, "Loaded.")
+	return pkg
+}
+
+const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+func print(pkg corev1alpha1.GenericPackage) fingerprint {
+	f, err := fingerprintOf(pkg, env)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// newOwned returns the deployment of a Package as its controller left it.
+func newOwned(change ...func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {
+	dep := newDeployment(newPackage()).(*corev1alpha1.ObjectDeployment)
+	follow(dep, newPackage())
+	dep.UID, dep.Generation, dep.ResourceVersion = "dep-uid", 7, "9"
+	dep.Status.ObservedGeneration = 7
+	for _, c := range change {
+		c(dep)
+	}
+	return dep
+}
+
+// says sets a condition that is about the present spec of the deployment.
+func says(typ string, status bool, reason string) func(*corev1alpha1.ObjectDeployment) {
+	return func(dep *corev1alpha1.ObjectDeployment) {
+		conditions.Set(&dep.Status.Conditions, dep.Generation, typ, status, reason, typ+" of the deployment")
+	}
+}
+
+// rolledOut is a deployment whose rollout is done.
+func rolledOut(dep *corev1alpha1.ObjectDeployment) {
+	says(corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable)(dep)
+	says(corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle)(dep)
+	says(corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)(dep)
+	dep.Status.Revision = 3
+}
+
+func newContent() *Content {
+	return &Content{
+		Resolved: corev1alpha1.ResolvedPackage{PackageName: "shop", Version: "1.0.0", Image: image, Digest: digest},
+		Labels: map[string]string{
+			corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", corev1alpha1.PackageVersionLabel: "1.0.0",
+		},
+		Template: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{
+			Name: "deploy", Objects: []corev1alpha1.ObjectSetObject{{Object: raw(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`)}},
+		}}},
+	}
+}
+
+func raw(json string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(json)} }
+
+func controlledBy(kind, name, uid string) func(*corev1alpha1.ObjectDeployment) {
+	return func(dep *corev1alpha1.ObjectDeployment) {
+		dep.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "package-operator.run/v1alpha1", Kind: kind, Name: name, UID: "other-uid", Controller: ptr.To(true),
+		}}
+		if uid != "" {
+			dep.OwnerReferences[0].UID = "pkg-uid"
+		}
+	}
+}
+
+func conditionOf(typ, value, reason string) metav1.Condition {
+	return metav1.Condition{Type: typ, Status: metav1.ConditionStatus(value), Reason: reason}
+}

@@ -1,0 +1,179 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/leadership"
+)
+
+// Reconciler reconciles Packages and ClusterPackages.
+type Reconciler struct {
+	// Client reads from the caches and writes; Reader asks the API server.
+	Client client.Client
+	Reader client.Reader
+	// Environment is what packages are rendered for.
+	Environment manifestsv1alpha1.PackageEnvironment
+	Events      events.EventRecorder
+	Now         func() time.Time
+
+	attempts *attempts
+	fresh    *fresh.Store
+	reports  reports
+	metrics  *metrics
+}
+
+// session is one pass over one Package.
+type session struct {
+	*Reconciler
+	view
+	after time.Duration
+}
+
+// Reconcile takes a Package as far as it gets without waiting. Without a
+// namespace the request means a ClusterPackage.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	s, err := r.gather(ctx, req.NamespacedName)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	if s.pkg.GetDeletionTimestamp() != nil {
+		err = s.tearDown(ctx)
+	} else {
+		err = s.run(ctx)
+	}
+	return s.result(ctx, err)
+}
+
+// conflictRetry is when a pass is repeated that met a newer object; usually the
+// event of that object comes first.
+const conflictRetry = 50 * time.Millisecond
+
+func (s *session) result(ctx context.Context, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: s.after}, nil
+	case errors.Is(err, leadership.ErrNotLeading):
+		return reconcile.Result{}, nil // the new leader does it
+	case lost(err):
+		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// requeue asks for another pass after d at the latest.
+func (s *session) requeue(d time.Duration) {
+	d = max(d, time.Millisecond)
+	if s.after == 0 || d < s.after {
+		s.after = d
+	}
+}
+
+// gather reads a Package and its deployment, as new as they are known to be. It
+// returns nil where there is no such Package.
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*session, error) {
+	scope := corev1alpha1.ScopeOf(key.Namespace)
+	pkg := scope.NewPackage()
+	if err := r.Client.Get(ctx, key, pkg); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	newest, ok := r.fresh.Newest(pkg).(corev1alpha1.GenericPackage)
+	if !ok {
+		return nil, nil // gone; its event follows
+	}
+	s := &session{Reconciler: r, view: view{pkg: newest, attempt: r.attempts.of(newest.GetUID()), now: r.Now()}}
+	var err error
+	if s.dep, err = r.deployment(ctx, key, newest.GetUID()); err != nil {
+		return nil, err
+	}
+	s.fingerprint, err = fingerprintOf(newest, r.Environment)
+	return s, err
+}
+
+// deployment returns the deployment of that name, or nil.
+func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, pkg types.UID) (corev1alpha1.GenericObjectDeployment, error) {
+	dep := corev1alpha1.ScopeOf(key.Namespace).NewObjectDeployment()
+	err := r.Client.Get(ctx, key, dep)
+	switch {
+	case err == nil:
+		dep, _ = r.fresh.Newest(dep).(corev1alpha1.GenericObjectDeployment)
+		return dep, nil
+	case !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	for _, created := range r.fresh.Created(string(pkg)) {
+		return created.(corev1alpha1.GenericObjectDeployment), nil
+	}
+	return nil, nil
+}
+
+// run takes the next step of a Package that stays, and reports.
+func (s *session) run(ctx context.Context) error {
+	if err := s.ensureFinalizer(ctx); err != nil {
+		return err
+	}
+	o := outcome{}
+	o.step, o.why = decide(s.view)
+	var err error
+	switch o.step {
+	case stepDeploy:
+		o.content = s.attempt.content
+		o.changed, err = s.deploy(ctx, o.content)
+	case stepYield, stepAwait:
+		s.attempts.drop(s.pkg.GetUID())
+	case stepLoad:
+		s.load(ctx)
+		err = s.settle(ctx)
+	default:
+		err = s.settle(ctx)
+	}
+	if lost(err) {
+		return err
+	}
+	o.writeErr = err
+	return errors.Join(s.report(ctx, o), err)
+}
+
+// lost tells whether a write was refused for a reason that no status has to
+// explain: someone was faster, or this process does not lead.
+func lost(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+}
+
+// load begins to load what the Package says now.
+func (s *session) load(ctx context.Context) {
+	in := Input{Package: s.pkg, Image: s.pkg.PackageSpec().Image, Environment: s.Environment}
+	if compare(s.pkg, s.fingerprint) != unpackedNever {
+		in.Image = pinned(s.pkg)
+	}
+	s.attempts.start(ctx, in, s.fingerprint)
+	s.attempt = s.attempts.of(s.pkg.GetUID())
+}
+
+// ensureFinalizer puts our finalizer on before anything is made for the Package.
+func (s *session) ensureFinalizer(ctx context.Context) error {
+	if slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
+		return nil
+	}
+	err := s.patch(ctx, s.pkg, func() {
+		s.pkg.SetFinalizers(append(slices.Clone(s.pkg.GetFinalizers()), corev1alpha1.MetricsFinalizer))
+	})
+	if err != nil {
+		return fmt.Errorf("put the finalizer on: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// report writes the status where it changed: at once where a condition changed
+// its value, else at most once in limits.PackageStatusInterval.
+func (s *session) report(ctx context.Context, o outcome) error {
+	s.schedule(o)
+	was, is := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view, o)
+	if equality.Semantic.DeepEqual(was, is) {
+		s.finish(o)
+		return nil
+	}
+	if wait := s.hold(was, is, o); wait > 0 {
+		s.requeue(wait)
+		return nil
+	}
+	before := s.pkg.DeepCopyObject().(client.Object)
+	*s.pkg.PackageStatus() = *is
+	err := s.Client.Status().Patch(ctx, s.pkg, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	s.fresh.Put(s.pkg)
+	s.reports.wrote(s.pkg.GetUID(), s.now)
+	s.announce(was, is, o)
+	s.finish(o)
+	return nil
+}
+
+// schedule asks for another pass when a failed load is due again.
+func (s *session) schedule(o outcome) {
+	if o.step == stepWait && s.attempt.done && !s.attempt.retry.IsZero() {
+		s.requeue(s.attempt.retry.Sub(s.now))
+	}
+}
+
+// hold returns how long a changed status is to be kept back.
+func (s *session) hold(was, is *corev1alpha1.PackageStatus, o outcome) time.Duration {
+	if loading(s.view, o) {
+		// Most loads are over before anyone has read that they began.
+		if wait := limits.PackageStatusInterval - s.now.Sub(s.attempt.started); wait > 0 {
+			return wait
+		}
+	}
+	if urgent(was, is) {
+		return 0
+	}
+	return limits.PackageStatusInterval - s.now.Sub(s.reports.last(s.pkg.GetUID()))
+}
+
+// urgent tells whether a status says something that is waited for.
+func urgent(was, is *corev1alpha1.PackageStatus) bool {
+	return was.UnpackedHash != is.UnpackedHash || !equality.Semantic.DeepEqual(values(was.Conditions), values(is.Conditions))
+}
+
+func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
+	m := make(map[string]metav1.ConditionStatus, len(conds))
+	for _, c := range conds {
+		m[c.Type] = c.Status
+	}
+	return m
+}
+
+// finish forgets a load once the status records it.
+func (s *session) finish(o outcome) {
+	if o.step != stepDeploy || o.writeErr != nil {
+		return
+	}
+	s.metrics.loaded(s.pkg.GetUID(), s.attempt.took)
+	s.attempts.drop(s.pkg.GetUID())
+}
+
+// reports remembers when the status of each Package was last written. The zero
+// value is ready for use.
+type reports struct {
+	mu    sync.Mutex
+	times map[types.UID]time.Time
+}
+
+func (r *reports) wrote(uid types.UID, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.times == nil {
+		r.times = map[types.UID]time.Time{}
+	}
+	r.times[uid] = at
+}
+
+func (r *reports) last(uid types.UID) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.times[uid]
+}
+
+func (r *reports) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.times, uid)
+}

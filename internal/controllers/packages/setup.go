@@ -1,0 +1,117 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/fresh"
+)
+
+const (
+	// workers is how many Packages are reconciled at a time. They wait for the
+	// API server only.
+	workers = 16
+	// errorBackoffMin and errorBackoffMax bound the delay after an error of the
+	// API server, per Package.
+	errorBackoffMin = 100 * time.Millisecond
+	errorBackoffMax = time.Minute
+)
+
+// Options are the parts that Setup connects.
+type Options struct {
+	// Load pulls and renders packages.
+	Load Load
+	// Environment is what packages are rendered for.
+	Environment manifestsv1alpha1.PackageEnvironment
+}
+
+// Setup adds the controller of Packages and ClusterPackages to mgr.
+func Setup(mgr ctrl.Manager, o Options) error {
+	queue := &wakeQueue{}
+	r := &Reconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Environment: o.Environment,
+		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
+		attempts: newAttempts(o.Load, queue.wake, time.Now),
+		fresh:    fresh.NewStore(),
+		metrics:  &metrics{reader: mgr.GetClient()},
+	}
+	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
+		return fmt.Errorf("register the metrics of packages: %w", err)
+	}
+	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.attempts.begin(ctx)
+		r.metrics.leading.Store(true)
+		queue.queue.Store(&q)
+		return nil
+	}
+	build := ctrl.NewControllerManagedBy(mgr).Named("package").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](errorBackoffMin, errorBackoffMax),
+		}).
+		WatchesRawSource(source.Func(start))
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		// A deployment has the name of its package, also one that is in the way.
+		build = build.Watches(scope.NewPackage(), r.enqueue()).Watches(scope.NewObjectDeployment(), r.enqueue())
+	}
+	return build.Complete(r)
+}
+
+// enqueue wakes the Package of the object's name, after the store of own writes
+// has seen the event.
+func (r *Reconciler) enqueue() handler.EventHandler {
+	seen := r.fresh.Handler()
+	add := func(q workqueue.TypedRateLimitingInterface[reconcile.Request], obj client.Object) {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			seen.OnAdd(e.Object, e.IsInInitialList)
+			add(q, e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			seen.OnUpdate(e.ObjectOld, e.ObjectNew)
+			add(q, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			seen.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
+			r.forget(e.Object.GetUID())
+			add(q, e.Object)
+		},
+	}
+}
+
+// forget drops what is remembered of a Package.
+func (r *Reconciler) forget(uid types.UID) {
+	r.attempts.drop(uid)
+	r.reports.forget(uid)
+	r.metrics.forget(uid)
+	r.fresh.Forget(string(uid))
+}
+
+// wakeQueue puts Packages into the controller's queue, once it runs.
+type wakeQueue struct {
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+}
+
+func (w *wakeQueue) wake(key types.NamespacedName) {
+	if q := w.queue.Load(); q != nil {
+		(*q).Add(reconcile.Request{NamespacedName: key})
+	}
+}

@@ -1,0 +1,161 @@
+package packages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// newDeployment returns the deployment of a Package with neither settings nor
+// content.
+func newDeployment(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
+	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
+	dep.SetNamespace(pkg.GetNamespace())
+	dep.SetName(pkg.GetName())
+	dep.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	spec := dep.ObjectDeploymentSpec()
+	spec.Selector.MatchLabels = selection(pkg)
+	spec.Template.Metadata.Labels = selection(pkg)
+	return dep
+}
+
+// selection are the labels that stay the same over all revisions.
+func selection(pkg corev1alpha1.GenericPackage) map[string]string {
+	return map[string]string{
+		corev1alpha1.PackageLabel:         pkg.GetName(),
+		corev1alpha1.PackageInstanceLabel: pkg.GetName(),
+	}
+}
+
+// follow makes the deployment follow what the Package says about it apart from
+// its content: who controls it, pause, limits. Values that the Package leaves
+// open are the defaults.
+func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+	own := metav1.OwnerReference{
+		APIVersion: corev1alpha1.GroupVersion.String(),
+		Kind:       corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package"),
+		Name:       pkg.GetName(), UID: pkg.GetUID(), Controller: ptr.To(true),
+	}
+	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return ref.UID == pkg.GetUID() || namesake(&ref, pkg)
+	})
+	dep.SetOwnerReferences(append([]metav1.OwnerReference{own}, refs...))
+	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
+	spec.Paused = from.Paused
+	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
+	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
+}
+
+// fill gives the deployment the content of the package. The template stays as it
+// is where it means the same.
+func fill(
+	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, content *Content, template corev1alpha1.ObjectSetTemplateSpec,
+) error {
+	config, err := configOf(pkg)
+	if err != nil {
+		return err
+	}
+	annotations := orMake(dep.GetAnnotations())
+	image := pkg.PackageSpec().Image
+	first := len(dep.ObjectDeploymentSpec().Template.Spec.Phases) == 0
+	imageChanged := annotations[corev1alpha1.PackageSourceImageAnnotation] != image
+	configChanged := annotations[corev1alpha1.PackageConfigAnnotation] != config
+
+	spec := &dep.ObjectDeploymentSpec().Template.Spec
+	same, err := sameTemplate(spec, &template)
+	if err != nil {
+		return err
+	}
+	if !same {
+		*spec = template
+	}
+	if first || !same || imageChanged || configChanged {
+		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(content, first, imageChanged, configChanged)
+	}
+	annotations[corev1alpha1.PackageSourceImageAnnotation] = image
+	annotations[corev1alpha1.PackageConfigAnnotation] = config
+	dep.SetAnnotations(annotations)
+
+	labels := orMake(dep.GetLabels())
+	for label := range objects.WellKnown(labels) {
+		delete(labels, label)
+	}
+	maps.Copy(labels, content.Labels)
+	maps.Copy(labels, selection(pkg))
+	dep.SetLabels(labels)
+	return nil
+}
+
+func orMake(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
+}
+
+// configOf returns the config as the annotation has it.
+func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
+	config := pkg.PackageSpec().Config
+	if config == nil || len(config.Raw) == 0 {
+		return "null", nil
+	}
+	raw, err := canonical(config.Raw)
+	if err != nil {
+		return "", fmt.Errorf("spec.config is not valid JSON: %w", err)
+	}
+	return string(raw), nil
+}
+
+// changeCause is the text that the history of revisions shows.
+func changeCause(content *Content, first, image, config bool) string {
+	switch {
+	case first:
+		return fmt.Sprintf("Installing %s package.", content.Resolved.PackageName)
+	case image && config:
+		return "Package source image and config changed."
+	case image:
+		return "Package source image changed."
+	case config:
+		return "Package config changed."
+	}
+	return "Package content changed."
+}
+
+// sameTemplate tells whether two templates mean the same: the order of keys in
+// an object and values that the API server defaults make no difference.
+func sameTemplate(a, b *corev1alpha1.ObjectSetTemplateSpec) (bool, error) {
+	x, err := normal(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := normal(b)
+	if err != nil {
+		return false, err
+	}
+	return equality.Semantic.DeepEqual(x, y), nil
+}
+
+func normal(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectSetTemplateSpec, error) {
+	out := spec.DeepCopy()
+	for i := range out.Phases {
+		for j := range out.Phases[i].Objects {
+			object := &out.Phases[i].Objects[j]
+			raw, err := canonical(object.Object.Raw)
+			if err != nil {
+				return nil, fmt.Errorf("object %d of phase %q is not valid JSON: %w", j, out.Phases[i].Name, err)
+			}
+			object.Object.Raw = raw
+			if object.CollisionProtection == "" {
+				object.CollisionProtection = corev1alpha1.CollisionProtectionPrevent
+			}
+		}
+	}
+	return out, nil
+}

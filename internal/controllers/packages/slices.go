@@ -1,0 +1,110 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/slicing"
+)
+
+// slicesInFlight is how many slices of one package are written at a time.
+const slicesInFlight = 8
+
+// createSlices creates the slices that do not exist. They are owned by the
+// deployment, whose controller deletes them when no revision uses them.
+func (s *session) createSlices(ctx context.Context, made []slicing.Slice, exist map[string]bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(slicesInFlight)
+	for _, slice := range made {
+		if exist[slice.Name] {
+			continue
+		}
+		group.Go(func() error {
+			if err := s.createSlice(ctx, slice); err != nil {
+				return fmt.Errorf("create slice %s: %w", slice.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (s *session) createSlice(ctx context.Context, content slicing.Slice) error {
+	slice := s.newSlice(content)
+	err := s.Client.Create(ctx, slice)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return s.reuseSlice(ctx, slice)
+}
+
+func (s *session) newSlice(content slicing.Slice) corev1alpha1.GenericObjectSlice {
+	slice := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectSlice()
+	slice.SetNamespace(s.pkg.GetNamespace())
+	slice.SetName(content.Name)
+	slice.SetLabels(map[string]string{corev1alpha1.SliceOwnerLabel: s.dep.GetName()})
+	slice.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	slice.SetOwnerReferences([]metav1.OwnerReference{s.sliceOwner()})
+	*slice.SliceObjects() = content.Objects
+	return slice
+}
+
+func (s *session) sliceOwner() metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: corev1alpha1.GroupVersion.String(),
+		Kind:       corev1alpha1.ScopeOf(s.dep.GetNamespace()).Kind("ObjectDeployment"),
+		Name:       s.dep.GetName(), UID: s.dep.GetUID(), Controller: ptr.To(true),
+	}
+}
+
+// reuseSlice uses a slice that exists: after a crash, or because an older
+// revision has the same content.
+func (s *session) reuseSlice(ctx context.Context, want corev1alpha1.GenericObjectSlice) error {
+	live := corev1alpha1.ScopeOf(want.GetNamespace()).NewObjectSlice()
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
+		return err
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return apierrors.NewConflict(corev1alpha1.Resource("objectslices"), want.GetName(), fmt.Errorf("it is being deleted"))
+	}
+	same, err := sameObjects(*live.SliceObjects(), *want.SliceObjects())
+	if err != nil {
+		return err
+	}
+	owner := metav1.GetControllerOf(live)
+	switch {
+	case !same:
+		return fmt.Errorf("it exists with other content: delete it if nothing uses it")
+	case owner != nil && owner.UID == s.dep.GetUID():
+		return nil
+	case owner != nil && (owner.Name != s.dep.GetName() || owner.Kind != s.sliceOwner().Kind):
+		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
+	}
+	// Left by a deployment of this name that is gone.
+	before := live.DeepCopyObject().(client.Object)
+	live.SetOwnerReferences(want.GetOwnerReferences())
+	live.SetFinalizers(want.GetFinalizers())
+	live.SetLabels(want.GetLabels())
+	return s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// sameObjects tells whether two lists mean the same.
+func sameObjects(a, b []corev1alpha1.ObjectSetObject) (bool, error) {
+	x, err := normal(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: a}}})
+	if err != nil {
+		return false, err
+	}
+	y, err := normal(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: b}}})
+	if err != nil {
+		return false, err
+	}
+	return equality.Semantic.DeepEqual(x, y), nil
+}

@@ -1,0 +1,250 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// outcome is what came of the step that was taken, for the status.
+type outcome struct {
+	step step
+	// why explains a step that something stands in the way of.
+	why string
+	// content is what was deployed in this pass.
+	content *Content
+	// changed tells that the template was written in this pass, so that what the
+	// deployment says about itself is out of date.
+	changed bool
+	// writeErr is why the deployment could not be written.
+	writeErr error
+}
+
+// statusOf returns the status that the Package should have.
+func statusOf(v view, o outcome) *corev1alpha1.PackageStatus {
+	status := v.pkg.PackageStatus().DeepCopy()
+	generation := v.pkg.GetGeneration()
+	mirror(status, v, o)
+	if v.pkg.GetDeletionTimestamp() != nil {
+		status.ObservedGeneration = generation
+		conditions.Kstatus(&status.Conditions, generation, leavingState(v.dep))
+		return status
+	}
+	unpack(status, v, o)
+	if o.changed {
+		expect(status, generation)
+	}
+	if loading(v, o) && status.ObservedGeneration == generation && known(status) {
+		return status // as it was before a retry or a restart, until the load has ended
+	}
+	conditions.Kstatus(&status.Conditions, generation, stateOf(v, o))
+	status.ObservedGeneration = generation
+	return status
+}
+
+// loading tells whether the outcome is that a load goes on.
+func loading(v view, o outcome) bool {
+	return o.step == stepLoad || o.step == stepWait && v.attempt.err == nil
+}
+
+// known tells whether a status says already that its package cannot be loaded.
+func known(status *corev1alpha1.PackageStatus) bool {
+	c := conditions.Get(status.Conditions, corev1alpha1.ConditionUnpacked)
+	return c != nil && c.Status == metav1.ConditionFalse
+}
+
+// unpack reports on the image.
+func unpack(status *corev1alpha1.PackageStatus, v view, o outcome) {
+	generation, conds := v.pkg.GetGeneration(), &status.Conditions
+	refuse := func(reason, message string) {
+		conditions.Set(conds, generation, corev1alpha1.ConditionInvalid, true, reason, message)
+		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, false, reason, "See the condition Invalid.")
+	}
+	switch o.step {
+	case stepDeploy:
+		if o.writeErr != nil {
+			return
+		}
+		resolved := o.content.Resolved
+		status.Resolved, status.UnpackedHash = &resolved, v.fingerprint.String()
+		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, unpackedMessage(o.content))
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
+	case stepSettle:
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
+		if c := conditions.Get(*conds, corev1alpha1.ConditionUnpacked); c != nil && c.Status == metav1.ConditionTrue {
+			c.ObservedGeneration = generation
+			return
+		}
+		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonAlreadyUnpacked, "This spec was unpacked before.")
+	case stepPaused:
+		if v.dep == nil {
+			conditions.Set(conds, generation, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Nothing is unpacked while the package is paused.")
+		}
+	case stepWait:
+		if loading(v, o) {
+			return
+		}
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
+		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, v.attempt.err.Error())
+	case stepRefuse:
+		refuse(reasonOf(v.attempt.err), v.attempt.err.Error())
+	case stepYield:
+		refuse(corev1alpha1.ReasonCollisionDetected, o.why)
+	}
+}
+
+func unpackedMessage(content *Content) string {
+	message := fmt.Sprintf("Loaded %s (%s).", content.Resolved.Image, content.Resolved.Digest)
+	if len(content.Warnings) > 0 {
+		message += " Ignored:\n" + strings.Join(content.Warnings, "\n")
+	}
+	return message
+}
+
+// reasonOf returns the reason of Invalid for what is wrong with a package.
+func reasonOf(err error) string {
+	var wrong violation.Violations
+	if errors.As(err, &wrong) {
+		return wrong.ConditionReason()
+	}
+	return corev1alpha1.ReasonLoadError
+}
+
+// current tells whether the deployment's status describes its spec.
+func current(dep corev1alpha1.GenericObjectDeployment) bool {
+	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
+}
+
+// mirror copies what the deployment says about itself, where that is about its
+// present spec. A deployment of someone else does not count.
+func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
+	conds, generation, dep := &status.Conditions, v.pkg.GetGeneration(), v.dep
+	if dep == nil || o.step == stepYield || o.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
+		removeMapped(conds)
+		conditions.Remove(conds, corev1alpha1.ConditionAvailable)
+		conditions.Remove(conds, corev1alpha1.ConditionProgressing)
+		if o.step != stepPaused {
+			conditions.Remove(conds, corev1alpha1.ConditionPaused)
+		}
+		status.Phases, status.Blocking = nil, nil
+		return
+	}
+	if !current(dep) {
+		return
+	}
+	from := dep.ObjectDeploymentStatus()
+	status.Revision, status.Phases, status.Blocking = from.Revision, from.Phases, from.Blocking
+	removeMappedBut(conds, from.Conditions, dep.GetGeneration())
+	if !conditions.IsTrueFor(from.Conditions, corev1alpha1.ConditionPaused, dep.GetGeneration()) {
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+	}
+	for _, c := range from.Conditions {
+		if c.ObservedGeneration == dep.GetGeneration() && mirrored(c) {
+			conditions.Copy(conds, generation, c)
+		}
+	}
+}
+
+// mirrored tells whether a condition of the deployment is one of the Package.
+func mirrored(c metav1.Condition) bool {
+	switch c.Type {
+	case corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing:
+		return true
+	case corev1alpha1.ConditionPaused:
+		return c.Status == metav1.ConditionTrue
+	}
+	return conditions.Mapped(c.Type)
+}
+
+func removeMapped(conds *[]metav1.Condition) { removeMappedBut(conds, nil, 0) }
+
+// removeMappedBut removes mapped conditions that the source does not report. One
+// that it does report keeps the time of its last transition.
+func removeMappedBut(conds *[]metav1.Condition, source []metav1.Condition, generation int64) {
+	var stale []string
+	for _, c := range *conds {
+		from := conditions.Get(source, c.Type)
+		if conditions.Mapped(c.Type) && (from == nil || from.ObservedGeneration != generation) {
+			stale = append(stale, c.Type)
+		}
+	}
+	for _, typ := range stale {
+		conditions.Remove(conds, typ)
+	}
+}
+
+// expect reports what is known right after the template was written, before the
+// deployment's controller has seen it: nobody may take the former revision's
+// conditions for those of the new one. During a first install these are the
+// conditions that the deployment reports next, so that writing them here saves
+// a write there.
+func expect(status *corev1alpha1.PackageStatus, generation int64) {
+	conds := &status.Conditions
+	conditions.Set(conds, generation, corev1alpha1.ConditionProgressing, true, corev1alpha1.ReasonProgressing,
+		"No revision matches the template yet.")
+	if conditions.Get(*conds, corev1alpha1.ConditionAvailable) == nil {
+		conditions.Set(conds, generation, corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonObjectSetUnready,
+			"No revision is available yet.")
+	}
+}
+
+// stateOf returns what Ready, Reconciling and Stalled say.
+func stateOf(v view, o outcome) conditions.State {
+	switch o.step {
+	case stepPaused:
+		return conditions.State{Reason: corev1alpha1.ReasonPaused, Message: "The package is paused; this spec is unpacked when it is resumed."}
+	case stepWait, stepLoad:
+		if loading(v, o) {
+			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.pkg.PackageSpec().Image + "."}
+		}
+		var pull *registry.PullError
+		stalled := errors.As(v.attempt.err, &pull) && !pull.Temporary
+		return conditions.State{Stalled: stalled, Reason: corev1alpha1.ReasonImagePullBackOff, Message: v.attempt.err.Error()}
+	case stepRefuse:
+		return conditions.State{Stalled: true, Reason: reasonOf(v.attempt.err), Message: v.attempt.err.Error()}
+	case stepYield:
+		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: o.why}
+	case stepAwait:
+		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: o.why}
+	}
+	if o.writeErr != nil {
+		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: o.writeErr.Error()}
+	}
+	return deploymentState(v.dep)
+}
+
+// deploymentState is how the deployment is doing.
+func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
+	waiting := conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Waiting for the deployment to be rolled out."}
+	if !current(dep) {
+		return waiting
+	}
+	from := dep.ObjectDeploymentStatus().Conditions
+	ready := conditions.Get(from, corev1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != dep.GetGeneration() {
+		return waiting
+	}
+	return conditions.State{
+		Ready:   ready.Status == metav1.ConditionTrue,
+		Stalled: conditions.IsTrueFor(from, corev1alpha1.ConditionStalled, dep.GetGeneration()),
+		Reason:  ready.Reason, Message: ready.Message,
+	}
+}
+
+// leavingState is how the teardown is doing.
+func leavingState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
+	state := conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: "Objects are being removed in reverse order."}
+	if dep != nil && dep.GetDeletionTimestamp() != nil && current(dep) {
+		if told := deploymentState(dep); !told.Ready && told.Message != "" {
+			state.Stalled, state.Message = told.Stalled, told.Message
+		}
+	}
+	return state
+}

@@ -1,0 +1,307 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// summary renders conditions as "Type=Status/Reason@generation", sorted.
+func summary(conds []metav1.Condition) string {
+	var all []string
+	for _, c := range conds {
+		all = append(all, fmt.Sprintf("%s=%s/%s@%d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
+	}
+	sort.Strings(all)
+	return strings.Join(all, "\n")
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	failed := func(err error) *attempt { return &attempt{done: true, err: err} }
+	invalidBefore := func(pkg *corev1alpha1.Package) {
+		conditions.Set(&pkg.Status.Conditions, 1, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError, "old")
+	}
+	wrong := violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "a"}, {Reason: violation.ReasonTemplate}}
+	pull := &registry.PullError{Ref: image, Reason: registry.ReasonNotFound}
+	slow := &registry.PullError{Ref: image, Reason: registry.ReasonTimeout, Temporary: true}
+
+	for name, tc := range map[string]struct {
+		reason  string
+		pkg     *corev1alpha1.Package
+		dep     *corev1alpha1.ObjectDeployment
+		attempt *attempt
+		outcome outcome
+		want    string
+	}{
+		"deployed": {
+			reason: "what the deployment is about to say is said at once",
+			pkg:    newPackage(invalidBefore), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
+			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
+			want: `Available=False/ObjectSetUnready@2
+Progressing=True/Progressing@2
+Ready=False/Progressing@2
+Reconciling=True/Progressing@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"upgraded": {
+			reason: "available by the old revision, under the old generation",
+			pkg: newPackage(func(p *corev1alpha1.Package) {
+				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "")
+				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle, "")
+			}),
+			dep:     newOwned(rolledOut, func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
+			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
+			want: `Available=True/Available@1
+Progressing=True/Progressing@2
+Ready=False/Progressing@2
+Reconciling=True/Progressing@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"rolled out": {
+			reason: "ready as the deployment is",
+			pkg:    unpackedPackage(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"stuck": {
+			reason: "stalled as the deployment is",
+			pkg:    unpackedPackage(),
+			dep: newOwned(says("Available", false, "ObjectSetUnready"), says("Progressing", false, "ProgressDeadlineExceeded"),
+				says("Ready", false, "ProgressDeadlineExceeded"), says("Stalled", true, "ProgressDeadlineExceeded")),
+			outcome: outcome{step: stepSettle},
+			want: `Available=False/ObjectSetUnready@2
+Progressing=False/ProgressDeadlineExceeded@2
+Ready=False/ProgressDeadlineExceeded@2
+Stalled=True/ProgressDeadlineExceeded@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"mapped and stale conditions": {
+			reason: "mapped ones are those of the deployment, and only if they are about its spec",
+			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
+				conditions.Set(&p.Status.Conditions, 2, "my.test/Gone", true, "X", "")
+				conditions.Set(&p.Status.Conditions, 2, "my.test/Stale", true, "X", "")
+			}),
+			dep: newOwned(rolledOut, says("my.test/Here", true, "Y"), says("Other", true, "Y"), func(d *corev1alpha1.ObjectDeployment) {
+				conditions.Set(&d.Status.Conditions, 6, "my.test/Stale", true, "Y", "")
+			}),
+			outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2
+my.test/Here=True/Y@2`,
+		},
+		"pull failed": {
+			reason: "what is installed goes on, and Invalid of the former spec is over",
+			pkg:    newPackage(invalidBefore), dep: newOwned(rolledOut), attempt: failed(pull), outcome: outcome{step: stepWait},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=False/ImagePullBackOff@2
+Stalled=True/ImagePullBackOff@2
+Unpacked=False/ImagePullBackOff@2`,
+		},
+		"registry is slow": {
+			reason: "nobody has to do anything",
+			pkg:    newPackage(), attempt: failed(slow), outcome: outcome{step: stepWait},
+			want: `Ready=False/ImagePullBackOff@2
+Reconciling=True/ImagePullBackOff@2
+Unpacked=False/ImagePullBackOff@2`,
+		},
+		"wrong package": {
+			reason: "one condition tells the truth (defect 2), by the first stage that failed",
+			pkg:    newPackage(), attempt: failed(wrong), outcome: outcome{step: stepRefuse},
+			want: `Invalid=True/ConfigInvalid@2
+Ready=False/ConfigInvalid@2
+Stalled=True/ConfigInvalid@2
+Unpacked=False/ConfigInvalid@2`,
+		},
+		"collision": {
+			reason: "the same for a deployment in the way, whose conditions are not ours",
+			pkg:    newPackage(), outcome: outcome{step: stepYield, why: "ObjectDeployment shop exists"},
+			dep: newOwned(rolledOut, controlledBy("HostedClusterPackage", "shop", "")),
+			want: `Invalid=True/CollisionDetected@2
+Ready=False/CollisionDetected@2
+Stalled=True/CollisionDetected@2
+Unpacked=False/CollisionDetected@2`,
+		},
+		"loading": {
+			reason: "a new spec is being loaded",
+			pkg:    newPackage(invalidBefore), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepWait},
+			want: `Available=True/Available@2
+Invalid=True/LoadError@1
+Progressing=False/Idle@2
+Ready=False/Progressing@2
+Reconciling=True/Progressing@2`,
+		},
+		"loading again": {
+			reason: "a retry says nothing new before it has ended",
+			pkg: newPackage(func(p *corev1alpha1.Package) {
+				p.Status.ObservedGeneration = 2
+				conditions.Set(&p.Status.Conditions, 2, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, "")
+				conditions.Kstatus(&p.Status.Conditions, 2, conditions.State{Stalled: true, Reason: corev1alpha1.ReasonImagePullBackOff})
+			}), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			want: `Ready=False/ImagePullBackOff@2
+Stalled=True/ImagePullBackOff@2
+Unpacked=False/ImagePullBackOff@2`,
+		},
+		"rolled back to the last good spec": {
+			reason: "nothing had to be loaded",
+			pkg: func() *corev1alpha1.Package {
+				p := unpackedPackage(invalidBefore)
+				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, "")
+				return p
+			}(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/AlreadyUnpacked@2`,
+		},
+		"paused": {
+			reason: "as the deployment says",
+			pkg:    unpackedPackage(paused), dep: newOwned(rolledOut, says("Paused", true, "Paused")), outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Paused=True/Paused@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"resumed": {
+			reason: "Paused goes when the deployment does not say so",
+			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
+				conditions.Set(&p.Status.Conditions, 2, "Paused", true, "Paused", "")
+			}),
+			dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"new and paused": {
+			reason: "said although there is no deployment to say it",
+			pkg:    newPackage(paused), outcome: outcome{step: stepPaused},
+			want: `Paused=True/Paused@2
+Ready=False/Paused@2
+Reconciling=True/Paused@2`,
+		},
+		"deployment deleted": {
+			reason: "what is gone is not available",
+			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
+				for _, typ := range []string{"Available", "Progressing", "my.test/X"} {
+					conditions.Set(&p.Status.Conditions, 2, typ, true, "X", "")
+				}
+			}), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			want: `Ready=False/Progressing@2
+Reconciling=True/Progressing@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"deployment refused": {
+			reason: "an API server's refusal is on the status",
+			pkg:    newPackage(), attempt: &attempt{done: true, content: newContent()},
+			outcome: outcome{step: stepDeploy, content: newContent(), writeErr: errors.New("namespace is terminating")},
+			want: `Ready=False/ApplyError@2
+Reconciling=True/ApplyError@2`,
+		},
+		"being deleted": {
+			reason: "the teardown is reported, not the image",
+			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
+				p.DeletionTimestamp = &metav1.Time{Time: start}
+			}), dep: newOwned(says("Available", false, "TearingDown"), says("Ready", false, "TearingDown")),
+			want: `Available=False/TearingDown@2
+Ready=False/TearingDown@2
+Reconciling=True/TearingDown@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := view{pkg: tc.pkg, fingerprint: print(tc.pkg), attempt: tc.attempt, now: start}
+			if tc.dep != nil {
+				v.dep = tc.dep
+			}
+			got := statusOf(v, tc.outcome)
+			if diff := cmp.Diff(tc.want, summary(got.Conditions)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+			if got.ObservedGeneration != tc.pkg.Generation {
+				t.Errorf("observedGeneration is %d", got.ObservedGeneration)
+			}
+			*tc.pkg.PackageStatus() = *got
+			tc.outcome.changed = false
+			if again := statusOf(v, tc.outcome); !cmp.Equal(got, again) {
+				t.Errorf("not settled after one write: %s", cmp.Diff(got, again))
+			}
+		})
+	}
+}
+
+func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
+	t.Parallel()
+	pkg, content := newPackage(), newContent()
+	content.Warnings = []string{"spec.foo is not known", "spec.bar is not known"}
+	v := view{pkg: pkg, dep: newOwned(rolledOut), fingerprint: print(pkg)}
+	got := statusOf(v, outcome{step: stepDeploy, content: content})
+	if got.UnpackedHash != print(pkg).String() || got.Revision != 3 {
+		t.Errorf("hash %s, revision %d", got.UnpackedHash, got.Revision)
+	}
+	if diff := cmp.Diff(&content.Resolved, got.Resolved); diff != "" {
+		t.Error(diff)
+	}
+	message := conditions.Get(got.Conditions, corev1alpha1.ConditionUnpacked).Message
+	for _, want := range append(content.Warnings, image, digest) {
+		if !strings.Contains(message, want) {
+			t.Errorf("%q is not in %q", want, message)
+		}
+	}
+}
+
+func TestStatusKeepsTransitionTimes(t *testing.T) {
+	t.Parallel()
+	old := metav1.NewTime(start)
+	pkg := unpackedPackage(func(p *corev1alpha1.Package) {
+		p.Status.Conditions = []metav1.Condition{
+			{Type: "Available", Status: "True", LastTransitionTime: old}, {Type: "my.test/Here", Status: "True", LastTransitionTime: old},
+		}
+	})
+	v := view{pkg: pkg, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: print(pkg)}
+	for _, typ := range []string{"Available", "my.test/Here"} {
+		if c := conditions.Get(statusOf(v, outcome{}).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
+			t.Errorf("%s moved to %s", typ, c.LastTransitionTime)
+		}
+	}
+}
+
+func TestUrgent(t *testing.T) {
+	t.Parallel()
+	base := corev1alpha1.PackageStatus{UnpackedHash: "a", Conditions: []metav1.Condition{{Type: "Available", Status: "False", Message: "a"}}}
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.PackageStatus)
+		want   bool
+	}{
+		"nothing":        {func(*corev1alpha1.PackageStatus) {}, false},
+		"message":        {func(s *corev1alpha1.PackageStatus) { s.Conditions[0].Message = "b" }, false},
+		"counts":         {func(s *corev1alpha1.PackageStatus) { s.Phases = []corev1alpha1.PhaseStatus{{Ready: 1}} }, false},
+		"value":          {func(s *corev1alpha1.PackageStatus) { s.Conditions[0].Status = "True" }, true},
+		"new condition":  {func(s *corev1alpha1.PackageStatus) { s.Conditions = append(s.Conditions, metav1.Condition{Type: "X"}) }, true},
+		"lost condition": {func(s *corev1alpha1.PackageStatus) { s.Conditions = nil }, true},
+		"unpacked":       {func(s *corev1alpha1.PackageStatus) { s.UnpackedHash = "b" }, true},
+	} {
+		changed := base.DeepCopy()
+		tc.change(changed)
+		if got := urgent(&base, changed); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

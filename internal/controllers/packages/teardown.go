@@ -1,0 +1,105 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// finalizers of ours, wherever an earlier engine put which.
+var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
+
+// tearDown takes the next step of a Package that is being deleted. Foreground
+// and background are the same here: the deployment is deleted in the background
+// and waited for, since the engine tears down in reverse order. With Orphan the
+// deployment stays as it is, for a later Package of this name.
+func (s *session) tearDown(ctx context.Context) error {
+	s.attempts.drop(s.pkg.GetUID())
+	if slices.Contains(s.pkg.GetFinalizers(), metav1.FinalizerOrphanDependents) || !s.controls() {
+		return s.letGo(ctx)
+	}
+	for try := 1; s.dep.GetDeletionTimestamp() == nil; try++ {
+		err := s.deleteDeployment(ctx)
+		if err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) || try == fresher {
+			return err
+		}
+		// Most likely a status; it may also be the garbage collector taking our
+		// reference off, after an orphaning deletion that nobody led.
+		if err := s.lookForTeardown(ctx); err != nil {
+			return err
+		}
+		if !s.controls() {
+			return s.letGo(ctx)
+		}
+	}
+	return s.report(ctx, outcome{})
+}
+
+// controls tells whether there is a deployment that carries our controller
+// reference.
+func (s *session) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
+
+// deleteDeployment deletes the deployment that was judged, and no other state of
+// it. Its own finalizer holds it until everything is torn down.
+func (s *session) deleteDeployment(ctx context.Context) error {
+	err := s.Client.Delete(ctx, s.dep,
+		client.Preconditions{UID: ptr.To(s.dep.GetUID()), ResourceVersion: ptr.To(s.dep.GetResourceVersion())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", s.describe(), err)
+	}
+	return nil
+}
+
+// lookForTeardown reads the deployment from the API server.
+func (s *session) lookForTeardown(ctx context.Context) error {
+	dep := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectDeployment()
+	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.pkg), dep)
+	if apierrors.IsNotFound(err) {
+		s.dep = nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.describe(), err)
+	}
+	s.dep = dep
+	return nil
+}
+
+// letGo takes our finalizers off: nothing is left that needs the Package.
+func (s *session) letGo(ctx context.Context) error {
+	rest := slices.DeleteFunc(slices.Clone(s.pkg.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
+	if len(rest) < len(s.pkg.GetFinalizers()) {
+		err := s.patch(ctx, s.pkg, func() { s.pkg.SetFinalizers(rest) })
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("take the finalizer off: %w", err)
+		}
+	}
+	if len(rest) == 0 {
+		s.fresh.Deleted(s.pkg.GetUID())
+	}
+	s.forget(s.pkg.GetUID())
+	return nil
+}
+
+// patch changes an object by a merge patch that fails where the object is not
+// the one that was read.
+func (s *session) patch(ctx context.Context, obj client.Object, change func()) error {
+	before := obj.DeepCopyObject().(client.Object)
+	change()
+	if err := s.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	s.fresh.Put(obj)
+	return nil
+}
