@@ -419,7 +419,7 @@ func (s *step) refuse(obs *objects.Observed) {
 	r := s.run.rollout
 	state := r.State(s.run.Live, nil, s.run.Now())
 	v := phases.Decide(phases.Case{
-		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Yields: state.Yields,
+		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
 		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Now(),
 	})
 	if v.Action != phases.Refuse {

@@ -145,7 +145,7 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 			continue
 		}
 		v := phases.Decide(phases.Case{
-			Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Yields: state.Yields,
+			Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
 			Sight: phases.Sight{Synced: true, Object: obs}, Now: e.Now(),
 		})
 		if v.Action == phases.Refuse {
