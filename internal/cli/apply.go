@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// fieldManager is the name under which this program writes.
+const fieldManager = "kubectl-package"
+
+// wantedPackage is what an installation asks for.
+type wantedPackage struct {
+	name  cluster.Name
+	image string
+	// config as JSON; nil leaves it as it is.
+	config           []byte
+	component        string
+	changesComponent bool
+}
+
+// applied is what was done about it.
+type applied struct {
+	// pkg is the package now, before what it was; nil where there was none.
+	pkg, before corev1alpha1.GenericPackage
+	// what was done, in words.
+	what string
+}
+
+// applyPackage creates a package, or changes the one that exists.
+func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, want wantedPackage) (applied, error) {
+	old, err := cl.Read(ctx, t)
+	switch {
+	case err == nil:
+		return changePackage(ctx, cl, t, old, want)
+	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
+		return applied{}, cl.Explain("cannot read "+t.String(), err)
+	}
+	pkg := t.Scope.NewPackage()
+	pkg.SetNamespace(t.Namespace)
+	pkg.SetName(t.Name)
+	spec := pkg.PackageSpec()
+	spec.Image, spec.Component = want.image, want.component
+	if want.config != nil {
+		spec.Config = &runtime.RawExtension{Raw: want.config}
+	}
+	if err := cl.Create(ctx, pkg.(client.Object), client.FieldOwner(fieldManager)); err != nil {
+		return applied{}, cl.Explain("cannot create "+t.String(), err)
+	}
+	return applied{pkg: pkg, what: "created"}, nil
+}
+
+func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want wantedPackage) (applied, error) {
+	if old.GetDeletionTimestamp() != nil {
+		return applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
+	}
+	patch, changes := difference(old.PackageSpec(), want)
+	if len(changes) == 0 {
+		return applied{pkg: old, before: old, what: "is as wanted already"}, nil
+	}
+	// A package that was deleted and made again meanwhile is another one.
+	guard := []operation{{Op: "test", Path: "/metadata/uid", Value: string(old.GetUID())}}
+	data, err := json.Marshal(append(guard, patch...))
+	if err != nil {
+		return applied{}, err
+	}
+	pkg := old.DeepCopyObject().(corev1alpha1.GenericPackage)
+	if err := cl.Patch(ctx, pkg.(client.Object), client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager)); err != nil {
+		return applied{}, cl.Explain("cannot change "+t.String(), err)
+	}
+	return applied{pkg: pkg, before: old, what: "changed: " + strings.Join(changes, ", ")}, nil
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// difference is the patch that makes a spec what is wanted, and its changes in
+// words.
+func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []operation, changes []string) {
+	if old.Image != want.image {
+		patch = append(patch, operation{"add", "/spec/image", want.image})
+		changes = append(changes, "image "+old.Image+" → "+want.image)
+	}
+	if want.changesComponent && old.Component != want.component {
+		patch = append(patch, operation{"add", "/spec/component", want.component})
+		changes = append(changes, fmt.Sprintf("component %q → %q", old.Component, want.component))
+	}
+	if want.config != nil && (old.Config == nil || !sameJSON(old.Config.Raw, want.config)) {
+		patch = append(patch, operation{"add", "/spec/config", json.RawMessage(want.config)})
+		changes = append(changes, "configuration")
+	}
+	return patch, changes
+}
+
+// sameJSON compares two JSON values, whatever the order of their fields.
+func sameJSON(a, b []byte) bool {
+	canonical := func(raw []byte) []byte {
+		var value any
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&value) != nil {
+			return nil
+		}
+		out, _ := json.Marshal(value)
+		return out
+	}
+	ca, cb := canonical(a), canonical(b)
+	return ca != nil && bytes.Equal(ca, cb)
+}

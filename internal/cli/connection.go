@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/cluster"
+)
+
+// connection is how a command gets at the cluster.
+type connection struct {
+	flags   *genericclioptions.ConfigFlags
+	streams genericiooptions.IOStreams
+}
+
+// newConnection adds kubectl's flags to a command. Its --cluster is left out:
+// that word means cluster packages here.
+func newConnection(cmd *cobra.Command, streams genericiooptions.IOStreams) *connection {
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.ClusterName, flags.CacheDir = nil, nil
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.AddFlags(own)
+	usage := map[string]string{
+		"namespace":  "the `namespace`, instead of the context's",
+		"context":    "the `context` of the kubeconfig, instead of its current one",
+		"kubeconfig": "the kubeconfig `file`, instead of KUBECONFIG's",
+	}
+	own.VisitAll(func(f *pflag.Flag) {
+		// The others work, too; kubectl options explains them.
+		f.Usage, f.Hidden = usage[f.Name], usage[f.Name] == ""
+	})
+	cmd.Flags().AddFlagSet(own)
+	return &connection{flags: flags, streams: streams}
+}
+
+func (c *connection) connect() (*cluster.Cluster, error) {
+	return cluster.Connect(c.flags, c.streams.ErrOut)
+}
+
+// completeNames completes a first argument with the names of packages.
+func (c *connection) completeNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cl, err := c.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return cl.Complete(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// frameInterval is the time between two pictures of what moves.
+const frameInterval = 100 * time.Millisecond
+
+// live redraws a picture in place.
+type live struct {
+	program *tea.Program
+	ended   chan struct{}
+}
+
+func newLive(out io.Writer, title string) *live {
+	width, height := terminal.Size(out)
+	model := liveModel{
+		begin: time.Now(),
+		options: progress.FrameOptions{
+			Title: title, Width: width, Height: height, Styles: terminal.StylesFor(out),
+		},
+	}
+	l := &live{
+		// Keys have no meaning, so the terminal stays in its usual mode: an
+		// interrupt is a signal, and what is typed is for the shell.
+		program: tea.NewProgram(model, tea.WithOutput(out), tea.WithInput(nil),
+			tea.WithoutSignalHandler(), tea.WithEnvironment(quiet(os.Environ()))),
+		ended: make(chan struct{}),
+	}
+	go func() {
+		defer close(l.ended)
+		_, _ = l.program.Run()
+	}()
+	return l
+}
+
+// quiet is an environment in which the library asks the terminal nothing: with
+// no input its answers would be left for the shell to read. Colours are chosen
+// by NO_COLOR and COLORTERM, which stay.
+func quiet(environ []string) []string {
+	var out []string
+	for _, entry := range environ {
+		switch name, _, _ := strings.Cut(entry, "="); name {
+		case "TERM", "TERM_PROGRAM", "WT_SESSION":
+		default:
+			out = append(out, entry)
+		}
+	}
+	return append(out, "TERM=xterm-256color", "TERM_PROGRAM=Apple_Terminal")
+}
+
+func (l *live) show(s progress.State, _ time.Duration) { l.program.Send(stateMsg{state: s}) }
+
+func (l *live) close(s progress.State, _ time.Duration) {
+	l.program.Send(stateMsg{state: s, last: true})
+	<-l.ended
+}
+
+type (
+	stateMsg struct {
+		state progress.State
+		last  bool
+	}
+	tickMsg struct{}
+)
+
+// liveModel is what the picture is made of.
+type liveModel struct {
+	state   progress.State
+	options progress.FrameOptions
+	begin   time.Time
+}
+
+func tick() tea.Cmd { return tea.Tick(frameInterval, func(time.Time) tea.Msg { return tickMsg{} }) }
+
+// Init implements tea.Model.
+func (m liveModel) Init() tea.Cmd { return tick() }
+
+// Update implements tea.Model.
+func (m liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.options.Elapsed = time.Since(m.begin)
+	switch msg := msg.(type) {
+	case tickMsg:
+		m.options.Tick++
+		return m, tick()
+	case stateMsg:
+		m.state, m.options.Done = msg.state, msg.last
+		if msg.last {
+			return m, tea.Quit
+		}
+	case tea.WindowSizeMsg:
+		m.options.Width, m.options.Height = msg.Width, msg.Height
+	}
+	return m, nil
+}
+
+// View implements tea.Model.
+func (m liveModel) View() tea.View {
+	content := progress.Frame(m.state, m.options)
+	if m.options.Done {
+		content += "\n" // the library clears the line that it ends on
+	}
+	view := tea.NewView(content)
+	view.DisableBracketedPasteMode = true
+	return view
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// Main runs the process's command line and returns its exit code. An interrupt
+// ends what goes on in good order; a second one ends the process.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+}
+
+// Run runs one command line and returns its exit code.
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	// The client libraries log what this program says better itself.
+	ctrllog.SetLogger(logr.Discard())
+	ctx = logr.NewContext(ctx, logr.Discard())
+
+	root := NewCommand(streams)
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(streams.ErrOut, "Error: "+terminal.Text(err.Error()))
+		return 1
+	}
+	return 0
+}
+
+// NewCommand returns the command line.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-package",
+		Short: "Build, check, install and watch packages of Kubernetes objects",
+		Long: `Build, check, install and watch packages of Kubernetes objects.
+
+A package is a folder with a manifest.yaml and Kubernetes manifests. As an image it is
+installed by a Package in a namespace or by a ClusterPackage, phase by phase: the next
+phase begins when everything in the phases before it works.`,
+		Version:       version.Get(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl package"},
+	}
+	root.SetVersionTemplate("kubectl-package {{.Version}}\n")
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+	root.AddCommand(
+		newInstall(streams), newStatus(streams), newDelete(streams),
+	)
+	return root
+}
+
+// usageError says that a command line is wrong, and where its use is described.
+func usageError(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("arguments invalid: %w. See: %s --help", err, cmd.CommandPath())
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError(cmd, fmt.Errorf("unknown command %q", args[0]))
+	}
+	return nil
+}
+
+// takes checks the number of arguments; names are what they stand for, the
+// optional ones in brackets.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return usageError(cmd, fmt.Errorf("unexpected argument %q", args[len(names)]))
+		}
+		for i, name := range names {
+			if i >= len(args) && !strings.HasPrefix(name, "[") || i < len(args) && args[i] == "" {
+				return usageError(cmd, errors.New(strings.Trim(name, "[]")+" is missing"))
+			}
+		}
+		return nil
+	}
+}
