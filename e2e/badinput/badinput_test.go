@@ -1,0 +1,349 @@
+package badinput_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+const (
+	// patience is how long a row waits for a verdict that asks for no timeout.
+	patience = 30 * time.Second
+	// meanwhile is how long a good package takes at most beside a bad one.
+	meanwhile = 10 * time.Second
+	// memoryLimit bounds the manager's resident memory over all rows: four images
+	// of limits.PackageBytes with what Go's collector adds, and its own 60 MiB.
+	memoryLimit = 400 << 20
+)
+
+// row is one piece of bad input.
+type row struct {
+	name string
+	// files are pushed as the package, unless image names another one.
+	files harness.Files
+	image func(t *testing.T, env *harness.Env) string
+	// setup prepares the namespace.
+	setup func(t *testing.T, env *harness.Env, namespace string)
+	// condition, status and reason are what the Package reports, and says are
+	// parts of the message.
+	condition, status, reason string
+	says                      []string
+	// blocking is an object that the status names, if any.
+	blocking string
+	// validate are parts of what `validate` prints about the folder; nil where the
+	// folder alone does not tell.
+	validate []string
+	// within is how long the verdict takes at most; 0 means patience.
+	within time.Duration
+	// after goes on from the verdict.
+	after func(t *testing.T, env *harness.Env, namespace string)
+}
+
+// bed is what all rows share.
+type bed struct {
+	env     *harness.Env
+	manager *harness.Manager
+	good    string
+	audit   *sandbox.Audit
+	start   sandbox.Position
+}
+
+func TestBadInput(t *testing.T) {
+	t.Setenv("NO_PROXY", "*") // loopback and names that must not be found
+	rows := append(contentRows(), rolloutRows()...)
+	hostile, hosts := hostileRows(t)
+	b := newBed(t, hosts)
+	idle := memoryOf(t, b.manager)
+	t.Run("rows", func(t *testing.T) {
+		// Those that wait for a timeout come first, so that the others run beside.
+		for _, r := range append(hostile, rows...) {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				b.judge(t, r)
+			})
+		}
+	})
+	b.judgeWrites(t)
+	if b.manager.Exited() {
+		t.Error("the manager did not survive")
+	}
+	peak := memoryOf(t, b.manager)
+	note(t, "memory", "VmHWM of the manager after %d rows: %d MiB, %d MiB before them; the limit is %d MiB", len(rows)+len(hostile), peak>>20, idle>>20, memoryLimit>>20)
+	if peak > memoryLimit {
+		t.Errorf("the manager took %d bytes of memory, more than %d", peak, memoryLimit)
+	}
+}
+
+func newBed(t *testing.T, insecure []string) *bed {
+	t.Helper()
+	b := &bed{env: harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))}
+	var args []string
+	for _, host := range insecure {
+		args = append(args, "--insecure-registry", host)
+	}
+	var err error
+	b.audit, err = b.env.Audit()
+	check(t, err)
+	b.start, err = b.audit.Mark(t.Context())
+	check(t, err)
+	b.manager = b.env.StartManager(t, args...)
+	b.good = b.env.Push(t, "good:1", harness.Phased("good", 2, 2))
+	return b
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+func (r row) slug() string {
+	return strings.Trim(notInName.ReplaceAllString(strings.ToLower(r.name), "-"), "-")
+}
+
+// judge puts one piece of bad input in and looks at what comes of it.
+func (b *bed) judge(t *testing.T, r row) {
+	ns := r.slug()
+	b.env.Namespace(t, ns)
+	if r.setup != nil {
+		r.setup(t, b.env, ns)
+	}
+	image := ""
+	if r.image != nil {
+		image = r.image(t, b.env)
+	} else {
+		image = b.env.Push(t, r.slug()+":1", r.files)
+	}
+	mark, err := b.audit.Mark(t.Context())
+	check(t, err)
+	begin := time.Now()
+	b.env.Create(t, harness.Package(ns, "bad", image))
+	b.env.Create(t, harness.Package(ns, "good", b.good))
+	b.env.WaitAvailableWithin(t, meanwhile, ns, "good")
+	beside := time.Since(begin)
+
+	c := b.verdict(t, r, ns)
+	took := time.Since(begin)
+	note(t, r.name, "%s=%s/%s after %s (a good package beside it was Available after %s):\n%s",
+		c.Type, c.Status, c.Reason, took.Round(10*time.Millisecond), beside.Round(10*time.Millisecond), indent(c.Message))
+	b.judgeStatusCommand(t, r, ns)
+	b.judgeValidateCommand(t, r)
+	b.judgeNothingWritten(t, mark, ns)
+	if r.after != nil {
+		r.after(t, b.env, ns)
+	}
+	bad := harness.Package(ns, "bad", "")
+	check(t, client.IgnoreNotFound(b.env.Client.Delete(t.Context(), bad)))
+	b.env.WaitGone(t, patience, bad)
+}
+
+// verdict waits for the condition that the row asks for.
+func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
+	t.Helper()
+	within := r.within
+	if within == 0 {
+		within = patience
+	}
+	var found metav1.Condition
+	harness.Eventually(t, within, fmt.Sprintf("%s=%s/%s that says %q", r.condition, r.status, r.reason, r.says), func(ctx context.Context) error {
+		pkg := &corev1alpha1.Package{}
+		if err := b.env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
+			return err
+		}
+		for _, c := range pkg.Status.Conditions {
+			if c.Type == r.condition && string(c.Status) == r.status && c.Reason == r.reason && missing(c.Message, r.says) == "" {
+				found = c
+				return blocks(pkg, r.blocking)
+			}
+		}
+		return fmt.Errorf("the status is %+v", pkg.Status)
+	})
+	return found
+}
+
+func blocks(pkg *corev1alpha1.Package, object string) error {
+	if object == "" {
+		return nil
+	}
+	for _, b := range pkg.Status.Blocking {
+		if b.Kind+" "+b.Name == object {
+			return nil
+		}
+	}
+	return fmt.Errorf("the blocking objects are %+v, which lack %s", pkg.Status.Blocking, object)
+}
+
+// missing returns the first text that is not in message.
+func missing(message string, texts []string) string {
+	for _, text := range texts {
+		if !strings.Contains(message, text) {
+			return text
+		}
+	}
+	return ""
+}
+
+// judgeStatusCommand checks what `kubectl-package status` prints.
+func (b *bed) judgeStatusCommand(t *testing.T, r row, ns string) {
+	t.Helper()
+	out, err := b.plugin(t, "status", "bad", "-n", ns)
+	note(t, r.name, "$ kubectl package status bad -n %s    (%s)\n%s", ns, outcome(err), indent(out))
+	if text := missing(unwrap(out), unwrapAll(r.says)); text != "" {
+		t.Errorf("status does not print %q", text)
+	}
+}
+
+// judgeValidateCommand checks what `kubectl-package validate` prints about the
+// same files.
+func (b *bed) judgeValidateCommand(t *testing.T, r row) {
+	t.Helper()
+	if r.validate == nil {
+		return
+	}
+	dir := t.TempDir()
+	for name, content := range r.files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	out, err := b.plugin(t, "validate", dir)
+	out = strings.ReplaceAll(out, dir, "DIR")
+	note(t, r.name, "$ kubectl package validate DIR    (%s)\n%s", outcome(err), indent(out))
+	if err == nil {
+		t.Error("validate accepts the package")
+	}
+	if text := missing(unwrap(out), unwrapAll(r.validate)); text != "" {
+		t.Errorf("validate does not print %q", text)
+	}
+}
+
+// plugin runs the kubectl plugin as the administrator.
+func (b *bed) plugin(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), harness.Binary(t, "kubectl-package"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.env.Kubeconfig(), "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// unwrap makes a text of several lines one line, as terminals wrap it anywhere.
+func unwrap(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func unwrapAll(all []string) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = unwrap(s)
+	}
+	return out
+}
+
+func outcome(err error) string {
+	if err == nil {
+		return "exit code 0"
+	}
+	return err.Error()
+}
+
+// judgeNothingWritten checks by the audit log that no object of the bad package
+// was written. Those of the good one begin with good, and those of phases that
+// may be rolled out with first.
+func (b *bed) judgeNothingWritten(t *testing.T, since sandbox.Position, ns string) {
+	t.Helper()
+	entries, err := b.audit.Since(t.Context(), since, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool {
+		return e.Object.Namespace == ns && content(e) && !strings.HasPrefix(e.Object.Name, "good-") && !strings.HasPrefix(e.Object.Name, "first-")
+	})
+	check(t, err)
+	for _, e := range entries {
+		t.Errorf("the manager wrote: %s %s (%d)", e.Verb, e.RequestURI, e.Code)
+	}
+}
+
+// judgeWrites checks over all rows and namespaces that no object was written
+// that must never be.
+func (b *bed) judgeWrites(t *testing.T) {
+	t.Helper()
+	entries, err := b.audit.Since(t.Context(), b.start, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool {
+		return strings.HasPrefix(e.Object.Name, "never")
+	})
+	check(t, err)
+	for _, e := range entries {
+		t.Errorf("the manager wrote: %s %s (%d)", e.Verb, e.RequestURI, e.Code)
+	}
+}
+
+// content tells whether a request is about an object of a package, and not about
+// the engine's own kinds or events.
+func content(e sandbox.Entry) bool {
+	return e.Object.Group != corev1alpha1.GroupVersion.Group && e.Object.Resource != "events" && e.Object.Resource != "leases"
+}
+
+// memoryOf returns the most memory that the manager ever had, in bytes.
+func memoryOf(t *testing.T, m *harness.Manager) int {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
+	check(t, err)
+	for line := range strings.Lines(string(raw)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			kib, err := strconv.Atoi(fields[1])
+			check(t, err)
+			return kib << 10
+		}
+	}
+	t.Fatal("the kernel does not tell VmHWM")
+	return 0
+}
+
+var texts sync.Mutex
+
+// note shows a text that users see.
+func note(t *testing.T, name, format string, args ...any) {
+	t.Helper()
+	text := fmt.Sprintf("[%s] %s", name, fmt.Sprintf(format, args...))
+	t.Log(text)
+	path := os.Getenv("LOCKSTEP_TEXTS")
+	if path == "" {
+		return
+	}
+	texts.Lock()
+	defer texts.Unlock()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	check(t, err)
+	defer f.Close()
+	_, err = fmt.Fprintln(f, text)
+	check(t, err)
+}
+
+func indent(s string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n    ")
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func gone(ctx context.Context, env *harness.Env, obj client.Object) error {
+	err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if err == nil {
+		return fmt.Errorf("%s exists", obj.GetName())
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+package badinput_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// rolloutRows are packages that are sound, and what stands in their way in the
+// cluster.
+func rolloutRows() []row {
+	return []row{
+		{
+			name:  "an object that someone else controls",
+			files: phased(map[string]string{"one": never("free"), "two": never("taken")}),
+			setup: taken, condition: "Available", status: "False", reason: "ObjectSetUnready",
+			says: []string{"never-taken", "is controlled by ConfigMap their-owner", "remove it there, or rename it here"}, blocking: "ConfigMap never-taken",
+		},
+		{
+			name:      "unknown kind",
+			files:     phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + never("beside"), "three": never("later")}),
+			condition: "Available", status: "False", reason: "ObjectSetUnready",
+			says:     []string{"badinput.lockstep.run/v1 Widget", "install its CustomResourceDefinition, or bring it in an earlier phase"},
+			blocking: "Widget never-widget", after: bringWidgets,
+		},
+		{
+			name: "a probe that never comes true",
+			files: withProbe(phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": never("later")}),
+				"  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}}\n    probes:\n    - cel: {rule: 'has(self.data.ready)', message: the field ready is missing}\n"),
+			condition: "Available", status: "False", reason: "ObjectSetUnready",
+			says: []string{`"one"`, "first-phase", "the field ready is missing"}, blocking: "ConfigMap first-phase",
+		},
+		{
+			name:  "two packages that bring the same object",
+			files: phased(map[string]string{"one": harness.ConfigMap("second-own", "one", "v1"), "two": harness.ConfigMap("both", "two", "second")}),
+			setup: winner, condition: "Available", status: "False", reason: "ObjectSetUnready",
+			says: []string{"ConfigMap", "both", "belongs to ObjectDeployment", "winner", "kubectl package release"}, blocking: "ConfigMap both",
+			after: removeWinner,
+		},
+	}
+}
+
+// phased returns a package with a phase for each text, in the order one, two,
+// three; the texts' own phases are replaced.
+func phased(phases map[string]string) harness.Files {
+	files := harness.Files{}
+	var names []string
+	for _, name := range []string{"one", "two", "three"} {
+		if text, ok := phases[name]; ok {
+			names = append(names, name)
+			files[name+".yaml"] = strings.ReplaceAll(text, "package-operator.run/phase: deploy", "package-operator.run/phase: "+name)
+		}
+	}
+	files["manifest.yaml"] = harness.Manifest("bad", names, "")
+	return files
+}
+
+func withProbe(files harness.Files, probe string) harness.Files {
+	files["manifest.yaml"] += probe
+	return files
+}
+
+// taken makes an object that someone controls.
+func taken(t *testing.T, env *harness.Env, ns string) {
+	t.Helper()
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "their-owner"}}
+	env.Create(t, owner)
+	env.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "never-taken", OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true),
+	}}}})
+}
+
+const widget = "apiVersion: badinput.lockstep.run/v1\nkind: Widget\nmetadata:\n  name: never-widget\n  annotations: {package-operator.run/phase: deploy}\nspec: {size: 1}\n"
+
+const widgetCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.badinput.lockstep.run}
+spec:
+  group: badinput.lockstep.run
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`
+
+// bringWidgets checks that the phases before the unknown kind were rolled out,
+// and that the phase starts when its API appears.
+func bringWidgets(t *testing.T, env *harness.Env, ns string) {
+	t.Helper()
+	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "first-phase"}, &corev1.ConfigMap{}))
+	swap(t, env, ns, "never-", "now-")
+	crd := &unstructured.Unstructured{}
+	check(t, yaml.Unmarshal([]byte(widgetCRD), crd))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		check(t, client.IgnoreNotFound(env.Client.Delete(ctx, crd)))
+	})
+	begin := time.Now()
+	env.Create(t, crd)
+	env.WaitAvailable(t, ns, "bad")
+	t.Logf("Available %s after its API was created", time.Since(begin).Round(10*time.Millisecond))
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("badinput.lockstep.run/v1")
+	obj.SetKind("Widget")
+	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "now-widget"}, obj))
+}
+
+// swap installs the same package with other names of objects: those that were
+// never to be written are, from now on.
+func swap(t *testing.T, env *harness.Env, ns, from, to string) {
+	t.Helper()
+	files := phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + never("beside"), "three": never("later")})
+	for name, text := range files {
+		files[name] = strings.ReplaceAll(text, from, to)
+	}
+	env.SetImage(t, ns, "bad", env.Push(t, "unknown-kind:2", files))
+	harness.Eventually(t, patience, "the new content to wait for its API", func(ctx context.Context) error {
+		pkg := &corev1alpha1.Package{}
+		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
+			return err
+		}
+		return blocks(pkg, "Widget now-widget")
+	})
+}
+
+// winner installs a package that brings the object which the bad one wants, too.
+func winner(t *testing.T, env *harness.Env, ns string) {
+	t.Helper()
+	files := phased(map[string]string{"one": harness.ConfigMap("first-own", "one", "v1") + "---\n" + harness.ConfigMap("both", "one", "first")})
+	env.Create(t, harness.Package(ns, "winner", env.Push(t, "winner:1", files)))
+	env.WaitAvailable(t, ns, "winner")
+}
+
+// removeWinner checks that the loser goes on when the winner is gone.
+func removeWinner(t *testing.T, env *harness.Env, ns string) {
+	t.Helper()
+	both := &corev1.ConfigMap{}
+	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "both"}, both))
+	if both.Data["value"] != "first" {
+		t.Errorf("the loser wrote the object: %v", both.Data)
+	}
+	check(t, env.Client.Delete(t.Context(), harness.Package(ns, "winner", "")))
+	env.WaitAvailable(t, ns, "bad")
+	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "both"}, both))
+	if both.Data["value"] != "second" {
+		t.Errorf("the object was not taken over: %v", both.Data)
+	}
+	harness.Eventually(t, patience, "what only the winner had to be gone", func(ctx context.Context) error {
+		if err := gone(ctx, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "first-own"}}); err != nil {
+			return fmt.Errorf("the winner's own object: %w", err)
+		}
+		return nil
+	})
+}
