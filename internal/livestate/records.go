@@ -140,11 +140,12 @@ func (r *records) remember(n name, obs *objects.Observed) {
 			// The watch has passed that state, and the object is not there any more.
 			return
 		}
-	} else if old.ResourceVersion == obs.ResourceVersion || !obs.NewerThan(old) {
+	} else if old.ResourceVersion != obs.ResourceVersion && !obs.NewerThan(old) {
 		return
 	}
 	kept := *obs
-	kept.Watched = false
+	// The same state, seen through another template, is as good as before.
+	kept.Watched = old != nil && old.UID == obs.UID && old.ResourceVersion == obs.ResourceVersion && old.Watched
 	r.share(old, &kept)
 	r.byName[n] = &kept
 }

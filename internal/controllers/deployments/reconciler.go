@@ -57,6 +57,8 @@ type owner struct {
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
+	// spins counts reconciles in a row that ended by maxPasses.
+	spins int
 	// progressed is when a set opened its last phase in this process.
 	progressed map[types.UID]time.Time
 }
@@ -158,10 +160,12 @@ func (s *session) roll(ctx context.Context) error {
 			return err
 		}
 		if !again {
+			s.spins = 0
 			return s.report(ctx)
 		}
 	}
-	s.requeue(time.Millisecond)
+	s.spins++
+	s.requeue(min(time.Millisecond<<min(s.spins, 20), time.Second))
 	return s.report(ctx)
 }
 
