@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,8 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -35,18 +34,8 @@ type OwnerWatch struct {
 	Wake func(rollout.OwnerKey)
 
 	mu    sync.Mutex
-	ctx   context.Context
 	dying map[types.UID]bool
 	stops map[types.UID]context.CancelFunc
-}
-
-// Start keeps ctx as the life of all watches. It returns when ctx ends.
-func (w *OwnerWatch) Start(ctx context.Context) error {
-	w.mu.Lock()
-	w.ctx = ctx
-	w.mu.Unlock()
-	<-ctx.Done()
-	return nil
 }
 
 // Dying tells whether the owner that ref points at is being deleted in the
@@ -57,7 +46,7 @@ func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.Ow
 	if w.dying == nil {
 		w.dying, w.stops = map[types.UID]bool{}, map[types.UID]context.CancelFunc{}
 	}
-	if _, watched := w.stops[ref.UID]; watched || w.ctx == nil {
+	if _, watched := w.stops[ref.UID]; watched {
 		return w.dying[ref.UID], nil
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -74,7 +63,9 @@ func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.Ow
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	ctx, stop := context.WithCancel(w.ctx)
+	// The watch lasts until the owner is forgotten, at the latest as long as the
+	// process, which ends with its leadership.
+	ctx, stop := context.WithCancel(context.Background())
 	w.stops[ref.UID] = stop
 	go w.watch(ctx, key, w.Metadata.Resource(mapping.Resource).Namespace(namespace), ref)
 	return false, nil

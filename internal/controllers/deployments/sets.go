@@ -58,18 +58,16 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 	}
 	state.Torn = s.plan.Torn
 	d := revisions.Decide(state)
-	for _, i := range d.Archive {
-		if err := s.archive(ctx, s.sets[i]); err != nil {
+	archived := false
+	for i, set := range s.sets {
+		due := slices.Contains(d.Archive, i)
+		if !due && !(unfinishedArchival(set) && s.plan.Torn) {
+			continue
+		}
+		if err := s.archive(ctx, set); err != nil {
 			return false, err
 		}
-	}
-	for _, set := range s.sets {
-		if unfinishedArchival(set) && s.plan.Torn {
-			if err := s.markArchived(ctx, set); err != nil {
-				return false, err
-			}
-			d.Archive = append(d.Archive, 0)
-		}
+		archived = true
 	}
 	for _, i := range d.Collect {
 		if err := s.dropSet(ctx, s.sets[i]); err != nil {
@@ -77,16 +75,18 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		}
 	}
 	removed, err := s.finishDeleted(ctx)
-	if len(d.Collect) > 0 || removed {
-		err = s.collectSlices(ctx, err)
-	}
-	if len(d.Archive)+len(d.Collect) == 0 && !removed {
+	if err != nil {
 		return false, err
 	}
-	if err == nil {
-		err = s.listSets(ctx)
+	if removed = removed || len(d.Collect) > 0; removed {
+		if err := s.collectSlices(ctx); err != nil {
+			return false, err
+		}
 	}
-	return true, err
+	if !archived && !removed {
+		return false, nil
+	}
+	return true, s.listSets(ctx)
 }
 
 // finishDeleted lets go of sets that a user deleted, once nothing is left that
@@ -275,9 +275,11 @@ func (s *session) setLifecycle(ctx context.Context, set corev1alpha1.GenericObje
 
 // archive ends a revision that owns nothing any more.
 func (s *session) archive(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
-	err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
-	if err != nil {
-		return err
+	if lifecycle(set) != corev1alpha1.ObjectSetLifecycleStateArchived {
+		err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
+		if err != nil {
+			return err
+		}
 	}
 	return s.markArchived(ctx, set)
 }

@@ -64,9 +64,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	})
 	o.Tracker.Wake = queue.wake
 	o.Executor.Alive = r.alive
-	if err := mgr.Add(r.Owners); err != nil {
-		return fmt.Errorf("cannot add the watch of foreign owners: %w", err)
-	}
 	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
 		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
 			MaxConcurrentReconciles: workers,

@@ -158,10 +158,7 @@ func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 }
 
 // collectSlices deletes slices that neither the template nor a set uses.
-func (s *session) collectSlices(ctx context.Context, err error) error {
-	if err != nil {
-		return err
-	}
+func (s *session) collectSlices(ctx context.Context) error {
 	used := map[string]bool{}
 	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
 		for _, name := range phase.Slices {
