@@ -33,9 +33,16 @@ type OwnerWatch struct {
 	// Wake is called when a foreign owner of key begins to go.
 	Wake func(rollout.OwnerKey)
 
-	mu    sync.Mutex
-	dying map[types.UID]bool
-	stops map[types.UID]context.CancelFunc
+	mu      sync.Mutex
+	watched map[types.UID]*watchedOwner
+}
+
+// watchedOwner is one foreign owner.
+type watchedOwner struct {
+	stop  context.CancelFunc
+	dying bool
+	// keys are what it owns.
+	keys map[rollout.OwnerKey]struct{}
 }
 
 // Dying tells whether the owner that ref points at is being deleted in the
@@ -43,11 +50,9 @@ type OwnerWatch struct {
 func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dying == nil {
-		w.dying, w.stops = map[types.UID]bool{}, map[types.UID]context.CancelFunc{}
-	}
-	if _, watched := w.stops[ref.UID]; watched {
-		return w.dying[ref.UID], nil
+	if one := w.watched[ref.UID]; one != nil {
+		one.keys[key] = struct{}{}
+		return one.dying, nil
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -66,12 +71,15 @@ func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.Ow
 	// The watch lasts until the owner is forgotten, at the latest as long as the
 	// process, which ends with its leadership.
 	ctx, stop := context.WithCancel(context.Background())
-	w.stops[ref.UID] = stop
-	go w.watch(ctx, key, w.Metadata.Resource(mapping.Resource).Namespace(namespace), ref)
+	if w.watched == nil {
+		w.watched = map[types.UID]*watchedOwner{}
+	}
+	w.watched[ref.UID] = &watchedOwner{stop: stop, keys: map[rollout.OwnerKey]struct{}{key: {}}}
+	go w.watch(ctx, w.Metadata.Resource(mapping.Resource).Namespace(namespace), ref)
 	return false, nil
 }
 
-func (w *OwnerWatch) watch(ctx context.Context, key rollout.OwnerKey, resource metadata.ResourceInterface, ref metav1.OwnerReference) {
+func (w *OwnerWatch) watch(ctx context.Context, resource metadata.ResourceInterface, ref metav1.OwnerReference) {
 	selector := fields.OneTermEqualSelector("metadata.name", ref.Name).String()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -88,10 +96,7 @@ func (w *OwnerWatch) watch(ctx context.Context, key rollout.OwnerKey, resource m
 		if !ok || m.UID != ref.UID || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents) {
 			return
 		}
-		w.mu.Lock()
-		w.dying[ref.UID] = true
-		w.mu.Unlock()
-		w.Wake(key)
+		w.dies(ref.UID)
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: lw, ObjectType: &metav1.PartialObjectMetadata{},
@@ -100,15 +105,34 @@ func (w *OwnerWatch) watch(ctx context.Context, key rollout.OwnerKey, resource m
 	informer.RunWithContext(ctx)
 }
 
-// Forget ends the watch of an owner.
-func (w *OwnerWatch) Forget(uid types.UID) {
+// dies notes that an owner is being deleted in the foreground and wakes what it
+// owns.
+func (w *OwnerWatch) dies(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if stop := w.stops[uid]; stop != nil {
-		stop()
+	one := w.watched[uid]
+	if one == nil {
+		return
 	}
-	delete(w.stops, uid)
-	delete(w.dying, uid)
+	one.dying = true
+	for key := range one.keys {
+		w.Wake(key)
+	}
+}
+
+// Forget ends the watch of an owner when nothing is left that it owns.
+func (w *OwnerWatch) Forget(key rollout.OwnerKey, uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.watched[uid]
+	if one == nil {
+		return
+	}
+	delete(one.keys, key)
+	if len(one.keys) == 0 {
+		one.stop()
+		delete(w.watched, uid)
+	}
 }
 
 // ownerDies deletes the owner object in the background where a foreign owner of
@@ -130,7 +154,6 @@ func (s *session) ownerDies(ctx context.Context) (bool, error) {
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
 		}
-		s.Owners.Forget(ref.UID)
 		return true, nil
 	}
 	return false, nil

@@ -67,6 +67,9 @@ func (s *session) letGo(ctx context.Context) error {
 	if err := s.removeFinalizers(ctx, s.top()); err != nil {
 		return err
 	}
+	for _, ref := range s.top().GetOwnerReferences() {
+		s.Owners.Forget(s.key, ref.UID)
+	}
 	s.forget()
 	return nil
 }
