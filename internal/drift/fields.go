@@ -3,6 +3,7 @@ package drift
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -16,11 +17,14 @@ import (
 type fieldsReader struct {
 	text []byte
 	at   int
+	// known is not to be found again. It is read under its lock.
+	known *KindShapes
+	found findings
 }
 
 // fields reads the object at the current position, whose own path is given. It
 // returns whether it is a leaf, and false in ok where it is malformed.
-func (r *fieldsReader) fields(path pathID, depth int, found *findings) (leaf, ok bool) {
+func (r *fieldsReader) fields(path pathID, depth int) (leaf, ok bool) {
 	if depth > limits.FieldsDepth || !r.accept('{') {
 		return false, false
 	}
@@ -36,13 +40,8 @@ func (r *fieldsReader) fields(path pathID, depth int, found *findings) (leaf, ok
 		if !bytes.Equal(key, []byte(".")) {
 			leaf = false
 		}
-		if !isList {
-			if shape, is := listOf(key); is {
-				isList = true
-				found.lists = append(found.lists, listFinding{path, shape})
-			}
-		}
-		if !r.child(path, key, depth, found) {
+		isList = isList || r.list(path, key)
+		if !r.child(path, key, depth) {
 			return false, false
 		}
 		if r.accept('}') {
@@ -55,26 +54,25 @@ func (r *fieldsReader) fields(path pathID, depth int, found *findings) (leaf, ok
 }
 
 // child reads the value of one key.
-func (r *fieldsReader) child(path pathID, key []byte, depth int, found *findings) bool {
+func (r *fieldsReader) child(path pathID, key []byte, depth int) bool {
 	name, isField := bytes.CutPrefix(key, []byte("f:"))
 	if depth == 0 && isField && skipped(name) {
 		// Nothing in here is looked up, and keys of data are without end.
 		return r.skip()
 	}
-	inner := path
 	switch {
 	case isField:
-		inner = field(path, name)
+		path = field(path, name)
 	case !bytes.Equal(key, []byte(".")):
-		inner = field(path, elements)
+		path = field(path, elements)
 	}
-	leaf, ok := r.fields(inner, depth+1, found)
-	if ok && isField {
-		if leaf {
-			found.leaves = append(found.leaves, inner)
-		} else {
-			found.parents = append(found.parents, inner)
-		}
+	leaf, ok := r.fields(path, depth+1)
+	switch {
+	case !ok || !isField:
+	case leaf && r.known.maps[path]&asLeaf == 0:
+		r.found.leaves = append(r.found.leaves, path)
+	case !leaf && r.known.maps[path]&asParent == 0:
+		r.found.parents = append(r.found.parents, path)
 	}
 	return ok
 }
@@ -87,24 +85,52 @@ func skipped(name []byte) bool {
 	return false
 }
 
-// listOf returns what a key says about the list that it is an element of.
-func listOf(key []byte) (shape list, isList bool) {
-	if bytes.HasPrefix(key, []byte("v:")) {
-		return list{}, true
-	}
+// list takes in what a key says about the list that it is an element of, and
+// tells whether it says something.
+func (r *fieldsReader) list(path pathID, key []byte) bool {
+	isSet := bytes.HasPrefix(key, []byte("v:"))
 	text, isKeys := bytes.CutPrefix(key, []byte("k:"))
-	if !isKeys {
-		return list{}, false
+	known, isKnown := r.known.lists[path]
+	switch {
+	case !isSet && !isKeys, isSet && isKnown && known.keys == nil, isKeys && isKnown && names(text, known.keys):
+		return isSet || isKeys
 	}
-	var values map[string]any
-	if json.Unmarshal(text, &values) != nil || len(values) == 0 {
-		return list{}, false
+	var shape list
+	if isKeys {
+		var values map[string]any
+		if json.Unmarshal(text, &values) != nil || len(values) == 0 {
+			return false
+		}
+		shape.keys = slices.Sorted(maps.Keys(values))
 	}
-	for name := range values {
-		shape.keys = append(shape.keys, name)
+	if r.found.lists == nil {
+		r.found.lists = map[pathID]list{}
 	}
-	slices.Sort(shape.keys)
-	return shape, true
+	r.found.lists[path] = shape
+	return true
+}
+
+// names tells that the keys of an element, as JSON, are those that are known: in
+// the form that the API server writes, without a decoder.
+func names(text []byte, keys []string) bool {
+	for _, key := range keys {
+		rest, isString := bytes.CutPrefix(text[min(1, len(text)):], []byte(`"`))
+		if rest, isString = bytes.CutPrefix(rest, []byte(key)); !isString {
+			return false
+		}
+		r := fieldsReader{text: rest}
+		if !r.accept('"') || !r.accept(':') {
+			return false
+		}
+		if _, quoted := r.key(); !quoted {
+			r.at = max(r.at, r.at+bytes.IndexAny(rest[r.at:], ",}"))
+		}
+		if r.at >= len(rest) {
+			return false
+		}
+		text = rest[r.at:]
+	}
+	return len(keys) > 0 && bytes.Equal(text, []byte("}"))
 }
 
 // key reads a string and returns its content.

@@ -116,23 +116,43 @@ func (m matcher) mapping(path pathID, template map[string]any, live any) bool {
 	if live != nil && !isMap {
 		return false
 	}
+	if m.shapes.whole(path) {
+		return exactly(template, fields)
+	}
 	for key, value := range template {
 		if !m.value(field(path, key), value, fields[key]) {
 			return false
 		}
 	}
-	return !m.shapes.whole(path) || !hasMore(fields, template)
+	return true
 }
 
-// hasMore tells that a map has keys that the template does not name. A reference
-// to a field of the object itself is defaulted by the API server.
-func hasMore(fields, template map[string]any) bool {
-	for key := range fields {
-		if template[key] == nil && !(key == "apiVersion" && template["fieldPath"] != nil) {
-			return true
-		}
+// exactly compares what is owned as a whole. A reference to a field of the
+// object itself is defaulted by the API server, to the version v1.
+func exactly(template, live any) bool {
+	if isEmpty(template) || isEmpty(live) {
+		return isEmpty(template) && isEmpty(live)
 	}
-	return false
+	switch template := template.(type) {
+	case map[string]any:
+		fields, isMap := live.(map[string]any)
+		for key, value := range fields {
+			if !exactly(template[key], value) && !(key == "apiVersion" && value == "v1" && template["fieldPath"] != nil) {
+				return false
+			}
+		}
+		for key, value := range template {
+			if fields[key] == nil && !isEmpty(value) {
+				return false
+			}
+		}
+		return isMap
+	case []any:
+		values, isList := live.([]any)
+		return isList && slices.EqualFunc(template, values, exactly)
+	default:
+		return same(template, live)
+	}
 }
 
 func (m matcher) list(path pathID, template []any, live any) bool {

@@ -48,6 +48,8 @@ const missing = "~"
 type projector struct {
 	*encoder
 	shapes *KindShapes
+	// place counts the values of the template.
+	place int
 }
 
 // ignoredMetadata is set by the API server, guards a write, or is looked at in
@@ -154,6 +156,7 @@ func ownerWith(references, uid any) map[string]any {
 
 // value appends what the live object has where the template has a value.
 func (p *projector) value(path pathID, template, live any) {
+	p.place++
 	switch template := template.(type) {
 	case map[string]any:
 		p.mapping(path, template, live)
@@ -167,7 +170,7 @@ func (p *projector) value(path pathID, template, live any) {
 func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	fields, isMap := live.(map[string]any)
 	if (live != nil && !isMap) || p.shapes.whole(path) {
-		p.all(live)
+		p.all(live, len(template) == 0)
 		return
 	}
 	start, end := p.sorted(template)
@@ -178,22 +181,34 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	p.keys = p.keys[:start]
 }
 
-// all appends a live value whole. An empty one is none.
-func (p *projector) all(live any) {
-	switch value := live.(type) {
-	case nil:
-	case []any:
-		if len(value) > 0 {
-			p.encoder.value(value)
+// all appends a live value whole. An empty one is none. Where the template has an
+// empty one too, none leaves no trace: an empty list or map looks as if it were
+// owned as a whole, until someone adds to it.
+func (p *projector) all(live any, emptyTemplate bool) {
+	if isEmpty(live) {
+		if !emptyTemplate {
+			p.buf = append(p.buf, ',')
 		}
-	case map[string]any:
-		if len(value) > 0 {
-			p.encoder.value(value)
-		}
-	default:
-		p.encoder.value(value)
+		return
 	}
+	if emptyTemplate {
+		p.buf = append(strconv.AppendInt(append(p.buf, '@'), int64(p.place), 10), ':')
+	}
+	p.encoder.value(live)
 	p.buf = append(p.buf, ',')
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	default:
+		return false
+	}
 }
 
 func (p *projector) list(path pathID, template []any, live any) {
@@ -201,11 +216,12 @@ func (p *projector) list(path pathID, template []any, live any) {
 	values, isList := live.([]any)
 	switch {
 	case (live != nil && !isList) || !known:
-		p.all(live)
+		p.all(live, len(template) == 0)
+	case len(template) == 0:
 	case shape.keys == nil:
 		p.set(template, live)
 	case !allKeyed(template, shape.keys):
-		p.all(live)
+		p.all(live, false)
 	default:
 		p.associative(path, template, values, shape.keys)
 	}

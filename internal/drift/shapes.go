@@ -2,7 +2,6 @@ package drift
 
 import (
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -135,56 +134,45 @@ func (k *KindShapes) learn(fields []byte) {
 	if place.Load() == hash {
 		return
 	}
-	var found findings
-	reader := fieldsReader{text: fields}
-	reader.fields(rootPath, 0, &found)
-	k.keep(&found)
+	if found := k.read(fields); !found.none() {
+		k.keep(found)
+	}
 	place.Store(hash)
 }
 
-// findings is what one entry tells.
+// findings is what one entry tells that is not known.
 type findings struct {
-	lists   []listFinding
+	lists   map[pathID]list
 	leaves  []pathID
 	parents []pathID
 }
 
-type listFinding struct {
-	path pathID
-	list list
+func (f *findings) none() bool { return len(f.lists)+len(f.leaves)+len(f.parents) == 0 }
+
+func (k *KindShapes) read(fields []byte) *findings {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	reader := fieldsReader{text: fields, known: k}
+	reader.fields(rootPath, 0)
+	return &reader.found
 }
 
 func (k *KindShapes) keep(found *findings) {
-	if !k.teaches(found) {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, f := range found.lists {
-		if _, known := k.lists[f.path]; known || len(k.lists) < limits.ShapesPerKind {
-			k.lists[f.path] = f.list
+	for path, shape := range found.lists {
+		if _, known := k.lists[path]; known || len(k.lists) < limits.ShapesPerKind {
+			k.lists[path] = shape
 		}
 	}
-	mark := func(paths []pathID, evidence mapEvidence) {
-		for _, path := range paths {
-			if _, known := k.maps[path]; known || len(k.maps) < limits.ShapesPerKind {
-				k.maps[path] |= evidence
-			}
-		}
-	}
-	mark(found.leaves, asLeaf)
-	mark(found.parents, asParent)
+	k.mark(found.leaves, asLeaf)
+	k.mark(found.parents, asParent)
 }
 
-// teaches tells whether something is new, under the lock that readers share.
-func (k *KindShapes) teaches(found *findings) bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	isNew := func(evidence mapEvidence) func(pathID) bool {
-		return func(path pathID) bool { return k.maps[path]&evidence == 0 }
+func (k *KindShapes) mark(paths []pathID, evidence mapEvidence) {
+	for _, path := range paths {
+		if _, known := k.maps[path]; known || len(k.maps) < limits.ShapesPerKind {
+			k.maps[path] |= evidence
+		}
 	}
-	return slices.ContainsFunc(found.lists, func(f listFinding) bool {
-		shape, known := k.lists[f.path]
-		return !known || !slices.Equal(shape.keys, f.list.keys)
-	}) || slices.ContainsFunc(found.leaves, isNew(asLeaf)) || slices.ContainsFunc(found.parents, isNew(asParent))
 }
