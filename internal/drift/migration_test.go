@@ -2,10 +2,9 @@ package drift
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
-
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,23 +14,30 @@ import (
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// patched applies a patch to an object.
+// patched applies a patch of tests and replacements in metadata to an object.
 func patched(t *testing.T, live *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
 	t.Helper()
-	text, err := live.MarshalJSON()
-	if err != nil {
+	var operations []struct {
+		Op, Path string
+		Value    json.RawMessage
+	}
+	if err := json.Unmarshal(patch, &operations); err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err = decoded.Apply(text); err != nil {
-		return nil, err
-	}
-	result := &unstructured.Unstructured{}
-	if err := result.UnmarshalJSON(text); err != nil {
-		t.Fatal(err)
+	result := live.DeepCopy()
+	for _, operation := range operations {
+		name, inMetadata := strings.CutPrefix(operation.Path, "/metadata/")
+		var value any
+		if err := unmarshal(operation.Value, &value); err != nil || !inMetadata {
+			t.Fatalf("operation on %s: %v", operation.Path, err)
+		}
+		metadata := fieldsAt(t, result.Object, "metadata")
+		switch {
+		case operation.Op == "test" && metadata[name] != value:
+			return nil, fmt.Errorf("test of %s failed", operation.Path)
+		case operation.Op == "replace":
+			metadata[name] = value
+		}
 	}
 	return result, nil
 }
