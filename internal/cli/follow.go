@@ -83,7 +83,7 @@ func (f following) run(ctx context.Context) (progress.State, progress.Verdict, t
 		}
 		now := time.Now()
 		state = progress.Of(snap)
-		state.Unnoticed = !state.Gone && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
+		state.Unnoticed = !state.Gone && !state.Deleting && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
 		verdict = f.judge(state, now)
 		if verdict.Again > 0 && !state.Unnoticed {
 			again.Reset(verdict.Again)

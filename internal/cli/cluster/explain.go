@@ -56,6 +56,15 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. %s", doing, c.Host, err, remedy)
 }
 
+// brief is an error without the address that it is about.
+func brief(err error) string {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err.Error()
+	}
+	return err.Error()
+}
+
 // Unserved tells whether the API server does not know the kinds at all: it then
 // answers 404 as to any other path, and not about an object.
 func Unserved(err error) bool {

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +22,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
+// retryInterval is the longest pause before a lost connection is tried again.
+const retryInterval = 3 * time.Second
+
 // Observer follows one package and its revisions by watches.
 type Observer struct {
 	cluster *Cluster
@@ -26,7 +32,7 @@ type Observer struct {
 	uid     types.UID
 	changed chan struct{}
 
-	packages, sets cache.SharedIndexInformer
+	packages, sets *shelf
 	stopSets       context.CancelFunc
 
 	mu     sync.Mutex
@@ -44,13 +50,13 @@ func (c *Cluster) Observe(ctx context.Context, target progress.Target, uid types
 		slices: map[string][]corev1alpha1.ObjectSetObject{}, asked: map[string]bool{},
 	}
 	one := client.ListOptions{Namespace: target.Namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, target.Name)}
-	o.packages = o.informer(ctx, one, target.Scope.NewPackage(),
+	o.packages = o.watch(ctx, one, target.Scope.NewPackage(),
 		func() client.ObjectList { return target.Scope.NewPackageList().(client.ObjectList) }, o.setLost)
 	if len(validation.IsValidLabelValue(target.Name)) == 0 {
 		setsCtx, stop := context.WithCancel(ctx)
 		o.stopSets = stop
 		own := client.ListOptions{Namespace: target.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: target.Name})}
-		o.sets = o.informer(setsCtx, own, target.Scope.NewObjectSet(),
+		o.sets = o.watch(setsCtx, own, target.Scope.NewObjectSet(),
 			func() client.ObjectList { return target.Scope.NewObjectSetList().(client.ObjectList) }, o.setsError)
 	}
 	return o
@@ -59,8 +65,8 @@ func (c *Cluster) Observe(ctx context.Context, target progress.Target, uid types
 // Changed is sent to after something changed, however much it was.
 func (o *Observer) Changed() <-chan struct{} { return o.changed }
 
-// informer runs a watch that tells o of every change and report of every answer.
-func (o *Observer) informer(ctx context.Context, opts client.ListOptions, example runtime.Object, list func() client.ObjectList, report func(error)) cache.SharedIndexInformer {
+// watch keeps a shelf filled until ctx ends and tells report of every answer.
+func (o *Observer) watch(ctx context.Context, opts client.ListOptions, example runtime.Object, list func() client.ObjectList, report func(error)) *shelf {
 	with := func(raw metav1.ListOptions) *client.ListOptions {
 		own := opts
 		own.Raw = &raw
@@ -79,28 +85,13 @@ func (o *Observer) informer(ctx context.Context, opts client.ListOptions, exampl
 			return w, err
 		},
 	}
-	inf := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, o.cluster.WithWatch), example, 0, nil)
-	_ = inf.SetTransform(func(obj any) (any, error) {
-		if o, ok := obj.(metav1.Object); ok {
-			o.SetManagedFields(nil)
-		}
-		return obj, nil
+	s := &shelf{changed: o.notify}
+	silent := logr.Discard() // errors go to report
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, o.cluster.WithWatch), example, s, cache.ReflectorOptions{
+		Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5, Cap: retryInterval, Jitter: 0.1},
 	})
-	// Errors are reported above; the default handler would log them.
-	_ = inf.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})
-	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { o.notify() },
-		UpdateFunc: func(any, any) { o.notify() },
-		DeleteFunc: func(any) { o.notify() },
-	})
-	go inf.RunWithContext(ctx)
-	go func() {
-		// An empty list is news, too: the package is gone.
-		if cache.WaitForCacheSync(ctx.Done(), inf.HasSynced) {
-			o.notify()
-		}
-	}()
-	return inf
+	go reflector.RunWithContext(logr.NewContext(ctx, silent))
+	return s
 }
 
 func (o *Observer) notify() {
@@ -140,27 +131,29 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	if apierrors.IsForbidden(lost) || apierrors.IsUnauthorized(lost) || Unserved(lost) {
 		return snap, false, o.cluster.Explain("cannot watch "+o.target.String(), lost)
 	}
-	snap.Target = o.target
-	if lost != nil {
-		snap.Lost = lost.Error()
-	}
-	if !o.packages.HasSynced() {
+	packages, ok := o.packages.all()
+	if !ok {
 		return snap, false, nil
 	}
-	for _, obj := range o.packages.GetStore().List() {
-		if pkg := obj.(corev1alpha1.GenericPackage); pkg.GetUID() == o.uid {
-			snap.Package = pkg
+	snap.Target = o.target
+	if lost != nil {
+		snap.Lost = brief(lost)
+	}
+	for _, obj := range packages {
+		if obj.GetUID() == o.uid {
+			snap.Package = obj.(corev1alpha1.GenericPackage)
 		}
 	}
 	if o.sets != nil {
-		snap.Set = newest(o.sets.GetStore().List())
+		sets, _ := o.sets.all()
+		snap.Set = newest(sets)
 		snap.Slices = o.slicesOf(ctx, snap.Set)
 	}
 	return snap, true, nil
 }
 
 // newest returns the set of the highest revision that is not archived.
-func newest(all []any) corev1alpha1.GenericObjectSet {
+func newest(all []client.Object) corev1alpha1.GenericObjectSet {
 	var found corev1alpha1.GenericObjectSet
 	for _, obj := range all {
 		set := obj.(corev1alpha1.GenericObjectSet)

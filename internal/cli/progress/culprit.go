@@ -11,6 +11,8 @@ import (
 // several lines.
 func Culprit(s State) string {
 	switch {
+	case s.Lost != "":
+		return "the connection to the cluster is lost (" + s.Lost + "), so it is not known how it stands"
 	case s.Gone:
 		return "it does not exist"
 	case s.Deleting:

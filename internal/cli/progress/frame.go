@@ -101,8 +101,10 @@ func (f *frame) image() {
 			text += fmt.Sprintf("  revision %d", f.Revision)
 		}
 		f.put(0, f.Styles.Good(markDone), text, plain)
-	default:
+	case f.Observed:
 		f.put(0, f.turning(), "image "+f.Image+"  pulling", plain)
+	default:
+		f.put(0, f.turning(), "image "+f.Image+"  waiting for the manager", plain)
 	}
 }
 
@@ -135,7 +137,7 @@ func (f *frame) phases() {
 		}
 		ph := row[0]
 		f.put(0, f.mark(ph), fmt.Sprintf("%s  %7s  %s", terminal.Pad(ph.Name, wide), count(ph, f.Deleting), phaseWord(ph, f.Deleting)), f.tone(ph))
-		if active(ph) {
+		if active(ph, f.Deleting) {
 			room -= f.objects(ph, room)
 		}
 	}
@@ -147,7 +149,7 @@ func (f *frame) folded(fit int) [][]Phase {
 	var rows [][]Phase
 	for _, ph := range f.inOrder() {
 		last := len(rows) - 1
-		if len(f.Phases) > fit && last >= 0 && !active(ph) && rows[last][0].State == ph.State {
+		if len(f.Phases) > fit && last >= 0 && !active(ph, f.Deleting) && rows[last][0].State == ph.State {
 			rows[last] = append(rows[last], ph)
 			continue
 		}
@@ -168,7 +170,7 @@ func (f *frame) mark(ph Phase) string {
 	switch {
 	case finished(ph, f.Deleting):
 		return f.Styles.Good(markDone)
-	case active(ph):
+	case active(ph, f.Deleting):
 		return f.turning()
 	}
 	return f.Styles.Faint(markWaiting)

@@ -79,7 +79,7 @@ func phaseLines(before, after State) []string {
 		for _, name := range newlyReady(was, ph) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
 		}
-		if moved(was, ph, known) && (!after.Deleting || active(ph) || finished(ph, true)) {
+		if moved(was, ph, known, after.Deleting) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, phaseWord(ph, after.Deleting), count(ph, after.Deleting)))
 		}
 		for _, b := range after.Blocking {
@@ -105,14 +105,14 @@ func (s State) inOrder() []Phase {
 
 // moved tells whether a phase is to be told of: it changed its state, or a tenth
 // of its objects did. A phase that waits from the beginning is no news.
-func moved(was, is Phase, known bool) bool {
-	if !known && is.State == corev1alpha1.PhaseStateWaiting {
+func moved(was, is Phase, known, deleting bool) bool {
+	if !known && is.State == corev1alpha1.PhaseStateWaiting || deleting && !active(is, true) && !finished(is, true) {
 		return false
 	}
 	if was.State != is.State {
 		return true
 	}
-	return is.Total > objectLines && tenth(was) != tenth(is) && active(is)
+	return is.Total > objectLines && tenth(was) != tenth(is) && active(is, deleting)
 }
 
 func tenth(ph Phase) int {

@@ -65,8 +65,13 @@ func ReportOf(snap Snapshot) Report {
 		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
 		Current: s.Observed, Available: s.Available,
 		Image: pkg.PackageSpec().Image, Component: pkg.PackageSpec().Component,
-		Revision: status.Revision, Phases: status.Phases, Blocking: status.Blocking,
+		Revision: status.Revision, Phases: status.Phases,
 		Conditions: status.Conditions, Created: pkg.GetCreationTimestamp(),
+	}
+	for _, b := range status.Blocking {
+		if blocksNow(b.Phase, status.Phases, s.Deleting) {
+			r.Blocking = append(r.Blocking, b)
+		}
 	}
 	if status.Resolved != nil {
 		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest

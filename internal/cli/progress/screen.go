@@ -125,9 +125,9 @@ func (s *screen) mark(ph Phase, deleting bool) string {
 	switch {
 	case finished(ph, deleting):
 		return s.Styles.Good(markDone)
-	case active(ph) && len(s.in(ph.Name)) > 0:
+	case active(ph, deleting) && len(s.in(ph.Name)) > 0:
 		return s.Styles.Bad(markFailed)
-	case active(ph):
+	case active(ph, deleting):
 		return s.Styles.Busy(markBusy)
 	}
 	return s.Styles.Faint(markWaiting)

@@ -188,6 +188,9 @@ func (s *State) fromRevision(snap Snapshot) {
 	}
 	blocked := map[objects.Key]string{}
 	for _, b := range blocking {
+		if !blocksNow(b.Phase, phases, s.Deleting) {
+			continue
+		}
 		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 		blocked[key] = terminal.Text(b.Message)
 		s.Blocking = append(s.Blocking, Object{

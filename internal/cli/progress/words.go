@@ -36,12 +36,25 @@ func phaseWord(ph Phase, deleting bool) string {
 }
 
 // active tells whether something goes on in a phase, or should.
-func active(ph Phase) bool {
+func active(ph Phase, deleting bool) bool {
 	switch ph.State {
-	case corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateUnready, corev1alpha1.PhaseStateTearingDown:
+	case corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateUnready:
+		return !deleting
+	case corev1alpha1.PhaseStateTearingDown:
 		return true
 	}
 	return false
+}
+
+// blocksNow tells whether what a status names as blocking a phase is what is
+// waited for: at the beginning of a deletion it is still about the rollout.
+func blocksNow(phase string, phases []corev1alpha1.PhaseStatus, deleting bool) bool {
+	for _, ph := range phases {
+		if deleting && ph.Name == phase {
+			return ph.State == corev1alpha1.PhaseStateTearingDown
+		}
+	}
+	return true
 }
 
 // finished tells whether nothing is left to do in a phase.

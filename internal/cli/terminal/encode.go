@@ -64,7 +64,10 @@ func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 		return yamlCollection(dec, t)
 	case string:
 		n := &yaml.Node{}
-		n.SetString(t)
+		// Encode, unlike SetString, quotes what YAML 1.1 takes for a boolean.
+		if err := n.Encode(t); err != nil {
+			return nil, err
+		}
 		if needsEscape(strings.ReplaceAll(t, "\n", "")) {
 			n.Style = yaml.DoubleQuotedStyle
 		}

@@ -87,12 +87,12 @@ func TestWriteYAML(t *testing.T) {
 	value := struct {
 		B string   `json:"b"`
 		A []string `json:"a"`
-		N int      `json:"n"`
-	}{"two\nlines", []string{"x", "\u202ey", "1"}, 3}
+		N int      `json:"count"`
+	}{"two\nlines", []string{"x", "\u202ey", "1", "yes"}, 3}
 	if err := terminal.WriteYAML(&b, value); err != nil {
 		t.Fatal(err)
 	}
-	want := "b: |-\n  two\n  lines\na:\n  - x\n  - \"\\u202ey\"\n  - \"1\"\nn: 3\n"
+	want := "b: |-\n  two\n  lines\na:\n  - x\n  - \"\\u202ey\"\n  - \"1\"\n  - \"yes\"\ncount: 3\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
