@@ -43,8 +43,8 @@ func IsManifest(path string) bool {
 
 // Read reads and checks the manifest and the lock of a package. The Result is
 // as complete as the files allow; it is nil where there is no manifest that
-// could be decoded.
-func Read(files archive.Files, strict bool) (*Result, violation.Violations) {
+// could be decoded. component, where it is not empty, replaces the name.
+func Read(files archive.Files, component string, strict bool) (*Result, violation.Violations) {
 	r := &Result{Strict: strict}
 	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
 	if doc == nil && len(problems) == 0 {
@@ -71,6 +71,9 @@ func Read(files archive.Files, strict bool) (*Result, violation.Violations) {
 		return nil, append(problems, r.readLock(files)...)
 	}
 	r.Manifest = m
+	if component != "" {
+		m.Name = component
+	}
 	problems = append(problems, r.readLock(files)...)
 	problems = append(problems, r.validate(files)...)
 	return r, problems

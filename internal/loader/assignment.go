@@ -1,0 +1,78 @@
+package loader
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// assignment reads the annotations that say how an object is rolled out.
+func (c *check) assignment(annotations map[string]any) {
+	c.phase(annotations)
+	c.collisionProtection(annotations)
+	c.conditionMappings(annotations)
+}
+
+func annotationField(key string) string { return document.Child("metadata.annotations", key) }
+
+func (c *check) phase(annotations map[string]any) {
+	field := annotationField(corev1alpha1.PhaseAnnotation)
+	phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string)
+	if phase == "" {
+		remedy := "Set it to a phase of the manifest."
+		if near, ok := violation.Nearest(corev1alpha1.PhaseAnnotation, sortedKeys(annotations)); ok && near != corev1alpha1.PhaseAnnotation {
+			remedy = "Write it instead of " + near + "."
+		}
+		c.fail(violation.ReasonMissingPhase, "", remedy, "the object is in no phase")
+		return
+	}
+	if c.r.phases != nil && !slices.Contains(c.r.phases, phase) {
+		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, "The manifest has: "+strings.Join(c.r.phases, ", ")+"."), "phase %q", phase)
+	}
+	c.out.phase = phase
+}
+
+var collisionModes = []string{
+	string(corev1alpha1.CollisionProtectionPrevent), string(corev1alpha1.CollisionProtectionIfNoController), string(corev1alpha1.CollisionProtectionNone),
+}
+
+func (c *check) collisionProtection(annotations map[string]any) {
+	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtectionPrevent
+	mode, _ := annotations[corev1alpha1.CollisionProtectionAnnotation].(string)
+	if mode == "" {
+		return
+	}
+	if !slices.Contains(collisionModes, mode) {
+		c.fail(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation),
+			violation.Suggest(mode, collisionModes, "Supported: "+strings.Join(collisionModes, ", ")+"."), "%q is no mode", mode)
+		return
+	}
+	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtection(mode)
+}
+
+// destinationType is the pattern of the field in the API.
+var destinationType = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`)
+
+func (c *check) conditionMappings(annotations map[string]any) {
+	text, _ := annotations[corev1alpha1.ConditionMapAnnotation].(string)
+	field := annotationField(corev1alpha1.ConditionMapAnnotation)
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		source, destination, ok := strings.Cut(line, "=>")
+		source, destination = strings.TrimSpace(source), strings.TrimSpace(destination)
+		switch {
+		case !ok || source == "" || destination == "":
+			c.fail(violation.ReasonAnnotationInvalid, field, `Write one mapping a line: Available => example.com/Available`, "%q is no mapping", strings.TrimSpace(line))
+		case !destinationType.MatchString(destination):
+			c.fail(violation.ReasonAnnotationInvalid, field, "Write it as example.com/Available.", "%q is no type of a mapped condition", destination)
+		default:
+			c.out.stored.ConditionMappings = append(c.out.stored.ConditionMappings, corev1alpha1.ConditionMapping{SourceType: source, DestinationType: destination})
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package loader
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// BuildOptions say what an image carries beside the files.
+type BuildOptions struct {
+	// Labels of the image's config.
+	Labels map[string]string
+	// Annotations of the image's manifest.
+	Annotations map[string]string
+}
+
+// Build makes an image of a package: one layer, linux/amd64, entries sorted and
+// without times or owners, so that the same files give the same digest. Files
+// with a segment that begins with a dot are left out. It does not validate.
+func Build(files Files, opts BuildOptions) (v1.Image, error) {
+	layer, err := buildLayer(files)
+	if err != nil {
+		return nil, fmt.Errorf("build the image layer: %w", err)
+	}
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
+		Architecture: "amd64", OS: "linux", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
+		Config: v1.Config{Labels: opts.Labels},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build the image config: %w", err)
+	}
+	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{CreatedBy: "kubectl package build"}})
+	if err != nil {
+		return nil, fmt.Errorf("build the image: %w", err)
+	}
+	if len(opts.Annotations) > 0 {
+		img = mutate.Annotations(img, maps.Clone(opts.Annotations)).(v1.Image)
+	}
+	return img, nil
+}
+
+func buildLayer(files Files) (v1.Layer, error) {
+	var compressed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeTar(z, files); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	data := compressed.Bytes()
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithMediaType(types.OCILayer))
+}
+
+func writeTar(w io.Writer, files Files) error {
+	t := tar.NewWriter(w)
+	for _, dir := range folders(files) {
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+			return err
+		}
+	}
+	for _, p := range files.Paths() {
+		if hidden(p) {
+			continue
+		}
+		data := files[p]
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "package/" + p, Size: int64(len(data)), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+			return err
+		}
+		if _, err := t.Write(data); err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}
+
+// folders returns all folders of an image, sorted, each after the one that it
+// is in.
+func folders(files Files) []string {
+	set := map[string]bool{"package": true}
+	for p := range files {
+		if hidden(p) {
+			continue
+		}
+		for dir := path.Dir("package/" + p); !set[dir]; dir = path.Dir(dir) {
+			set[dir] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+func hidden(p string) bool { return strings.HasPrefix(p, ".") || strings.Contains(p, "/.") }

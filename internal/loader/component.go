@@ -1,0 +1,115 @@
+package loader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+const componentsFolder = "components"
+
+// unit is what is loaded: the root of a package or one of its components.
+type unit struct {
+	files     Files
+	component string
+	result    *manifest.Result
+	problems  violation.Violations
+}
+
+// readUnit reads the manifest of the component that was asked for.
+func readUnit(files Files, component string, strict bool) *unit {
+	if len(files) == 0 {
+		return &unit{problems: violation.Violations{{
+			Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package.",
+		}}}
+	}
+	result, problems := manifest.Read(files, "", strict)
+	multi := result != nil && result.Manifest.Spec.Components != nil
+	if component == "" {
+		if multi {
+			files = withoutComponents(files)
+		}
+		return &unit{files: files, result: result, problems: problems}
+	}
+	if result == nil {
+		return &unit{problems: problems}
+	}
+	if !multi {
+		return &unit{component: component, problems: violation.Violations{{
+			Reason: violation.ReasonComponentsDisabled, Details: fmt.Sprintf("component %q is asked for", component),
+			Remedy: "Remove spec.component of the Package; this package has no components.",
+		}}}
+	}
+	return readComponent(files, component, strict)
+}
+
+func readComponent(files Files, component string, strict bool) *unit {
+	u := &unit{component: component}
+	if strings.ContainsAny(component, `/\`) || strings.HasPrefix(component, ".") {
+		u.add(violation.Violation{Reason: violation.ReasonComponentPath, Details: fmt.Sprintf("%q is no name of a folder", component)})
+		return u
+	}
+	u.files = files.Below(componentsFolder + "/" + component)
+	if len(u.files) == 0 {
+		names := componentNames(files)
+		u.add(violation.Violation{
+			Reason: violation.ReasonComponentNotFound, Details: fmt.Sprintf("component %q", component),
+			Remedy: violation.Suggest(component, names, "The package has: "+strings.Join(names, ", ")+"."),
+		})
+		return u
+	}
+	u.result, u.problems = manifest.Read(u.files, component, strict)
+	if u.result != nil && u.result.Manifest.Spec.Components != nil {
+		u.add(u.result.At(violation.ReasonComponentsNested, "spec.components"))
+	}
+	return u
+}
+
+func (u *unit) add(v violation.Violation) { u.problems = append(u.problems, v) }
+
+// mark names the component in violations.
+func (u *unit) mark(vs violation.Violations) violation.Violations {
+	for i := range vs {
+		vs[i].Component = u.component
+	}
+	return vs
+}
+
+func withoutComponents(files Files) Files {
+	out := Files{}
+	for p, data := range files {
+		if !strings.HasPrefix(p, componentsFolder+"/") {
+			out[p] = data
+		}
+	}
+	return out
+}
+
+// componentNames returns the folders of a package with components.
+func componentNames(files Files) []string {
+	var names []string
+	for p := range files {
+		rest, ok := strings.CutPrefix(p, componentsFolder+"/")
+		if name, _, inFolder := strings.Cut(rest, "/"); ok && inFolder && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// strayComponentFiles are files that belong to no component.
+func strayComponentFiles(files Files) violation.Violations {
+	var out violation.Violations
+	for p := range files {
+		if rest, ok := strings.CutPrefix(p, componentsFolder+"/"); ok && !strings.Contains(rest, "/") {
+			out = append(out, violation.Violation{Reason: violation.ReasonComponentsStray, Path: p, Remedy: "Move it into the folder of a component."})
+		}
+	}
+	slices.SortFunc(out, func(a, b violation.Violation) int { return archive.ComparePaths(a.Path, b.Path) })
+	return out
+}

@@ -1,0 +1,265 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/config"
+	"lockstep.run/lockstep/internal/loader/expression"
+	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// Load loads a package for one installation. Its error is of type
+// violation.Violations and holds all problems, or is the cause of ctx.
+func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
+	l := &load{ctx: ctx, opts: &opts, unit: readUnit(files, opts.Component, opts.Strict)}
+	l.problems = l.unit.problems
+	pkg := l.run()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("load the package: %w", context.Cause(ctx))
+	}
+	if err := l.unit.mark(l.problems).Err(); err != nil {
+		return nil, err
+	}
+	pkg.Warnings = l.unit.mark(l.warnings).Sorted()
+	return pkg, nil
+}
+
+// load is one run of Load.
+type load struct {
+	ctx  context.Context
+	opts *Options
+	unit *unit
+
+	problems, warnings violation.Violations
+	// configFailed tells that the configuration is not admitted.
+	configFailed bool
+}
+
+func (l *load) add(v ...violation.Violation) { l.problems = append(l.problems, v...) }
+
+// run returns the package; whether it may be used, problems tell.
+func (l *load) run() *Package {
+	r := l.unit.result
+	if r == nil {
+		l.static()
+		return nil
+	}
+	l.warnings = append(l.warnings, r.Warnings...)
+	spec := &r.Manifest.Spec
+	if env := l.opts.Environment; env != nil {
+		// Constraints come before everything else: nothing is rendered for a
+		// cluster that the package is not made for.
+		if unmet := r.Unmet(env); len(unmet) > 0 {
+			l.add(unmet...)
+			return nil
+		}
+	}
+	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
+	l.scope()
+	l.probes()
+	values, ok := l.config()
+	if !ok {
+		l.static()
+		return nil
+	}
+	context, ok := l.context(values)
+	if !ok {
+		l.static()
+		return nil
+	}
+	objects := l.objects(context)
+	return &Package{
+		Manifest: r.Manifest, Lock: r.Lock, Config: values,
+		Phases: collect(objects, spec.Phases), Probes: spec.AvailabilityProbes,
+		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec),
+	}
+}
+
+// scope checks that the manifest allows the kind of the Package object.
+func (l *load) scope() {
+	kind, want := "Package", manifestsv1alpha1.PackageManifestScopeNamespaced
+	if l.opts.scope() == corev1alpha1.ScopeCluster {
+		kind, want = "ClusterPackage", manifestsv1alpha1.PackageManifestScopeCluster
+	}
+	scopes := l.unit.result.Manifest.Spec.Scopes
+	for _, s := range scopes {
+		if s == want {
+			return
+		}
+	}
+	if len(scopes) == 0 {
+		return
+	}
+	v := l.unit.result.At(violation.ReasonUnsupportedScope, "spec.scopes")
+	v.Details = fmt.Sprintf("the package allows %s only, and this is a %s", joinScopes(scopes), kind)
+	v.Remedy = "Install it as a Package."
+	if want == manifestsv1alpha1.PackageManifestScopeNamespaced {
+		v.Remedy = "Install it as a ClusterPackage."
+	}
+	l.add(v)
+}
+
+func joinScopes(scopes []manifestsv1alpha1.PackageManifestScope) string {
+	text := make([]string, len(scopes))
+	for i, s := range scopes {
+		text[i] = string(s)
+	}
+	return strings.Join(text, ", ")
+}
+
+// probes reports probes that do not compile.
+func (l *load) probes() {
+	_, err := probes.Compile(l.unit.result.Manifest.Spec.AvailabilityProbes)
+	var all probes.Errors
+	if !errors.As(err, &all) {
+		return
+	}
+	for _, e := range all {
+		v := l.unit.result.At(violation.ReasonProbeInvalid, "spec."+e.Path)
+		v.Details, v.Remedy = e.Problem, e.Remedy
+		l.add(v)
+	}
+}
+
+// config admits the configuration.
+func (l *load) config() (values map[string]any, ok bool) {
+	r := l.unit.result
+	schemaPath := field.NewPath("spec", "config", "openAPIV3Schema")
+	schema, errs := config.Compile(l.ctx, schemaPath, r.Manifest.Spec.Config.OpenAPIV3Schema)
+	for _, e := range errs {
+		v := r.At(violation.ReasonManifestInvalid, e.Field)
+		v.Details = e.ErrorBody()
+		l.add(v)
+	}
+	if len(errs) > 0 {
+		return nil, false
+	}
+	values, unknown, errs := schema.Admit(l.ctx, field.NewPath("spec", "config"), l.opts.Config)
+	for _, u := range unknown {
+		v := violation.Violation{Reason: violation.ReasonConfigInvalid, Field: u.Field, Details: "unknown key", Remedy: u.Remedy}
+		if r.Strict {
+			l.add(v)
+			continue
+		}
+		v.Details += ", dropped"
+		l.warnings = append(l.warnings, v)
+	}
+	for _, e := range errs {
+		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: e.ErrorBody()})
+	}
+	l.configFailed = len(errs) > 0
+	return values, !l.configFailed
+}
+
+// context returns what templates and expressions see.
+func (l *load) context(values map[string]any) (map[string]any, bool) {
+	images, dependencies, problems := l.images()
+	l.add(problems...)
+	out, err := render.Context(l.opts.Package, l.opts.environment(), values, images, dependencies)
+	if err != nil {
+		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Details: err.Error()})
+	}
+	return out, err == nil && len(problems) == 0
+}
+
+func (l *load) images() (images, dependencies map[string]string, problems violation.Violations) {
+	r := l.unit.result
+	if !l.opts.StaticImages {
+		return r.Images(l.opts.ImageOverride)
+	}
+	images, dependencies = map[string]string{}, map[string]string{}
+	for _, img := range r.Manifest.Spec.Images {
+		images[img.Name] = StaticImage
+	}
+	for _, d := range r.Manifest.Spec.Dependencies {
+		if d.Image != nil {
+			dependencies[d.Image.Name] = StaticImage
+		}
+	}
+	if r.Lock != nil {
+		for _, img := range r.Lock.Spec.Images {
+			images[img.Name] = StaticImage
+		}
+		for _, d := range r.Lock.Spec.Dependencies {
+			dependencies[d.Name] = StaticImage
+		}
+	}
+	return images, dependencies, nil
+}
+
+// objects renders the files and reads the objects in them.
+func (l *load) objects(context map[string]any) []*object {
+	evaluator, ok := l.conditions(expression.New(context))
+	if !ok {
+		l.static()
+		return nil
+	}
+	r := l.unit.result
+	out, problems := render.Render(l.ctx, render.Input{
+		Files: l.unit.files, Context: context, Expressions: evaluator, Paths: r.Manifest.Spec.Filter.Paths, Strict: r.Strict,
+		PathRule: func(i int) violation.Violation {
+			return r.At(violation.ReasonFilterInvalid, fmt.Sprintf("spec.filter.paths[%d].expression", i))
+		},
+	})
+	l.add(problems...)
+	if out == nil {
+		l.static()
+		return nil
+	}
+	l.warnings = append(l.warnings, out.Warnings...)
+	reader := l.reader(func(text string) (bool, error) { return evaluator.Bool(l.ctx, text) })
+	reader.rendered = out.Rendered
+	read := reader.read(l.ctx, out.Files)
+	l.add(read.problems...)
+	l.warnings = append(l.warnings, read.warnings...)
+	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
+	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
+	l.warnings = append(l.warnings, tooEarly(read.objects, r.Manifest.Spec.Phases)...)
+	return read.objects
+}
+
+// conditions evaluates the named conditions of the manifest.
+func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool) {
+	values, ok := map[string]bool{}, true
+	for i, c := range l.unit.result.Manifest.Spec.Filter.Conditions {
+		value, err := e.Bool(l.ctx, c.Expression)
+		if err != nil {
+			v := l.unit.result.At(violation.ReasonFilterInvalid, fmt.Sprintf("spec.filter.conditions[%d].expression", i))
+			v.Details = err.Error()
+			l.add(v)
+			ok = false
+		}
+		values[c.Name] = value
+	}
+	return e.WithConditions(values), ok
+}
+
+func (l *load) reader(condition func(string) (bool, error)) *reader {
+	r := &reader{strict: l.opts.Strict, opts: l.opts, condition: condition}
+	name := l.opts.Package.Metadata.Name
+	r.labels = map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
+	if result := l.unit.result; result != nil {
+		r.strict = result.Strict
+		for _, p := range result.Manifest.Spec.Phases {
+			r.phases = append(r.phases, p.Name)
+		}
+	}
+	return r
+}
+
+// static checks the files that need no rendering, where rendering is not
+// possible, so that their problems are reported at the same time.
+func (l *load) static() {
+	read := l.reader(nil).read(l.ctx, l.unit.files)
+	l.add(read.problems...)
+	l.warnings = append(l.warnings, read.warnings...)
+}

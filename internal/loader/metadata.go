@@ -1,0 +1,133 @@
+package loader
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// loaderAnnotations are read by the loader and taken off.
+var loaderAnnotations = []string{
+	corev1alpha1.PhaseAnnotation, corev1alpha1.ConditionAnnotation,
+	corev1alpha1.ConditionMapAnnotation, corev1alpha1.CollisionProtectionAnnotation,
+}
+
+// Labels and annotations that the engine sets on managed objects.
+var (
+	reservedLabels = []string{
+		corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
+		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel,
+	}
+	reservedAnnotations = []string{corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation}
+)
+
+// texts returns a mapping from text to text of metadata, or nil.
+func (c *check) texts(key string, reason violation.Reason) map[string]any {
+	field := "metadata." + key
+	switch v := c.meta[key].(type) {
+	case nil:
+		delete(c.meta, key)
+		return nil
+	case map[string]any:
+		for _, name := range sortedKeys(v) {
+			if _, ok := v[name].(string); !ok {
+				c.fail(reason, document.Child(field, name), "Put it in quotes.", "the value is no text")
+			}
+			if errs := validation.IsQualifiedName(strings.ToLower(name)); len(errs) > 0 {
+				c.fail(reason, document.Child(field, name), "", "%q is no valid key: %s", name, errs[0])
+			}
+		}
+		return v
+	default:
+		c.fail(reason, field, "", "%s has to be a mapping", field)
+		return nil
+	}
+}
+
+func (c *check) reserved(field string, values map[string]any, keys []string) {
+	for _, key := range keys {
+		if _, ok := values[key]; ok {
+			c.dropped(document.Child(field, key), "Remove it; the engine sets it.", "a package must not set it")
+			delete(values, key)
+		}
+	}
+}
+
+// annotations checks the annotations and returns them for changing.
+func (c *check) annotations() map[string]any {
+	annotations := c.texts("annotations", violation.ReasonAnnotationInvalid)
+	c.reserved("metadata.annotations", annotations, reservedAnnotations)
+	size := 0
+	for key, value := range annotations {
+		text, _ := value.(string)
+		size += len(key) + len(text)
+	}
+	if size > limits.AnnotationBytes {
+		c.fail(violation.ReasonLimit, "metadata.annotations", "", "the annotations have %d bytes; the API server's limit is %d", size, limits.AnnotationBytes)
+	}
+	for key, want := range map[string]string{
+		corev1alpha1.DeletionPolicyAnnotation: corev1alpha1.DeletionPolicyKeep,
+		corev1alpha1.OnImmutableAnnotation:    corev1alpha1.OnImmutableRecreate,
+	} {
+		if value, ok := annotations[key].(string); ok && value != want {
+			c.fail(violation.ReasonAnnotationInvalid, document.Child("metadata.annotations", key), "Set it to "+want+", or remove it.", "%q is no value of it", value)
+		}
+	}
+	return annotations
+}
+
+func (c *check) labels() {
+	labels := c.texts("labels", violation.ReasonLabelsInvalid)
+	c.reserved("metadata.labels", labels, reservedLabels)
+	for _, key := range sortedKeys(labels) {
+		value, ok := labels[key].(string)
+		if errs := validation.IsValidLabelValue(value); ok && len(errs) > 0 {
+			c.fail(violation.ReasonLabelsInvalid, document.Child("metadata.labels", key), "", "%q is no label value: %s", value, errs[0])
+		}
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// walkNulls calls report for every null in a value, in a fixed order, until it
+// returns false.
+func walkNulls(v any, field string, report func(string) bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			child := document.Child(field, key)
+			if v[key] == nil {
+				if !report(child) {
+					return false
+				}
+			} else if !walkNulls(v[key], child, report) {
+				return false
+			}
+		}
+	case []any:
+		for i, item := range v {
+			child := document.Index(field, i)
+			if item == nil {
+				if !report(child) {
+					return false
+				}
+			} else if !walkNulls(item, child, report) {
+				return false
+			}
+		}
+	}
+	return true
+}

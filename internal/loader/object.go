@@ -1,0 +1,270 @@
+package loader
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// check turns one document into an object.
+type check struct {
+	r    *reader
+	doc  *document.Document
+	body map[string]any
+	meta map[string]any
+	out  object
+
+	problems, warnings violation.Violations
+}
+
+func (c *check) at(reason violation.Reason, field string) violation.Violation {
+	v := violation.Violation{
+		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.Line(field), Field: field, Object: c.describe(),
+	}
+	return v
+}
+
+func (c *check) fail(reason violation.Reason, field, remedy, format string, args ...any) {
+	v := c.at(reason, field)
+	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
+	c.problems = append(c.problems, c.r.sourceOf(v))
+}
+
+func (c *check) warn(field, remedy, format string, args ...any) {
+	v := c.at(violation.ReasonObjectInvalid, field)
+	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
+	c.warnings = append(c.warnings, c.r.sourceOf(v))
+}
+
+// dropped reports what is an error where the check is strict, and is taken out
+// of the object otherwise.
+func (c *check) dropped(field, remedy, format string, args ...any) {
+	if c.r.strict {
+		c.fail(violation.ReasonObjectInvalid, field, remedy, format, args...)
+		return
+	}
+	c.warn(field, remedy, format+", dropped", args...)
+}
+
+// describe names the object as far as it is known: "apps/v1 Deployment web".
+func (c *check) describe() string {
+	apiVersion, _ := c.body["apiVersion"].(string)
+	kind, _ := c.body["kind"].(string)
+	name, _ := c.meta["name"].(string)
+	if namespace, _ := c.meta["namespace"].(string); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.Join(strings.Fields(apiVersion+" "+kind+" "+name), " ")
+}
+
+// run returns the object; nil where it is left out or has a problem.
+func (c *check) run() *object {
+	body, ok := c.doc.Value.(map[string]any)
+	if !ok {
+		c.fail(violation.ReasonInvalidYAML, "", "", "the document is no object")
+		return nil
+	}
+	c.body = body
+	if meta, ok := body["metadata"].(map[string]any); ok {
+		c.meta = meta
+	} else if body["metadata"] != nil {
+		c.fail(violation.ReasonObjectInvalid, "metadata", "", "metadata has to be a mapping")
+		return nil
+	}
+	c.gvk()
+	if !c.conditionHolds() {
+		return nil
+	}
+	c.identity()
+	c.serverFields()
+	c.scope()
+	annotations := c.annotations()
+	c.labels()
+	c.assignment(annotations)
+	c.nulls()
+	if len(c.problems) > 0 {
+		return nil
+	}
+	return c.finish(annotations)
+}
+
+// gvk reads apiVersion and kind.
+func (c *check) gvk() {
+	apiVersion, _ := c.body["apiVersion"].(string)
+	kind, _ := c.body["kind"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	switch {
+	case apiVersion == "":
+		c.fail(violation.ReasonMissingGVK, "apiVersion", "", "apiVersion is missing or no text")
+	case err != nil || gv.Version == "":
+		c.fail(violation.ReasonMissingGVK, "apiVersion", "Write it as v1 or group/v1.", "%q is no apiVersion", apiVersion)
+	}
+	if kind == "" {
+		c.fail(violation.ReasonMissingGVK, "kind", "", "kind is missing or no text")
+	}
+	if _, isList := c.body["items"].([]any); isList && strings.HasSuffix(kind, "List") {
+		c.fail(violation.ReasonObjectInvalid, "items", "Write its items as documents of their own.", "a list is no object of a package")
+	}
+	c.out.gvk = gv.WithKind(kind)
+}
+
+// conditionHolds evaluates the condition annotation.
+func (c *check) conditionHolds() bool {
+	annotations, _ := c.meta["annotations"].(map[string]any)
+	expression, ok := annotations[corev1alpha1.ConditionAnnotation].(string)
+	if !ok || c.r.condition == nil {
+		return true
+	}
+	keep, err := c.r.keep(expression)
+	if err != nil {
+		c.fail(violation.ReasonInvalidCELCondition, document.Child("metadata.annotations", corev1alpha1.ConditionAnnotation), "", "%v", err)
+	}
+	return keep
+}
+
+// identity checks name and namespace.
+func (c *check) identity() {
+	name, isText := c.meta["name"].(string)
+	switch {
+	case c.meta["generateName"] != nil:
+		c.fail(violation.ReasonObjectInvalid, "metadata.generateName", "Set metadata.name.", "a package cannot find an object again whose name the API server makes up")
+	case c.meta["name"] != nil && !isText:
+		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Put it in quotes.", "the name is no text")
+	case name == "":
+		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Set metadata.name.", "the object has no name")
+	case len(name) > validation.DNS1123SubdomainMaxLength:
+		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Shorten it.", "the name has %d characters; the limit is %d", len(name), validation.DNS1123SubdomainMaxLength)
+	default:
+		if errs := path.IsValidPathSegmentName(name); len(errs) > 0 {
+			c.fail(violation.ReasonObjectInvalid, "metadata.name", "", "%q is no name: %s", name, errs[0])
+		}
+	}
+	c.out.name = name
+	switch namespace := c.meta["namespace"].(type) {
+	case nil:
+		delete(c.meta, "namespace")
+	case string:
+		if namespace == "" {
+			delete(c.meta, "namespace")
+		} else if errs := validation.IsDNS1123Label(namespace); len(errs) > 0 {
+			c.fail(violation.ReasonObjectInvalid, "metadata.namespace", "", "%q is no namespace: %s", namespace, errs[0])
+		}
+		c.out.namespace = namespace
+	default:
+		c.fail(violation.ReasonObjectInvalid, "metadata.namespace", "Put it in quotes.", "the namespace is no text")
+	}
+}
+
+// Fields of metadata that only the API server sets. The first ones make it
+// refuse an apply, the others it ignores; so did Package Operator.
+var (
+	refusedFields = []string{"uid", "resourceVersion", "managedFields", "ownerReferences"}
+	ignoredFields = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"}
+)
+
+// serverFields refuses what belongs to the API server. Tools that print objects
+// write empty ones; those are taken out without a word.
+func (c *check) serverFields() {
+	const remedy = "Remove it; the API server sets it."
+	for _, key := range refusedFields {
+		if v, ok := c.meta[key]; ok && !isEmpty(v) {
+			c.fail(violation.ReasonObjectInvalid, "metadata."+key, remedy, "a package must not set it")
+		}
+		delete(c.meta, key)
+	}
+	for _, key := range ignoredFields {
+		if v, ok := c.meta[key]; ok && !isEmpty(v) {
+			c.dropped("metadata."+key, remedy, "a package must not set it")
+		}
+		delete(c.meta, key)
+	}
+	if v, ok := c.body["status"]; ok && !isEmpty(v) {
+		c.dropped("status", "Remove it; whoever runs the object sets it.", "a package must not set it")
+	}
+	delete(c.body, "status")
+}
+
+// isEmpty tells whether a value and all that is in it says nothing.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case map[string]any:
+		for _, item := range v {
+			if !isEmpty(item) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		for _, item := range v {
+			if !isEmpty(item) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// nulls warns of values that a template rendered to nothing.
+func (c *check) nulls() {
+	if !c.r.rendered[c.doc.Path] || c.out.gvk.Kind == crdKind.Kind {
+		return
+	}
+	const most = 5
+	count := 0
+	walkNulls(c.body, "", func(field string) bool {
+		c.warn(field, "Quote it, give it a default, or leave the field out.", "the template renders it to null")
+		count++
+		return count < most
+	})
+}
+
+// finish removes the annotations of the loader, adds labels, and encodes.
+func (c *check) finish(annotations map[string]any) *object {
+	for _, key := range loaderAnnotations {
+		delete(annotations, key)
+	}
+	if len(annotations) == 0 {
+		delete(c.meta, "annotations")
+	}
+	labels, _ := c.meta["labels"].(map[string]any)
+	if labels == nil {
+		labels = map[string]any{}
+		c.meta["labels"] = labels
+	}
+	for key, value := range c.r.labels {
+		labels[key] = value
+	}
+	c.out.defines = definitionOf(c.out.gvk.GroupKind(), c.body)
+	raw, err := json.Marshal(c.body)
+	if err != nil {
+		c.fail(violation.ReasonObjectInvalid, "", "", "%v", err)
+		return nil
+	}
+	if len(raw) > limits.ObjectBytes {
+		c.fail(violation.ReasonLimit, "", "Split it.", "the object has %d bytes of JSON; the limit is %d", len(raw), limits.ObjectBytes)
+		return nil
+	}
+	c.out.stored.Object = runtime.RawExtension{Raw: raw}
+	c.out.at = c.r.sourceOf(c.at("", "metadata.name"))
+	c.out.at.Field, c.out.at.Details = "", ""
+	return &c.out
+}

@@ -1,0 +1,146 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// object is one object of a package, checked and ready to be stored.
+type object struct {
+	// at points at the document that it stands in.
+	at        violation.Violation
+	gvk       schema.GroupVersionKind
+	namespace string
+	name      string
+	phase     string
+	stored    corev1alpha1.ObjectSetObject
+	// defines is set for a CustomResourceDefinition.
+	defines *definition
+}
+
+// definition is what a CustomResourceDefinition says about its kind.
+type definition struct {
+	kind       schema.GroupKind
+	namespaced bool
+}
+
+// reader reads the objects of a package.
+type reader struct {
+	strict bool
+	opts   *Options
+	// phases of the manifest; nil where they are not known.
+	phases []string
+	// labels that every object gets.
+	labels map[string]string
+	// rendered are the files that came out of templates.
+	rendered map[string]bool
+	// condition evaluates a condition annotation; nil where that is not possible,
+	// as for files that are checked without their context.
+	condition func(string) (bool, error)
+
+	mu    sync.Mutex
+	bytes atomic.Int64
+}
+
+// found is what one file holds.
+type found struct {
+	objects            []*object
+	problems, warnings violation.Violations
+}
+
+// isObjectFile tells whether a file holds objects.
+func isObjectFile(p string) bool {
+	ext := path.Ext(p)
+	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)
+}
+
+// read reads all object files. Files are parsed side by side; the result is in
+// the order of their paths.
+func (r *reader) read(ctx context.Context, files Files) found {
+	var paths []string
+	for _, p := range files.Paths() {
+		if isObjectFile(p) {
+			paths = append(paths, p)
+		}
+	}
+	perFile := make([]found, len(paths))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, p := range paths {
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				r.readFile(p, files[p], &perFile[i])
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	var all found
+	for _, f := range perFile {
+		all.objects = append(all.objects, f.objects...)
+		all.problems = append(all.problems, f.problems...)
+		all.warnings = append(all.warnings, f.warnings...)
+	}
+	if n := len(all.objects); n > limits.PackageObjects {
+		all.problems = append(all.problems, violation.Violation{
+			Reason: violation.ReasonLimit, Details: fmt.Sprintf("%d objects; the limit is %d", n, limits.PackageObjects), Remedy: "Split the package.",
+		})
+	}
+	if n := r.bytes.Load(); n > limits.PackageBytes {
+		all.problems = append(all.problems, violation.Violation{
+			Reason: violation.ReasonLimit, Details: fmt.Sprintf("the objects have more than %d bytes of JSON", limits.PackageBytes), Remedy: "Split the package.",
+		})
+	}
+	return all
+}
+
+func (r *reader) readFile(p string, data []byte, into *found) {
+	problems := document.Each(p, data, func(d *document.Document) {
+		if r.bytes.Load() > limits.PackageBytes || len(into.problems) > limits.Violations {
+			return
+		}
+		c := &check{r: r, doc: d}
+		if o := c.run(); o != nil {
+			r.bytes.Add(int64(len(o.stored.Object.Raw)))
+			into.objects = append(into.objects, o)
+		}
+		into.problems = append(into.problems, c.problems...)
+		into.warnings = append(into.warnings, c.warnings...)
+	})
+	for _, v := range problems {
+		into.problems = append(into.problems, r.sourceOf(v))
+	}
+}
+
+// sourceOf makes a violation in the output of a template point at the template.
+func (r *reader) sourceOf(v violation.Violation) violation.Violation {
+	if r.rendered[v.Path] {
+		v.Path += render.Suffix
+		if v.Line > 0 {
+			v.Details += fmt.Sprintf(" (line %d of what the template renders to)", v.Line)
+			v.Line = 0
+		}
+	}
+	return v
+}
+
+// keep evaluates a condition annotation. Evaluators are for one at a time.
+func (r *reader) keep(expression string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.condition(expression)
+}

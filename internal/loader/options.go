@@ -1,0 +1,65 @@
+package loader
+
+import (
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+// StaticImage stands for every image and dependency where a package is
+// rendered without its lock, as Package Operator does in template tests.
+const StaticImage = "registry.package-operator.run/static-image"
+
+// Options say for which installation a package is loaded.
+type Options struct {
+	// Package is the Package or ClusterPackage object and its image as written
+	// in the spec. It is a ClusterPackage where the namespace is empty.
+	Package manifestsv1alpha1.TemplateContextPackage
+	// Component of a package with several; empty for the root.
+	Component string
+	// Config is spec.config as JSON; may be nil.
+	Config []byte
+	// Environment is the cluster. Nil means that there is none: constraints are
+	// not evaluated, and templates see an environment without content.
+	Environment *manifestsv1alpha1.PackageEnvironment
+	// Strict refuses what is unknown even where the manifest states no version.
+	Strict bool
+	// ImageOverride, which may be nil, changes references of the lock.
+	ImageOverride func(string) string
+	// StaticImages gives templates StaticImage for every image.
+	StaticImages bool
+
+	// anyNamespace says that the namespace is only an example.
+	anyNamespace bool
+	// testEnvironment is what templates see where there is no cluster.
+	testEnvironment *manifestsv1alpha1.PackageEnvironment
+}
+
+// scope returns the scope of the Package object.
+func (o *Options) scope() corev1alpha1.Scope {
+	return corev1alpha1.ScopeOf(o.Package.Metadata.Namespace)
+}
+
+// environment returns what templates see of the cluster.
+func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
+	switch {
+	case o.Environment != nil:
+		return *o.Environment
+	case o.testEnvironment != nil:
+		return *o.testEnvironment
+	}
+	return manifestsv1alpha1.PackageEnvironment{}
+}
+
+// WithTestCase returns the options for a test case of a manifest.
+func (o Options) WithTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTemplate) Options {
+	o.Package = tc.Context.Package
+	o.Config = nil
+	if tc.Context.Config != nil {
+		o.Config = tc.Context.Config.Raw
+	}
+	o.Environment = nil
+	env := tc.Context.Environment
+	o.testEnvironment = &env
+	o.StaticImages = true
+	return o
+}

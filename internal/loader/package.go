@@ -1,0 +1,40 @@
+package loader
+
+import (
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Package is a loaded package.
+type Package struct {
+	// Manifest of the package or of the component.
+	Manifest *manifestsv1alpha1.PackageManifest
+	// Lock is nil where the package has none.
+	Lock *manifestsv1alpha1.PackageManifestLock
+	// Phases that hold objects, in the order of the manifest; the objects are in
+	// the order of their files and documents.
+	Phases []corev1alpha1.ObjectSetTemplatePhase
+	// Probes of the manifest.
+	Probes []corev1alpha1.ObjectSetProbe
+	// Labels are the well-known labels of the package and its ObjectDeployment.
+	Labels map[string]string
+	// Config as it was admitted, with defaults.
+	Config map[string]any
+	// Warnings name what was dropped or is likely to fail, sorted.
+	Warnings violation.Violations
+}
+
+// Template returns what the ObjectDeployment rolls out.
+func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
+	return corev1alpha1.ObjectSetTemplateSpec{Phases: p.Phases, AvailabilityProbes: p.Probes}
+}
+
+// Objects counts the objects of all phases.
+func (p *Package) Objects() int {
+	n := 0
+	for _, phase := range p.Phases {
+		n += len(phase.Objects)
+	}
+	return n
+}

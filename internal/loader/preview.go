@@ -1,0 +1,65 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// PreviewOptions say how a package is shown without a cluster.
+type PreviewOptions struct {
+	// Component to show; empty for the root.
+	Component string
+	// TestCase whose context is used; empty means the first one, where there is
+	// one.
+	TestCase string
+	// Config replaces that of the test case.
+	Config []byte
+	// Cluster shows the package as a ClusterPackage.
+	Cluster bool
+}
+
+// Preview loads a package as it would be installed in one of its test cases,
+// with StaticImage for every image. It returns the Package object that it was
+// loaded for as well. Its error is as that of Load.
+func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
+	load := exampleOptions(opts.Component, false)
+	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"
+	u := readUnit(files, opts.Component, true)
+	if u.result != nil {
+		tc, err := testCaseOf(&u.result.Manifest.Test, opts.TestCase)
+		if err != nil {
+			return nil, load.Package, err
+		}
+		if tc != nil {
+			load = load.WithTestCase(tc)
+			load.anyNamespace = false
+		}
+	}
+	if opts.Config != nil {
+		load.Config = opts.Config
+	}
+	if opts.Cluster {
+		load.Package.Metadata.Namespace = ""
+	}
+	load.Strict = true
+	pkg, err := Load(ctx, files, load)
+	return pkg, load.Package, err
+}
+
+func testCaseOf(test *manifestsv1alpha1.PackageManifestTest, name string) (*manifestsv1alpha1.PackageManifestTestCaseTemplate, error) {
+	names := make([]string, 0, len(test.Template))
+	for i := range test.Template {
+		if tc := &test.Template[i]; name == "" || tc.Name == name {
+			return tc, nil
+		}
+		names = append(names, test.Template[i].Name)
+	}
+	if name == "" {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("the package has no test case %q. %s", name, violation.Suggest(name, names, "It has: "+strings.Join(names, ", ")+"."))
+}

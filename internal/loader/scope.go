@@ -1,0 +1,118 @@
+package loader
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+var (
+	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+)
+
+// scope checks what can be known of an object's scope without a cluster. The
+// engine repeats the check by RESTMapping.
+func (c *check) scope() {
+	kind := c.out.gvk.GroupKind()
+	namespaced, known := builtInScope(kind)
+	if c.r.opts.scope() == corev1alpha1.ScopeCluster {
+		if known && !namespaced && c.out.namespace != "" {
+			c.dropped("metadata.namespace", "Remove it.", "%s is cluster-scoped", kind.Kind)
+			delete(c.meta, "namespace")
+			c.out.namespace = ""
+		}
+		if known && namespaced && c.out.namespace == "" {
+			c.fail(violation.ReasonObjectScope, "metadata.namespace", "Set metadata.namespace.", "%s is namespaced, and a ClusterPackage has no namespace of its own", kind.Kind)
+		}
+		return
+	}
+	own := c.r.opts.Package.Metadata.Namespace
+	switch {
+	case kind == crdKind:
+		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage, or bring the CustomResourceDefinition in a ClusterPackage of its own.",
+			"a CustomResourceDefinition is cluster-scoped, and a Package may only bring objects of its own namespace")
+	case known && !namespaced:
+		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage, or leave the object out.",
+			"%s is cluster-scoped, and a Package may only bring objects of its own namespace", kind.Kind)
+	case c.out.namespace != "" && c.r.opts.anyNamespace:
+		c.warn("metadata.namespace", "Remove metadata.namespace.", "the package can be installed in the namespace %q only", c.out.namespace)
+	case c.out.namespace != "" && c.out.namespace != own:
+		c.fail(violation.ReasonObjectScope, "metadata.namespace", "Remove metadata.namespace, or install the package as a ClusterPackage.",
+			"the object is in the namespace %q, the Package in %q", c.out.namespace, own)
+	}
+}
+
+// builtInScope tells the scope of the kinds of Kubernetes and of this engine.
+func builtInScope(kind schema.GroupKind) (namespaced, known bool) {
+	namespaced, known = builtIn[kind]
+	return namespaced, known
+}
+
+var builtIn = map[schema.GroupKind]bool{}
+
+func init() {
+	for group, kinds := range map[string][2][]string{
+		"": {
+			{"Namespace", "Node", "PersistentVolume", "ComponentStatus"},
+			{"Binding", "ConfigMap", "Endpoints", "Event", "LimitRange", "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"},
+		},
+		"admissionregistration.k8s.io": {
+			{
+				"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+				"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+			}, nil,
+		},
+		"apiextensions.k8s.io":         {{"CustomResourceDefinition"}, nil},
+		"apiregistration.k8s.io":       {{"APIService"}, nil},
+		"apps":                         {nil, {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}},
+		"authentication.k8s.io":        {{"SelfSubjectReview", "TokenReview"}, nil},
+		"authorization.k8s.io":         {{"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"}, {"LocalSubjectAccessReview"}},
+		"autoscaling":                  {nil, {"HorizontalPodAutoscaler"}},
+		"batch":                        {nil, {"CronJob", "Job"}},
+		"certificates.k8s.io":          {{"CertificateSigningRequest", "ClusterTrustBundle"}, {"PodCertificateRequest"}},
+		"coordination.k8s.io":          {nil, {"Lease", "LeaseCandidate"}},
+		"discovery.k8s.io":             {nil, {"EndpointSlice"}},
+		"events.k8s.io":                {nil, {"Event"}},
+		"flowcontrol.apiserver.k8s.io": {{"FlowSchema", "PriorityLevelConfiguration"}, nil},
+		"internal.apiserver.k8s.io":    {{"StorageVersion"}, nil},
+		"networking.k8s.io":            {{"IngressClass", "IPAddress", "ServiceCIDR"}, {"Ingress", "NetworkPolicy"}},
+		"node.k8s.io":                  {{"RuntimeClass"}, nil},
+		"policy":                       {nil, {"PodDisruptionBudget"}},
+		"rbac.authorization.k8s.io":    {{"ClusterRole", "ClusterRoleBinding"}, {"Role", "RoleBinding"}},
+		"resource.k8s.io":              {{"DeviceClass", "DeviceTaintRule", "ResourceSlice"}, {"ResourceClaim", "ResourceClaimTemplate"}},
+		"scheduling.k8s.io":            {{"PriorityClass"}, nil},
+		"storage.k8s.io":               {{"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}, {"CSIStorageCapacity"}},
+		"storagemigration.k8s.io":      {{"StorageVersionMigration"}, nil},
+		corev1alpha1.GroupVersion.Group: {
+			{
+				"ClusterPackage", "ClusterObjectDeployment", "ClusterObjectSet", "ClusterObjectSetPhase", "ClusterObjectSlice",
+				"ClusterObjectTemplate", "HostedClusterPackage",
+			},
+			{"Package", "ObjectDeployment", "ObjectSet", "ObjectSetPhase", "ObjectSlice", "ObjectTemplate"},
+		},
+	} {
+		for i, namespaced := range []bool{false, true} {
+			for _, kind := range kinds[i] {
+				builtIn[schema.GroupKind{Group: group, Kind: kind}] = namespaced
+			}
+		}
+	}
+}
+
+// definitionOf reads what a CustomResourceDefinition defines.
+func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
+	if kind != crdKind {
+		return nil
+	}
+	spec, _ := body["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+	d := &definition{}
+	d.kind.Group, _ = spec["group"].(string)
+	d.kind.Kind, _ = names["kind"].(string)
+	d.namespaced = fmt.Sprint(spec["scope"]) == "Namespaced"
+	return d
+}

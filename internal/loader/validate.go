@@ -1,0 +1,162 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Validate checks a package with all of its components, strictly, in each of
+// its test cases; where it has none, with the default configuration in each of
+// its scopes. It reports all problems at once. Its error is of type
+// violation.Violations, or the cause of ctx.
+func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
+	v := &validator{ctx: ctx, files: files}
+	root := v.unit("")
+	if root != nil && root.Spec.Components != nil {
+		v.problems = append(v.problems, strayComponentFiles(files)...)
+		for _, name := range componentNames(files) {
+			v.unit(name)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("validate the package: %w", context.Cause(ctx))
+	}
+	return v.warnings.Sorted(), v.problems.Err()
+}
+
+// validator is one run of Validate.
+type validator struct {
+	ctx                context.Context
+	files              Files
+	problems, warnings violation.Violations
+}
+
+// try loads and returns what is wrong.
+func (v *validator) try(opts Options) violation.Violations {
+	opts.Strict = true
+	pkg, err := Load(v.ctx, v.files, opts)
+	var problems violation.Violations
+	if err == nil {
+		v.warnings = append(v.warnings, pkg.Warnings...)
+	} else {
+		errors.As(err, &problems)
+	}
+	return problems
+}
+
+// unit validates the root or one component, and returns its manifest.
+func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
+	u := readUnit(v.files, component, true)
+	if u.result == nil {
+		v.problems = append(v.problems, v.try(exampleOptions(component, false))...)
+		return nil
+	}
+	m := u.result.Manifest
+	if m.Test.Kubeconform != nil {
+		w := u.result.At(violation.ReasonUnsupported, "test.kubeconform")
+		w.Component, w.Details = component, "schemas are not checked yet"
+		v.warnings = append(v.warnings, w)
+	}
+	if len(m.Test.Template) == 0 {
+		v.withoutTests(u)
+		return m
+	}
+	for i := range m.Test.Template {
+		v.testCase(u, i)
+	}
+	return m
+}
+
+// testCase loads the package in one of its test cases.
+func (v *validator) testCase(u *unit, i int) {
+	tc := &u.result.Manifest.Test.Template[i]
+	opts := Options{Component: u.component}.WithTestCase(tc)
+	if opts.Package.Metadata.Name == "" {
+		opts.Package.Metadata.Name = exampleName
+	}
+	for _, p := range v.try(opts) {
+		switch p.Reason {
+		case violation.ReasonConfigInvalid:
+			at := u.result.At(p.Reason, strings.Replace(p.Field, "spec.config", fmt.Sprintf("test.template[%d].context.config", i), 1))
+			at.Component, at.Details, at.Remedy = p.Component, p.Details, p.Remedy
+			p = at
+		case violation.ReasonUnsupportedScope:
+			p.Details = fmt.Sprintf("test case %q: %s", tc.Name, p.Details)
+			p.Remedy = "Set or remove context.package.metadata.namespace of the test case."
+		}
+		v.problems = append(v.problems, p)
+	}
+}
+
+// withoutTests loads the package with its default configuration, in each of its
+// scopes. What is wrong in all of them is a problem, what is wrong in one of
+// two a warning.
+func (v *validator) withoutTests(u *unit) {
+	m := u.result.Manifest
+	if len(m.Spec.Scopes) != 2 || m.Spec.Scopes[0] == m.Spec.Scopes[1] {
+		cluster := slices.Contains(m.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeCluster)
+		v.problems = append(v.problems, v.withDefaults(u, cluster)...)
+		return
+	}
+	namespaced, cluster := v.withDefaults(u, false), v.withDefaults(u, true)
+	both := func(p violation.Violation) bool { return slices.Contains(namespaced, p) && slices.Contains(cluster, p) }
+	if len(namespaced) > 0 && len(cluster) > 0 && !slices.ContainsFunc(namespaced, both) {
+		v.problems = append(append(v.problems, namespaced...), cluster...)
+		return
+	}
+	for kind, problems := range map[string]violation.Violations{"Package": namespaced, "ClusterPackage": cluster} {
+		for _, p := range problems {
+			if both(p) {
+				v.problems = append(v.problems, p)
+			} else {
+				v.warnings = append(v.warnings, inScope(kind, p))
+			}
+		}
+	}
+}
+
+func inScope(kind string, p violation.Violation) violation.Violation {
+	p.Details = "as a " + kind + ": " + p.Details
+	return p
+}
+
+// withDefaults loads the package without configuration. Where it needs some,
+// only what does not depend on it was checked.
+func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
+	var problems violation.Violations
+	var needs []string
+	for _, p := range v.try(exampleOptions(u.component, cluster)) {
+		if p.Reason == violation.ReasonConfigInvalid {
+			needs = append(needs, p.Field)
+			continue
+		}
+		problems = append(problems, p)
+	}
+	if len(needs) > 0 {
+		w := u.result.At(violation.ReasonConfigInvalid, "spec.config.openAPIV3Schema")
+		w.Component = u.component
+		w.Details = "templates were not rendered, because these have no default: " + strings.Join(needs, ", ")
+		w.Remedy = "Add a test case with a configuration under test.template."
+		v.warnings = append(v.warnings, w)
+	}
+	return problems
+}
+
+const exampleName = "package"
+
+// exampleOptions stand for any installation.
+func exampleOptions(component string, cluster bool) Options {
+	o := Options{Component: component, StaticImages: true, anyNamespace: true}
+	o.Package.Metadata.Name = exampleName
+	if !cluster {
+		o.Package.Metadata.Namespace = "package-namespace"
+	}
+	o.Package.Image = StaticImage
+	return o
+}
