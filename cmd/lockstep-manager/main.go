@@ -1,0 +1,32 @@
+// Command lockstep-manager runs the engine in or beside a cluster.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"lockstep.run/lockstep/internal/manager"
+	"lockstep.run/lockstep/internal/version"
+)
+
+func main() {
+	config, err := manager.Parse(os.Args[1:])
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "lockstep-manager:", err)
+		os.Exit(2)
+	case config.Version:
+		fmt.Println(version.Get())
+		return
+	}
+	if err := manager.Run(ctrl.SetupSignalHandler(), config); err != nil {
+		fmt.Fprintln(os.Stderr, "lockstep-manager:", err)
+		os.Exit(1)
+	}
+}

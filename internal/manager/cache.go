@@ -1,0 +1,55 @@
+package manager
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+)
+
+// resync is how often everything is looked at again without a reason. Watches
+// tell of every change, so this is a safety net; it sends no request.
+const resync = 24 * time.Hour
+
+// cacheOptions say what is kept of our own kinds.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		SyncPeriod:       ptr.To(resync),
+		DefaultTransform: trim,
+		// A kind that nobody watches must not start a watch of its own by a Get.
+		ReaderFailOnMissingInformer: true,
+	}
+}
+
+// trim drops what nobody reads before an object goes into a cache. Writes are
+// patches of what changed, so nothing is lost on the server.
+func trim(obj any) (any, error) {
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return obj, nil
+	}
+	o.SetManagedFields(nil)
+	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+		o.SetAnnotations(annotations)
+	}
+	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived) {
+		forgetObjects(set)
+	}
+	return obj, nil
+}
+
+// forgetObjects drops the objects of a revision that owns nothing any more
+// (engine.md 7). The names of its slices stay: they say which are in use.
+func forgetObjects(set corev1alpha1.GenericObjectSet) {
+	phases := set.ObjectSetSpec().Phases
+	for i := range phases {
+		phases[i].Objects = nil
+	}
+	set.ObjectSetSpec().AvailabilityProbes = nil
+}

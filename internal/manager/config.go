@@ -1,0 +1,98 @@
+package manager
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Config is what flags say.
+type Config struct {
+	// Kubeconfig names a file; empty means the environment's, else the service
+	// account of the pod.
+	Kubeconfig string
+	// Namespace holds the Lease.
+	Namespace string
+	// LeaderElect lets only the holder of the Lease work.
+	LeaderElect bool
+	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
+	MetricsAddress string
+	ProbeAddress   string
+	// LogLevel is debug, info, warn or error.
+	LogLevel string
+	// CacheDir keeps pulled images; empty means that nothing is kept.
+	CacheDir string
+	// InsecureRegistries may be reached by plain HTTP.
+	InsecureRegistries []string
+	// RegistryCAFile has certificate authorities to trust beside the system's.
+	RegistryCAFile string
+	// Version asks for the version instead of a run.
+	Version bool
+}
+
+// serviceAccountNamespace is the file with the namespace of the pod.
+const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Parse reads flags. Defaults come from the environment where a variable is
+// named after the flag; PKO_NAMESPACE and LOG_LEVEL are Package Operator's.
+func Parse(args []string) (*Config, error) {
+	c := &Config{}
+	flags := pflag.NewFlagSet("lockstep-manager", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "file that says how to reach the API server (default: $KUBECONFIG, else the pod's service account)")
+	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the Lease [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
+	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
+	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
+	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
+	flags.StringVar(&c.LogLevel, "log-level", cmp.Or(os.Getenv("LOCKSTEP_LOG_LEVEL"), os.Getenv("LOG_LEVEL"), "info"),
+		"debug, info, warn or error, or 1, 0, -1, -2 [LOCKSTEP_LOG_LEVEL, LOG_LEVEL]")
+	flags.StringVar(&c.CacheDir, "cache-dir", os.Getenv("LOCKSTEP_CACHE_DIR"), "folder that keeps pulled images (default: none) [LOCKSTEP_CACHE_DIR]")
+	flags.StringArrayVar(&c.InsecureRegistries, "insecure-registry", fields(os.Getenv("LOCKSTEP_INSECURE_REGISTRIES")),
+		"HOST[:PORT] that may be reached by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
+	flags.StringVar(&c.RegistryCAFile, "registry-ca-file", os.Getenv("LOCKSTEP_REGISTRY_CA_FILE"),
+		"PEM file with certificate authorities of registries to trust beside those of the system [LOCKSTEP_REGISTRY_CA_FILE]")
+	flags.BoolVar(&c.Version, "version", false, "print the version and exit")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q: everything is said by flags", flags.Arg(0))
+	}
+	return c, c.validate()
+}
+
+func (c *Config) validate() error {
+	if errs := validation.IsDNS1123Label(c.Namespace); len(errs) > 0 {
+		return fmt.Errorf("--namespace %q: %s", c.Namespace, strings.Join(errs, "; "))
+	}
+	if _, err := level(c.LogLevel); err != nil {
+		return fmt.Errorf("--log-level: %w", err)
+	}
+	if c.CacheDir != "" {
+		if _, err := filepath.Abs(c.CacheDir); err != nil {
+			return fmt.Errorf("--cache-dir %q: %w", c.CacheDir, err)
+		}
+	}
+	return nil
+}
+
+func defaultNamespace() string {
+	if ns := cmp.Or(os.Getenv("LOCKSTEP_NAMESPACE"), os.Getenv("PKO_NAMESPACE")); ns != "" {
+		return ns
+	}
+	if ns, err := os.ReadFile(serviceAccountNamespace); err == nil && len(ns) > 0 {
+		return strings.TrimSpace(string(ns))
+	}
+	return corev1alpha1.DefaultNamespace
+}
+
+func fields(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,147 @@
+package manager
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"lockstep.run/lockstep/config"
+)
+
+func TestParse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		env  map[string]string
+		want func(*Config)
+	}{
+		"defaults": {want: func(*Config) {}},
+		"all flags": {
+			args: []string{
+				"--kubeconfig=k", "--namespace", "n", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1",
+				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--version",
+			},
+			want: func(c *Config) {
+				*c = Config{
+					Kubeconfig: "k", Namespace: "n", MetricsAddress: "0", ProbeAddress: ":1", LogLevel: "debug", CacheDir: "/c",
+					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", Version: true,
+				}
+			},
+		},
+		"environment": {
+			env: map[string]string{
+				"PKO_NAMESPACE": "pko", "LOG_LEVEL": "-1", "LOCKSTEP_CACHE_DIR": "/c", "LOCKSTEP_INSECURE_REGISTRIES": "a:1, b", "LOCKSTEP_REGISTRY_CA_FILE": "ca",
+			},
+			want: func(c *Config) {
+				c.Namespace, c.LogLevel, c.CacheDir, c.RegistryCAFile = "pko", "-1", "/c", "ca"
+				c.InsecureRegistries = []string{"a:1", "b"}
+			},
+		},
+		"flags win": {
+			args: []string{"--namespace=flag", "--insecure-registry=c", "--log-level=error"},
+			env:  map[string]string{"LOCKSTEP_NAMESPACE": "env", "PKO_NAMESPACE": "pko", "LOCKSTEP_INSECURE_REGISTRIES": "a", "LOCKSTEP_LOG_LEVEL": "debug"},
+			want: func(c *Config) {
+				c.Namespace, c.LogLevel, c.InsecureRegistries = "flag", "error", []string{"c"}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE"} {
+				t.Setenv(variable, tc.env[variable])
+			}
+			want := &Config{
+				Namespace: "package-operator-system", LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", LogLevel: "info",
+				InsecureRegistries: []string{},
+			}
+			tc.want(want)
+			got, err := Parse(tc.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--namespace=No":   "--namespace",
+		"--log-level=loud": "none of debug",
+		"extra":            `unexpected argument "extra"`,
+		"--unknown":        "unknown flag",
+	} {
+		if _, err := Parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+	if _, err := Parse([]string{"--help"}); !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("--help: %v", err)
+	}
+}
+
+// The Deployment of config is started with flags that exist.
+func TestFlagsOfConfig(t *testing.T) {
+	t.Parallel()
+	objects, err := config.Objects(config.FolderManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, object := range objects {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		spec := object.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		var args []string
+		for _, arg := range spec["containers"].([]any)[0].(map[string]any)["args"].([]any) {
+			args = append(args, strings.ReplaceAll(arg.(string), "$(NAMESPACE)", "n"))
+		}
+		parsed, err := Parse(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !parsed.LeaderElect || parsed.Namespace != "n" {
+			t.Errorf("%v are read as %+v", args, parsed)
+		}
+		found++
+	}
+	if found != 1 {
+		t.Errorf("config has %d Deployments", found)
+	}
+}
+
+func TestDeletionPolicyIsThatOfConfig(t *testing.T) {
+	t.Parallel()
+	if deletionPolicy != config.ForegroundDeletionPolicy {
+		t.Errorf("%s here, %s in config", deletionPolicy, config.ForegroundDeletionPolicy)
+	}
+}
+
+func TestRESTConfig(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := restConfig(filepath.Join(dir, "absent")); err == nil || !strings.Contains(err.Error(), "absent") {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := restConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Host != "https://127.0.0.1:1" || got.QPS != -1 || !strings.HasPrefix(got.UserAgent, "lockstep-manager/") {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,83 @@
+package manager
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/controllers/deployments"
+	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/schemas"
+)
+
+// connect adds everything that runs to mgr. config is guarded.
+func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1alpha1.PackageEnvironment) error {
+	if err := mgr.Add(ctrlmanager.RunnableFunc(returnMemory)); err != nil {
+		return err
+	}
+	if err := addPolicyCheck(mgr); err != nil {
+		return err
+	}
+	load, err := newLoad(c, mgr.GetLogger().WithName("registry"))
+	if err != nil {
+		return err
+	}
+	if err := packages.Setup(mgr, packages.Options{Load: load, Environment: env}); err != nil {
+		return fmt.Errorf("set up the controller of packages: %w", err)
+	}
+	o, err := engine(config, mgr.GetLogger())
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(o.Live); err != nil {
+		return err
+	}
+	if err := deployments.Setup(mgr, *o); err != nil {
+		return fmt.Errorf("set up the controller of deployments: %w", err)
+	}
+	return nil
+}
+
+// engine makes the parts that roll objects out.
+func engine(config *rest.Config, log logr.Logger) (*deployments.Options, error) {
+	tracker := rollout.NewTracker()
+	live, err := livestate.New(livestate.Options{
+		Config: config, Observe: tracker.Observe, Changed: tracker.Changed, KindChanged: tracker.KindChanged,
+		Log: log.WithName("livestate"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	writer, err := apply.NewWriter(config)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for metadata: %w", err)
+	}
+	// Without the wrapper of a cached discovery: the documents are large, and the
+	// checker keeps what it needs of them.
+	openapi, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for schemas: %w", err)
+	}
+	return &deployments.Options{
+		Executor: &rollout.Executor{
+			Live: live, Tracker: tracker, Writer: writer, Metadata: meta,
+			Schemas: schemas.New(openapi.RESTClient()), Pool: rollout.NewPool(limits.WritesInFlight), Now: time.Now,
+		},
+		Live: live, Tracker: tracker, Metadata: meta,
+	}, nil
+}

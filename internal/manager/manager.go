@@ -1,0 +1,137 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/leadership"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// stopTimeout is how long reconciles have to end at a stop. The pod has 30 s.
+const stopTimeout = 15 * time.Second
+
+// Run runs the manager until ctx ends, or until it lost the Lease.
+func Run(ctx context.Context, c *Config) error {
+	logger, err := newLogger(c.LogLevel)
+	if err != nil {
+		return err
+	}
+	limitGarbage()
+	config, err := restConfig(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	environment, err := detect(config)
+	if err != nil {
+		return err
+	}
+	logger.Info("starting", "version", version.Get(), "kubernetes", environment.Kubernetes.Version, "namespace", c.Namespace)
+	mgr, guarded, err := newManager(c, config, logger)
+	if err != nil {
+		return err
+	}
+	if err := connect(mgr, guarded, c, environment); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// restConfig reads how to reach the API server. The engine bounds its requests
+// itself, so the client has no limit of its own.
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no cluster to work on: name a file with --kubeconfig, or run in a pod with a service account")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach the API server: %w", err)
+	}
+	config.QPS, config.RateLimiter = -1, nil
+	config.UserAgent = "lockstep-manager/" + version.Get()
+	return config, nil
+}
+
+// detect reads what packages are rendered for.
+func detect(config *rest.Config) (manifestsv1alpha1.PackageEnvironment, error) {
+	var env manifestsv1alpha1.PackageEnvironment
+	config = rest.CopyConfig(config)
+	config.Timeout = limits.WriteTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return env, fmt.Errorf("make a client for discovery: %w", err)
+	}
+	info, err := client.ServerVersion()
+	if err != nil {
+		return env, fmt.Errorf("ask the API server %s for its version: %w", config.Host, err)
+	}
+	env.Kubernetes.Version = info.GitVersion
+	return env, nil
+}
+
+// newManager returns a manager without controllers, and the configuration for
+// all clients that write.
+func newManager(c *Config, config *rest.Config, logger logr.Logger) (ctrl.Manager, *rest.Config, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		return nil, nil, err
+	}
+	guard := leadership.Always()
+	options := ctrlmanager.Options{
+		Scheme: scheme, Logger: logger, Cache: cacheOptions(),
+		Metrics:                 metricsserver.Options{BindAddress: c.MetricsAddress},
+		HealthProbeBindAddress:  c.ProbeAddress,
+		GracefulShutdownTimeout: ptr.To(stopTimeout),
+	}
+	if c.LeaderElect {
+		guard = leadership.NewGuard(clock.RealClock{})
+		lock, err := leadership.NewLock(config, c.Namespace, guard)
+		if err != nil {
+			return nil, nil, err
+		}
+		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, lock
+		options.LeaderElectionReleaseOnCancel = true
+		options.LeaseDuration, options.RenewDeadline = ptr.To(limits.LeaseDuration), ptr.To(limits.LeaseRenewDeadline)
+		options.RetryPeriod = ptr.To(limits.LeaseRetry)
+	}
+	guarded := rest.CopyConfig(config)
+	guarded.Wrap(guard.WrapTransport)
+	mgr, err := ctrl.NewManager(guarded, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return mgr, guarded, addProbes(mgr)
+}
+
+func addProbes(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add /healthz: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add /readyz: %w", err)
+	}
+	return nil
+}
