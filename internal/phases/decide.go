@@ -130,21 +130,28 @@ func pause(v Verdict, f *Failure) Verdict {
 	return Verdict{Action: Wait, Message: f.Message, Retry: f.Until}
 }
 
-// lookPause is after what time a terminating object is read again that the
-// watch does not show, because it does not carry the label of the watch.
-const lookPause = 2 * time.Second
+// Pauses before an object is read again that the watch does not show, because
+// it does not carry the label of the watch.
+const (
+	leavingPause = 2 * time.Second
+	foreignPause = 30 * time.Second
+)
 
-// leaving judges an object that is being deleted: it is waited for. The watch
-// tells when it is gone, except of an object that the watch never showed.
-func leaving(c Case, live *objects.Observed) Verdict {
-	v := Verdict{Action: Wait, Message: terminating(live)}
-	if live.Watched || c.Record.Looked.IsZero() {
+// unwatched completes a verdict that only a change of the object can end. The
+// watch tells of that, except where it never showed the object.
+func unwatched(c Case, v Verdict, pause time.Duration) Verdict {
+	if c.Sight.Object.Watched || c.Record.Looked.IsZero() {
 		return v
 	}
-	if v.Retry = c.Record.Looked.Add(lookPause); !c.Now.Before(v.Retry) {
+	if v.Retry = c.Record.Looked.Add(pause); !c.Now.Before(v.Retry) {
 		return Verdict{Action: Confirm, Message: v.Message}
 	}
 	return v
+}
+
+// leaving judges an object that is being deleted: it is waited for.
+func leaving(c Case, live *objects.Observed) Verdict {
+	return unwatched(c, Verdict{Action: Wait, Message: terminating(live)}, leavingPause)
 }
 
 // decideOwner tells whether the live object is ours, or else what follows from
@@ -157,14 +164,14 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	case c.Owner.Is(controller):
 		return Verdict{}, true
 	case controller != nil && c.Yields(controller):
-		return Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, false
+		return unwatched(c, Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
 	case controller != nil && (c.Ours(controller) || c.takes(controller) || c.Owner.Namesake(controller)):
 		return Verdict{Action: Adopt}, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
 		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
 		return Verdict{Action: Adopt}, false
 	}
-	return Verdict{Action: Refuse, Message: Collision(controller)}, false
+	return unwatched(c, Verdict{Action: Refuse, Message: Collision(controller)}, foreignPause), false
 }
 
 func (c *Case) takes(ref *metav1.OwnerReference) bool { return c.Takes != nil && c.Takes(ref) }

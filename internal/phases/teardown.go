@@ -40,11 +40,11 @@ func (p *planner) strays() {
 	}
 }
 
-// obsolete tells whether r is to own nothing: it is removed, or a newer
-// revision has succeeded.
+// obsolete tells whether r is to own nothing: it is removed, a newer revision has
+// succeeded, or it came too late to open a phase and never will.
 func (p *planner) obsolete(r *Revision) bool {
 	active := p.active()
-	return r.Removing || active != nil && active != r && active.Succeeded
+	return r.Removing || active != nil && active != r && (active.Succeeded || r.Opened == 0)
 }
 
 // kept tells whether a revision that stays contains key.
@@ -152,21 +152,22 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 
 // written tells whether any revision may have written the object, and whether it
 // is to be kept: that is said by the template that was written last, and by a
-// revision that is deleted with its dependents orphaned.
+// revision that is deleted with its dependents orphaned. What a later revision
+// contains may have been written by an earlier one whose set is gone.
 func (p *planner) written(d *objects.Desired) (written, keep bool) {
 	keep = d.Keep
-	orphan := false
+	orphan, earlier := false, false
 	for _, r := range slices.Backward(p.Revisions) {
 		old, ph := r.find(d.Key)
 		if old == nil {
 			continue
 		}
-		orphan = orphan || r.KeepAll
+		orphan, earlier = orphan || r.KeepAll, earlier || r.Number > 1
 		if ph < r.Opened && !written {
 			written, keep = true, old.Keep
 		}
 	}
-	return written, keep || orphan
+	return written || earlier, keep || orphan
 }
 
 // removal decides what the removal of one object needs.

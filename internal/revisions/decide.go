@@ -97,11 +97,12 @@ func Decide(s State) Decision {
 	return d
 }
 
-// archivable returns the older revisions that are done: all of them once the
-// current one has succeeded and what only they had is gone, and before that
-// those that never wrote anything.
+// archivable returns the older revisions that are done, once what only they had
+// is gone: all of them after the current one has succeeded, and before that those
+// that never opened a phase. Such a one may still have taken over the objects of
+// a set that a user deleted.
 func archivable(s State, order []int, current int) []int {
-	if current < 0 {
+	if current < 0 || !s.Torn {
 		return nil
 	}
 	var done []int
@@ -110,7 +111,7 @@ func archivable(s State, order []int, current int) []int {
 		if i == current || !r.Live() {
 			continue
 		}
-		if !r.Opened || s.Revisions[current].Succeeded && s.Torn {
+		if !r.Opened || s.Revisions[current].Succeeded {
 			done = append(done, i)
 		}
 	}
