@@ -1,0 +1,439 @@
+package phases_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// simulation is a cluster, the engine, and everybody else. Every draw is
+// rapid's, so that a failure shrinks and its seed repeats it.
+type simulation struct {
+	t      *rapid.T
+	c      *cluster
+	engine *engine
+	// chaos lets requests fail; moved lets objects change between phases, where
+	// the orders of two revisions may contradict each other.
+	chaos, moved bool
+	// late is set while a write of a crashed engine arrives; lateMade are objects
+	// that such writes created.
+	late     bool
+	lateMade map[types.UID]bool
+	flying   []func() error // writes of crashed engines that are still to arrive
+	pending  func() error   // the write under way
+
+	// inside is set while the engine's pass runs; failure is what went wrong in it.
+	inside  bool
+	failure string
+
+	templates        []*template
+	requests, writes int
+	yield            func(string) bool
+}
+
+// App and Job are probed, Config is not.
+var kinds = []schema.GroupKind{{Kind: "App"}, {Kind: "Config"}, {Kind: "Job"}}
+
+// universe are all objects that templates are made of.
+var universe = []objects.Key{
+	{Kind: "Config", Name: "a", Namespace: "n"}, {Kind: "App", Name: "b", Namespace: "n"}, {Kind: "Job", Name: "c", Namespace: "n"},
+	{Kind: "Config", Name: "d", Namespace: "n"}, {Kind: "App", Name: "e", Namespace: "n"}, {Kind: "Config", Name: "f", Namespace: "n"},
+}
+
+// TestEngine runs the engine against a cluster in which everything goes wrong
+// that may go wrong, checks the invariants of design.md 3.1 in every write, and
+// at last, with no more faults, that the end is that of a run without any.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := &simulation{
+			t: t, c: newCluster(), chaos: true, moved: rapid.IntRange(0, 3).Draw(t, "moved") == 0, lateMade: map[types.UID]bool{},
+		}
+		s.c.deployment.template = s.newTemplate()
+		s.engine = newEngine(s)
+		defer func() { s.engine.crash() }()
+		for range rapid.IntRange(1, 250).Draw(t, "actions") {
+			s.act(rapid.SampledFrom(weighted).Draw(t, "action"))
+		}
+		s.settle()
+		s.checkSettled()
+		s.checkIdle()
+	})
+}
+
+// weighted are the actions, the frequent ones several times.
+var weighted = func() []string {
+	weights := map[string]int{
+		"deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 12, "sicken": 1,
+		"crash": 1, "late": 1, "drift": 1, "strip reference": 1, "strip label": 1, "steal": 1, "delete": 1, "occupy": 1,
+		"leave": 1, "finalizer": 1, "finalize": 2, "deny": 1, "allow": 2,
+		"template": 2, "rollback": 1, "release": 1, "pause": 1, "unpause": 2, "delete set": 1, "delete deployment": 1, "collect": 2,
+	}
+	var all []string
+	for name, n := range weights {
+		all = append(all, slices.Repeat([]string{name}, n)...)
+	}
+	slices.Sort(all)
+	return append(slices.Repeat([]string{"engine"}, 40), all...) // failures shrink to the first
+}()
+
+func (s *simulation) act(name string) {
+	switch name {
+	case "engine":
+		s.engine.step()
+	case "deliver":
+		s.engine.deliver(rapid.SampledFrom(kinds).Draw(s.t, "kind"))
+	case "deliver all":
+		s.deliverAll()
+	case "sync":
+		s.engine.sync(rapid.SampledFrom(kinds).Draw(s.t, "kind"))
+	case "view":
+		s.see()
+	case "wait":
+		s.c.now = s.c.now.Add(rapid.SampledFrom([]time.Duration{50 * time.Millisecond, 2 * time.Second, 31 * time.Second, 6 * time.Minute}).Draw(s.t, "wait"))
+	case "crash":
+		s.crash()
+	case "late":
+		s.arrive()
+	case "heal", "sicken", "drift", "strip reference", "strip label", "steal", "delete", "occupy", "leave", "finalizer", "finalize", "deny", "allow":
+		s.disturb(name, rapid.SampledFrom(universe).Draw(s.t, "key"))
+	default:
+		s.use(name)
+	}
+}
+
+// fault decides what becomes of a request.
+func (s *simulation) fault() string {
+	if !s.chaos {
+		return ""
+	}
+	switch rapid.IntRange(0, 29).Draw(s.t, "fault") {
+	case 29:
+		return "lost"
+	case 28:
+		return "refused"
+	}
+	return ""
+}
+
+func (s *simulation) crash() {
+	pending := s.pending
+	s.engine.crash()
+	s.pending = nil
+	s.c.logf("crash")
+	if pending != nil && rapid.Bool().Draw(s.t, "still arrives") {
+		s.flying = append(s.flying, pending)
+	}
+	s.engine = newEngine(s)
+}
+
+// arrive lets a write of a crashed engine take effect.
+func (s *simulation) arrive() {
+	if len(s.flying) == 0 {
+		return
+	}
+	write := s.flying[0]
+	s.flying = s.flying[1:]
+	before := map[types.UID]bool{}
+	for _, key := range s.c.keys() {
+		before[s.c.get(key).uid] = true
+	}
+	s.late = true
+	err := write()
+	s.late = false
+	s.c.logf("a write of a crashed engine arrives: %v", err)
+	for _, key := range s.c.keys() {
+		if uid := s.c.get(key).uid; !before[uid] {
+			s.lateMade[uid] = true
+		}
+	}
+}
+
+func (s *simulation) deliverAll() bool {
+	some := false
+	for _, gk := range kinds {
+		for s.engine.deliver(gk) {
+			some = true
+		}
+	}
+	return some
+}
+
+// see shows the engine the deployment as it is.
+func (s *simulation) see() {
+	if s.engine.view != s.c.deployment {
+		s.engine.view = s.c.deployment
+		s.engine.woken = true
+	}
+}
+
+// disturb is what others do to objects.
+func (s *simulation) disturb(name string, key objects.Key) {
+	o := s.c.get(key)
+	if name == "deny" || name == "allow" {
+		if s.c.denied[key] == (name == "deny") {
+			return
+		}
+		s.c.denied[key] = name == "deny"
+		s.c.logf("%s %s", name, key)
+		return
+	}
+	if (o == nil) != (name == "occupy") {
+		return
+	}
+	next := thing{uid: s.c.uid(), value: "foreign", healthy: true}
+	if o != nil {
+		next = *o
+	}
+	switch name {
+	case "heal", "sicken":
+		if next.healthy = name == "heal"; next.healthy == o.healthy || !probed(key) {
+			return
+		}
+	case "drift":
+		next.value = "drift"
+	case "strip reference":
+		next.owners = nil
+	case "strip label":
+		next.labelled = false
+	case "steal":
+		next.owners = []metav1.OwnerReference{{Kind: "Rival", Name: "rival", UID: rivalUID, Controller: ptr.To(true)}}
+	case "occupy":
+		if rapid.Bool().Draw(s.t, "controlled") {
+			next.owners = []metav1.OwnerReference{{Kind: "Rival", Name: "rival", UID: rivalUID, Controller: ptr.To(true)}}
+		}
+		if rapid.Bool().Draw(s.t, "held") {
+			next.finalizers, next.terminating = []string{"example.com/hold"}, rapid.Bool().Draw(s.t, "terminating")
+		}
+	case "finalizer":
+		next.finalizers = []string{"example.com/hold"}
+	case "finalize":
+		next.finalizers = nil
+	case "delete", "leave":
+		if name == "leave" && o.controller() == ownerUID {
+			return
+		}
+		s.c.logf("%s %s", name, key)
+		s.c.end(key)
+		return
+	}
+	s.c.logf("%s %s", name, key)
+	if next.terminating && len(next.finalizers) == 0 {
+		s.c.put(key, nil)
+		return
+	}
+	s.c.put(key, &next)
+}
+
+// use is what the user of the deployment does.
+func (s *simulation) use(name string) {
+	d := &s.c.deployment
+	if name == "collect" {
+		s.collect()
+		return
+	}
+	if d.deleting {
+		return
+	}
+	switch name {
+	case "template":
+		d.template = s.newTemplate()
+	case "rollback":
+		d.template = rapid.SampledFrom(s.templates).Draw(s.t, "template")
+	case "release":
+		d.release = rapid.SampledFrom([]string{"1", "2", "3"}).Draw(s.t, "release")
+	case "pause", "unpause":
+		d.paused = name == "pause"
+	case "delete set":
+		if len(s.c.sets) > 0 {
+			set := rapid.SampledFrom(s.c.sets).Draw(s.t, "set")
+			set.deleting = true
+			s.engine.woken = true
+			name += " " + set.name
+		}
+	case "delete deployment":
+		if rapid.IntRange(0, 4).Draw(s.t, "really") > 0 {
+			return
+		}
+		d.deleting, d.orphaning = true, rapid.IntRange(0, 3).Draw(s.t, "orphan") == 0
+		name += fmt.Sprintf(", orphan: %t", d.orphaning)
+	}
+	s.c.logf("user: %s: %s release %s", name, d.template, d.release)
+}
+
+// collect is the garbage collector at an orphaning delete: it takes references
+// off one by one, then lets the deployment go.
+func (s *simulation) collect() {
+	if !s.c.deployment.orphaning {
+		return
+	}
+	if keys := s.c.controlled(); len(keys) > 0 {
+		next := *s.c.get(keys[0])
+		next.owners = slices.DeleteFunc(slices.Clone(next.owners), func(ref metav1.OwnerReference) bool { return ref.UID == ownerUID })
+		s.c.put(keys[0], &next)
+		return
+	}
+	s.c.deployment.orphaning = false
+}
+
+func (s *simulation) setByUID(uid types.UID) *set {
+	for _, set := range s.c.sets {
+		if set.uid == uid {
+			return set
+		}
+	}
+	return nil
+}
+
+func (s *simulation) createSet(number int64, tmpl *template, release string) {
+	s.wrote()
+	s.c.sets = append(s.c.sets, &set{
+		name: fmt.Sprintf("app-%d", number), uid: s.c.uid(), number: number, template: tmpl, release: release,
+	})
+}
+
+func (s *simulation) removeSet(gone *set) {
+	s.c.sets = slices.DeleteFunc(s.c.sets, func(o *set) bool { return o == gone })
+}
+
+// newTemplate draws a template. Objects keep their order in all templates
+// unless they may move.
+func (s *simulation) newTemplate() *template {
+	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1)}
+	keys := universe
+	if s.moved {
+		keys = rapid.Permutation(universe).Draw(s.t, "order")
+	}
+	modes := []corev1alpha1.CollisionProtection{
+		corev1alpha1.CollisionProtectionPrevent, corev1alpha1.CollisionProtectionPrevent,
+		corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone,
+	}
+	var phase []wanted
+	for _, key := range keys {
+		if !rapid.Bool().Draw(s.t, "wanted") {
+			continue
+		}
+		keep := key.Kind == "Config" && rapid.IntRange(0, 5).Draw(s.t, "keep") == 0
+		value := rapid.SampledFrom([]string{"1", "2"}).Draw(s.t, "value")
+		if keep {
+			value += "+keep" // the annotation is content
+		}
+		phase = append(phase, wanted{key: key, value: value, keep: keep, collision: rapid.SampledFrom(modes).Draw(s.t, "collision")})
+		if rapid.Bool().Draw(s.t, "cut") {
+			t.phases, phase = append(t.phases, phase), nil
+		}
+	}
+	if len(phase) > 0 || len(t.phases) == 0 {
+		t.phases = append(t.phases, phase)
+	}
+	s.templates = append(s.templates, t)
+	return t
+}
+
+const (
+	// settleSteps and settleWaits bound how long the engine may take to get done
+	// once nobody disturbs it.
+	settleSteps = 3000
+	settleWaits = 120
+)
+
+// settle ends all faults and waits until the engine has nothing left to do.
+func (s *simulation) settle() {
+	s.c.logf("settle")
+	s.chaos = false
+	clear(s.c.denied)
+	s.c.deployment.paused = false
+	for len(s.flying) > 0 {
+		s.arrive()
+	}
+	waits := 0
+	for range settleSteps {
+		s.mend()
+		if s.engine.step() {
+			continue
+		}
+		if s.resolve() {
+			continue
+		}
+		if s.engine.due.IsZero() {
+			return
+		}
+		if waits++; waits > settleWaits {
+			break
+		}
+		if s.engine.due.After(s.c.now) {
+			s.c.now = s.engine.due
+		}
+	}
+	s.failf("the engine does not come to an end")
+}
+
+// mend lets everything get healthy and go that is on its way.
+func (s *simulation) mend() {
+	for s.c.deployment.orphaning {
+		s.collect()
+	}
+	for _, key := range universe {
+		if o := s.c.get(key); o != nil && o.terminating {
+			s.disturb("finalize", key)
+		}
+		s.disturb("heal", key)
+	}
+	for _, gk := range kinds {
+		s.engine.sync(gk)
+	}
+	s.deliverAll()
+	s.see()
+}
+
+// resolve is the user who removes what stands in the way, as the messages say.
+func (s *simulation) resolve() bool {
+	active := s.c.newest()
+	if active == nil || s.c.deployment.deleting {
+		return false
+	}
+	done := false
+	for _, ph := range active.template.phases {
+		for _, w := range ph {
+			if o := s.c.get(w.key); o != nil && o.controller() != ownerUID {
+				s.c.logf("user deletes %s", w.key)
+				s.c.end(w.key)
+				done = true
+			}
+		}
+	}
+	return done
+}
+
+// checkIdle checks invariant 5: nothing to do costs nothing, and a restart with
+// everything in place writes nothing.
+func (s *simulation) checkIdle() {
+	if s.c.deployment.deleting {
+		return
+	}
+	before := s.requests
+	s.engine.woken = true
+	for s.engine.step() {
+	}
+	if s.requests != before {
+		s.failf("%d requests with nothing to do", s.requests-before)
+	}
+	before = s.writes
+	s.engine.crash()
+	s.engine = newEngine(s)
+	s.settle()
+	if s.writes != before || s.requests != s.requests {
+		s.failf("%d writes after a restart with everything in place", s.writes-before)
+	}
+	s.checkSettled()
+}

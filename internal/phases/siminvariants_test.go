@@ -1,0 +1,281 @@
+package phases_test
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// The checks in this file run inside of the request that they are about, on the
+// true state of the cluster.
+
+// failf ends the run. Inside of the engine's pass the failure is kept until the
+// pass is left: rapid tells failures by their stack, and behind iter.Pull they
+// all look alike.
+func (s *simulation) failf(format string, args ...any) {
+	if s.inside {
+		s.failure = fmt.Sprintf(format, args...)
+		panic(crashed{})
+	}
+	for _, line := range s.c.log {
+		s.t.Log(line)
+	}
+	s.t.Fatalf(format, args...)
+}
+
+// wrote counts a request that changed something.
+func (s *simulation) wrote() { s.writes++ }
+
+// active returns the newest revision that is not removed, as the engine loaded
+// it, or nil.
+func (s *simulation) active() *phases.Revision {
+	for _, r := range slices.Backward(s.engine.revisions()) {
+		if !r.Removing {
+			return r
+		}
+	}
+	return nil
+}
+
+// stays tells whether a revision that has to be kept contains the object.
+func (s *simulation) stays(key objects.Key) bool {
+	active := s.active()
+	return slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool {
+		obsolete := r.Removing || active != nil && active != r && (active.Succeeded || r.Opened == 0)
+		return !obsolete && r.Contains(key)
+	})
+}
+
+// checkApply checks invariants 1 and 3: the object is written as the newest
+// revision wants it that durably opened the object's phase.
+func (s *simulation) checkApply(step phases.Step, before, after *thing) {
+	if s.late {
+		return
+	}
+	key := step.Key
+	if before != nil && before.terminating {
+		s.failf("%s is terminating and was written", key)
+	}
+	var writer *set
+	for _, set := range slices.Backward(s.c.sets) {
+		rev := s.engine.loaded[set.uid]
+		w, ph := set.template.find(key)
+		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
+			writer = set
+			break
+		}
+	}
+	switch {
+	case writer == nil:
+		s.failf("%s was written, and no revision has opened its phase", key)
+	case !writer.claimed:
+		s.failf("%s was written for %s, which has no claim", key, writer.name)
+	case s.engine.loaded[writer.uid].Paused:
+		s.failf("%s was written for %s, which is paused", key, writer.name)
+	}
+	w, _ := writer.template.find(key)
+	if w.value != after.value {
+		s.failf("%s was written as %s, and its writer %s wants %s", key, after.value, writer.name, w.value)
+	}
+	if before == nil || before.controller() == ownerUID {
+		return
+	}
+	switch {
+	case before.controller() == rivalUID && w.collision != corev1alpha1.CollisionProtectionNone,
+		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !s.c.engineMade[before.uid]:
+		s.failf("%s was taken over: %s", key, before)
+	}
+}
+
+// checkDelete checks invariants 2 and 6.
+func (s *simulation) checkDelete(key objects.Key, before *thing) {
+	if s.late {
+		return
+	}
+	s.checkRemoval(key, before)
+	if before.keep {
+		s.failf("%s is to be kept and was deleted", key)
+	}
+	if s.moved {
+		return
+	}
+	for _, r := range s.engine.revisions() {
+		at := phaseOf(r, key)
+		if at < 0 {
+			continue
+		}
+		for ph := at + 1; ph < len(r.Phases); ph++ {
+			for _, d := range r.Phases[ph].Objects {
+				if s.goes(d.Key) {
+					s.failf("%s was deleted before %s of a later phase of %s", key, d.Key, r.Name)
+				}
+			}
+		}
+	}
+}
+
+func (s *simulation) checkRelease(key objects.Key, before *thing) {
+	if !s.late && before.controller() == ownerUID { // else only our label goes
+		s.checkRemoval(key, before)
+	}
+}
+
+func (s *simulation) checkRemoval(key objects.Key, before *thing) {
+	if before.controller() != ownerUID {
+		s.failf("%s is not ours and was removed: %s", key, before)
+	}
+	if s.engine.view.deleting {
+		return
+	}
+	if s.stays(key) {
+		s.failf("%s was removed, and a revision that stays contains it", key)
+	}
+	if s.held(key) {
+		s.failf("%s was removed while the active revision is paused", key)
+	}
+}
+
+// held tells whether a paused active revision keeps what is obsolete.
+func (s *simulation) held(key objects.Key) bool {
+	active := s.active()
+	return active != nil && active.Paused && (!s.engine.contains(key) ||
+		slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool { return !r.Removing && r.Contains(key) }))
+}
+
+// goes tells whether the object is ours, there, and on its way out.
+func (s *simulation) goes(key objects.Key) bool {
+	o := s.c.get(key)
+	if o == nil || o.controller() != ownerUID || o.keep || s.lateMade[o.uid] {
+		return false
+	}
+	return s.engine.view.deleting || !s.stays(key) && !s.held(key)
+}
+
+func phaseOf(r *phases.Revision, key objects.Key) int {
+	for ph := range r.Phases {
+		for _, d := range r.Phases[ph].Objects {
+			if d.Key == key {
+				return ph
+			}
+		}
+	}
+	return -1
+}
+
+// proof is at which resource version each kind was seen.
+type proof map[schema.GroupKind]int
+
+// watchProof is the moment that each watch shows.
+func (e *engine) watchProof(gate *phases.Gate) proof {
+	p := proof{}
+	seen := map[schema.GroupKind]bool{}
+	for ph := range gate.Phase {
+		for _, d := range gate.Revision.Phases[ph].Objects {
+			if gk := d.Key.GroupKind(); probed(d.Key) {
+				p[gk], seen[gk] = e.watches[gk].seen, true
+			}
+		}
+	}
+	if len(seen) > 1 && len(gate.Probed) == 0 {
+		e.failf("the gate to phase %d of %s needs no proof for several kinds", gate.Phase+1, gate.Revision.Name)
+	}
+	return p
+}
+
+// confirmProof is the present.
+func (e *engine) confirmProof() proof {
+	p := proof{}
+	for _, gk := range kinds {
+		p[gk] = e.c.version
+	}
+	return p
+}
+
+// checkGate checks invariant 1: all probes of the earlier phases were true at
+// the moment that the proof is about.
+func (s *simulation) checkGate(set *set, gate *phases.Gate, at proof) {
+	if set.opened != gate.Phase || !set.claimed {
+		s.failf("phase %d of %s was opened after %d, claimed: %t", gate.Phase+1, set.name, set.opened, set.claimed)
+	}
+	if active := s.active(); active == nil || active.UID != set.uid {
+		s.failf("a phase of %s was opened, which is not the active revision", set.name)
+	}
+	for ph := range gate.Phase {
+		for _, w := range set.template.phases[ph] {
+			if !probed(w.key) {
+				continue
+			}
+			o := s.c.at(w.key, at[w.key.GroupKind()])
+			if o == nil || !o.healthy || o.value != w.value || o.controller() != ownerUID {
+				s.failf("phase %d of %s was opened, and %s of phase %d was: %s", gate.Phase+1, set.name, w.key, ph+1, o)
+			}
+		}
+	}
+}
+
+// checkArchived checks invariant 6: an archived revision owns nothing.
+func (s *simulation) checkArchived(set *set) {
+	for _, ph := range set.template.phases {
+		for _, w := range ph {
+			o := s.c.get(w.key)
+			if o == nil || o.controller() != ownerUID || s.lateMade[o.uid] {
+				continue
+			}
+			other := slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool { return r.UID != set.uid && r.Contains(w.key) })
+			if !other {
+				s.failf("%s was archived and still owns %s: %s", set.name, w.key, o)
+			}
+		}
+	}
+}
+
+// checkSettled checks invariants 4 and 6 once nothing is left to do: the end is
+// the same as without any fault.
+func (s *simulation) checkSettled() {
+	c := s.c
+	if c.deployment.deleting {
+		if !c.deployment.gone {
+			s.failf("the deployment is not gone")
+		}
+		for _, key := range c.controlled() {
+			if !s.lateMade[c.get(key).uid] {
+				s.failf("%s is left of the deployment: %s", key, c.get(key))
+			}
+		}
+		return
+	}
+	active := c.newest()
+	if active == nil || active.template != c.deployment.template || active.release != c.deployment.release || !active.succeeded {
+		s.failf("the newest revision is not the template's, or did not succeed: %+v", active)
+	}
+	for _, key := range c.controlled() {
+		if w, _ := active.template.find(key); w == nil {
+			s.failf("%s is left of an older revision: %s", key, c.get(key))
+		}
+	}
+	for _, ph := range active.template.phases {
+		for _, w := range ph {
+			o := c.get(w.key)
+			if o == nil || o.value != w.value || o.release != active.release || !o.labelled || o.controller() != ownerUID {
+				s.failf("%s should be %s/%s and is %s", w.key, w.value, active.release, o)
+			}
+		}
+	}
+	archived := 0
+	for _, set := range c.sets {
+		if set != active && !set.archived {
+			s.failf("%s is not archived", set.name)
+		}
+		if set.archived {
+			archived++
+		}
+	}
+	if archived > 2 {
+		s.failf("%d archived revisions are kept", archived)
+	}
+}
