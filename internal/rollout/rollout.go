@@ -38,7 +38,6 @@ type Rollout struct {
 	revisions map[types.UID]*Revision
 	followed  string                            // mark of the last Follow that reached the watches
 	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
-	orphaned  bool
 }
 
 // New returns an empty memory for an owner.
@@ -56,13 +55,6 @@ func New(key OwnerKey, uid types.UID) *Rollout {
 func (r *Rollout) Holder() claims.Holder {
 	return claims.Holder{Kind: r.Key.Kind, Namespace: r.Key.Namespace, Name: r.Key.Name, UID: r.Owner.UID}
 }
-
-// Orphan remembers that the owner is deleted with its objects kept: that stays
-// true after the garbage collector has taken its finalizer off.
-func (r *Rollout) Orphan() { r.orphaned = true }
-
-// Orphaned tells whether Orphan was called.
-func (r *Rollout) Orphaned() bool { return r.orphaned }
 
 // Loaded returns the loaded revision of a set, or nil.
 func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }

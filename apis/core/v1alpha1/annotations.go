@@ -54,6 +54,10 @@ const (
 	// ObjectSet, so that the set is found when its owner reference is gone.
 	ObjectDeploymentUIDAnnotation = "package-operator.run/object-deployment-uid"
 
+	// OrphanedAnnotation is "true" on an ObjectDeployment or ObjectSet that is
+	// deleted with its objects kept.
+	OrphanedAnnotation = "package-operator.run/orphaned"
+
 	// PackageSourceImageAnnotation is the package image, on the ObjectDeployment
 	// and its revisions.
 	PackageSourceImageAnnotation = "package-operator.run/package-source-image"

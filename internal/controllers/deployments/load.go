@@ -3,6 +3,7 @@ package deployments
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,32 +23,36 @@ func (s *session) load(ctx context.Context) error {
 		return err
 	}
 	s.rollout.Follow(s.Tracker, s.Live, s.Claims)
-	return s.markOrphaned(ctx)
-}
-
-// orphanedAnnotation marks a set that is deleted with its objects kept: the
-// garbage collector takes its own mark off before the objects are released.
-const orphanedAnnotation = "package-operator.run/orphaned"
-
-// markOrphaned makes durable that sets are deleted with their objects kept.
-func (s *session) markOrphaned(ctx context.Context) error {
 	for _, set := range s.sets {
-		if s.deployment == nil || !orphaning(set) || set.GetAnnotations()[orphanedAnnotation] == "true" {
+		if s.deployment == nil || !orphaning(set) {
 			continue
 		}
-		err := s.patch(ctx, set, func() {
-			annotations := set.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[orphanedAnnotation] = "true"
-			set.SetAnnotations(annotations)
-		})
-		if err != nil {
+		if err := s.markOrphaned(ctx, set); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// orphaned tells whether obj is deleted with its objects kept.
+func orphaned(obj corev1alpha1.Conditioned) bool {
+	return orphaning(obj) || obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true"
+}
+
+// markOrphaned makes durable that obj is deleted with its objects kept: the
+// garbage collector takes its own mark off before the objects are released.
+func (s *session) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
+	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
+		return nil
+	}
+	return s.patch(ctx, obj, func() {
+		annotations := maps.Clone(obj.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[corev1alpha1.OrphanedAnnotation] = "true"
+		obj.SetAnnotations(annotations)
+	})
 }
 
 func (s *session) loadSets(ctx context.Context) error {
@@ -150,7 +155,7 @@ func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectS
 			rev.Phases[i].Entered = true // its entry was checked, maybe before a restart
 		}
 	}
-	rev.KeepAll = rev.Removing && (orphaning(set) || set.GetAnnotations()[orphanedAnnotation] == "true")
+	rev.KeepAll = rev.Removing && orphaned(set)
 }
 
 // legacy tells whether an earlier engine rolled the set out, which knows neither

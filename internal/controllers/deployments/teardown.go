@@ -21,15 +21,16 @@ func (s *session) teardown(ctx context.Context) error {
 	if orphaning(s.top()) {
 		// The garbage collector takes the references off; its last write, on the
 		// owner's finalizers, comes back here.
-		s.rollout.Orphan()
-		return nil
-	}
-	if s.rollout.Orphaned() {
-		return s.letGo(ctx)
+		return s.markOrphaned(ctx, s.top())
 	}
 	for range maxPasses {
 		if err := s.load(ctx); err != nil {
 			return err
+		}
+		if orphaned(s.top()) {
+			// What the collector has missed is released: it does not know kinds that
+			// were installed within the last half minute.
+			s.keepAll()
 		}
 		state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
 		state.Teardown = true
@@ -49,6 +50,13 @@ func (s *session) teardown(ctx context.Context) error {
 	}
 	s.requeue(1)
 	return s.reportTeardown(ctx)
+}
+
+// keepAll has the teardown release every object.
+func (s *session) keepAll() {
+	for _, rev := range s.rollout.Revisions() {
+		rev.KeepAll = true
+	}
 }
 
 // letGo removes the sets and slices of a deployment and takes the finalizers

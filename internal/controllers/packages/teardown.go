@@ -22,7 +22,10 @@ var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFina
 // deployment stays as it is, for a later Package of this name.
 func (s *session) tearDown(ctx context.Context) error {
 	s.attempts.drop(s.pkg.GetUID())
-	if slices.Contains(s.pkg.GetFinalizers(), metav1.FinalizerOrphanDependents) || !s.controls() {
+	if slices.Contains(s.pkg.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		return s.orphan(ctx)
+	}
+	if !s.controls() {
 		return s.letGo(ctx)
 	}
 	for try := 1; s.dep.GetDeletionTimestamp() == nil; try++ {
@@ -43,6 +46,29 @@ func (s *session) tearDown(ctx context.Context) error {
 		}
 	}
 	return s.report(ctx, outcome{})
+}
+
+// orphan takes our reference off the deployment before the Package goes. The
+// garbage collector does that too, except while it does not know our kinds yet,
+// and would then take the deployment for a leftover.
+func (s *session) orphan(ctx context.Context) error {
+	for try := 1; s.controls(); try++ {
+		err := s.patch(ctx, s.dep, func() {
+			s.dep.SetOwnerReferences(slices.DeleteFunc(slices.Clone(s.dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+				return ref.UID == s.pkg.GetUID()
+			}))
+		})
+		if err == nil {
+			break
+		}
+		if !apierrors.IsConflict(err) || try == fresher {
+			return fmt.Errorf("keep %s: %w", s.describe(), err)
+		}
+		if err := s.lookForTeardown(ctx); err != nil {
+			return err
+		}
+	}
+	return s.letGo(ctx)
 }
 
 // controls tells whether there is a deployment that carries our controller
