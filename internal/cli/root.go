@@ -65,6 +65,7 @@ phase begins when everything in the phases before it works.`,
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	root.AddCommand(
+		newValidate(streams), newTree(streams), newBuild(streams),
 		newInstall(streams), newStatus(streams), newDelete(streams),
 	)
 	return root

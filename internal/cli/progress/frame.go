@@ -254,7 +254,9 @@ func (f *frame) note() {
 		f.put(0, "", unnoticed, f.Styles.Bad)
 	case len(f.Finalizers) > 0 && f.Deleting:
 		f.put(0, "", "held by the finalizer "+strings.Join(f.Finalizers, ", "), f.Styles.Bad)
-	case f.Stalled != "" && f.Invalid == "" && len(f.Blocking) == 0:
+	case f.Stalled != "" && f.Invalid == "" && f.PullError == "" && len(f.Blocking) == 0:
 		f.message(0, f.Stalled)
+	case len(f.Ignored) > 0:
+		f.put(0, "", fmt.Sprintf("%s of the package ignored, see status: %s", plural(len(f.Ignored), "part"), f.Ignored[0]), f.Styles.Busy)
 	}
 }

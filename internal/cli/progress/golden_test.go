@@ -69,7 +69,7 @@ func condition(typ string, status metav1.ConditionStatus, reason, message string
 
 func unpacked() part {
 	return func(s *progress.Snapshot) {
-		condition("Unpacked", "True", "UnpackSuccess", "Unpack job succeeded")(s)
+		condition("Unpacked", "True", "UnpackSuccess", "Loaded registry.example.com/cert:v1.2.0.")(s)
 		s.Package.PackageStatus().Resolved = &corev1alpha1.ResolvedPackage{
 			PackageName: "cert-operator", Version: "1.2.0", Image: s.Package.PackageSpec().Image,
 			Digest: "sha256:" + strings.Repeat("5f", 32),
@@ -236,6 +236,8 @@ func TestScreenGolden(t *testing.T) {
 		"screen-pending":   snapshot(),
 		"screen-invalid": snapshot(condition("Invalid", "True", "LoadError",
 			"PackageManifest invalid in manifest.yaml line 7: spec.phase: unknown field. Did you mean \"phases\"?\nMissing package-operator.run/phase Annotation in cm.yaml idx 0")),
+		"screen-ignored": snapshot(condition("Unpacked", "True", "UnpackSuccess", "Loaded x. Ignored:\nPackageManifest invalid in manifest.yaml: spec.foo: unknown field\nanother \x1b thing")),
+		"screen-refused": snapshot(condition("Invalid", "True", "ConstraintsFailed", "needs OpenShift"), condition("Unpacked", "False", "ConstraintsFailed", "See the condition Invalid.")),
 		"screen-upgrade": snapshot(unpacked(),
 			condition("Available", "True", "Available", "Previous revision cert-1 is still available."),
 			condition("Progressing", "True", "LatestRevisionPendingSuccess", "cert-2: "+noReplicas),

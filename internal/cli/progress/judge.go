@@ -8,11 +8,12 @@ const (
 	// UnnoticedAfter is the time after which a manager should have looked at a
 	// package: a rate-limited queue and a slow start are covered.
 	UnnoticedAfter = 10 * time.Second
-	// pullGrace is how long an image may fail to be pulled. The manager tries
-	// again 10 s after the first time, so this covers one more attempt.
+	// pullGrace is how long a registry may fail that may work later. The manager
+	// tries again 10 s after the first time, so this covers one more attempt.
 	pullGrace = 15 * time.Second
-	// stallGrace is how long a rollout may say that it is stuck. Some refusals
-	// pass by themselves, as those of a webhook that is just starting.
+	// stallGrace is how long a package may say that it is stuck, as by an image
+	// that does not exist or an object of someone else's. Some refusals pass by
+	// themselves, as those of a webhook that is just starting.
 	stallGrace = 5 * time.Second
 )
 
@@ -48,7 +49,7 @@ func (j *Install) Judge(s State, now time.Time) Verdict {
 		return failed(Culprit(s))
 	case s.Ready:
 		return Verdict{Done: true}
-	case s.PullError != "":
+	case s.PullError != "" && s.Stalled == "":
 		return lasting(s, &j.pulling, now, pullGrace)
 	case s.Stalled != "":
 		return lasting(s, &j.stalled, now, stallGrace)

@@ -12,6 +12,7 @@ func TestJudgeInstall(t *testing.T) {
 	t.Parallel()
 	pull := snapshot(condition("Unpacked", "False", "ImagePullBackOff", "image not found"))
 	stuck := snapshot(unpacked(), condition("Stalled", "True", "CollisionDetected", "taken"))
+	noImage := snapshot(condition("Unpacked", "False", "ImagePullBackOff", "image not found"), condition("Stalled", "True", "ImagePullBackOff", "image not found"))
 	readyNow := snapshot(unpacked(), condition("Ready", "True", "Idle", ""))
 	old := snapshot(unpacked(), condition("Ready", "True", "Idle", ""), newGeneration())
 	foreign := snapshot(unpacked(), condition("Available", "True", "Available", ""), condition("Progressing", "False", "Idle", ""))
@@ -32,6 +33,7 @@ func TestJudgeInstall(t *testing.T) {
 		"ready by another engine":     {looks: []look{{0, foreign}}, done: true},
 		"pull fails once":             {looks: []look{{0, pull}, {14 * time.Second, pull}}},
 		"pull fails for good":         {looks: []look{{0, pull}, {15 * time.Second, pull}}, done: true, reason: "the image cannot be pulled:\n  image not found"},
+		"no such image":               {looks: []look{{0, noImage}, {5 * time.Second, noImage}}, done: true, reason: "the image cannot be pulled:\n  image not found"},
 		"pull fails, works, fails":    {looks: []look{{0, pull}, {10 * time.Second, snapshot(unpacked())}, {20 * time.Second, pull}}},
 		"stuck for a moment":          {looks: []look{{0, stuck}, {time.Second, readyNow}}, done: true},
 		"stuck":                       {looks: []look{{0, stuck}, {6 * time.Second, stuck}}, done: true, reason: "the rollout is stuck:\n  taken"},

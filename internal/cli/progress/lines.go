@@ -32,7 +32,11 @@ func Lines(before, after State) []string {
 	} else {
 		add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
 		add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", after.Invalid)
-		add(after.Unpacked && (!before.Unpacked || after.Digest != before.Digest), "%s", unpacked(after))
+		fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
+		add(fresh, "%s", unpacked(after))
+		for _, line := range after.Ignored {
+			add(fresh, "ignored: %s", line)
+		}
 	}
 	if after.Revision != 0 && after.Revision != before.Revision {
 		add(!after.Deleting, "revision %d: %s, %s", after.Revision, plural(len(after.Phases), "phase"), plural(total(after.Phases), "object"))

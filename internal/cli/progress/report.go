@@ -46,14 +46,16 @@ type Report struct {
 	Image     string `json:"image"`
 	Component string `json:"component,omitempty"`
 	// Package, Version and Digest are those that were unpacked last.
-	Package    string                        `json:"package,omitempty"`
-	Version    string                        `json:"version,omitempty"`
-	Digest     string                        `json:"digest,omitempty"`
-	Revision   int64                         `json:"revision,omitempty"`
-	Phases     []corev1alpha1.PhaseStatus    `json:"phases,omitempty"`
-	Blocking   []corev1alpha1.BlockingObject `json:"blocking,omitempty"`
-	Conditions []metav1.Condition            `json:"conditions,omitempty"`
-	Created    metav1.Time                   `json:"created"`
+	Package  string                        `json:"package,omitempty"`
+	Version  string                        `json:"version,omitempty"`
+	Digest   string                        `json:"digest,omitempty"`
+	Revision int64                         `json:"revision,omitempty"`
+	Phases   []corev1alpha1.PhaseStatus    `json:"phases,omitempty"`
+	Blocking []corev1alpha1.BlockingObject `json:"blocking,omitempty"`
+	// Ignored are the parts of the package that have no effect.
+	Ignored    []string           `json:"ignored,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Created    metav1.Time        `json:"created"`
 }
 
 // ReportOf makes a Report of a Snapshot that has a Package.
@@ -65,7 +67,7 @@ func ReportOf(snap Snapshot) Report {
 		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
 		Current: s.Observed, Available: s.Available,
 		Image: pkg.PackageSpec().Image, Component: pkg.PackageSpec().Component,
-		Revision: status.Revision, Phases: status.Phases,
+		Revision: status.Revision, Phases: status.Phases, Ignored: s.Ignored,
 		Conditions: status.Conditions, Created: pkg.GetCreationTimestamp(),
 	}
 	for _, b := range status.Blocking {

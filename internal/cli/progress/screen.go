@@ -27,6 +27,7 @@ func Screen(r Report, o ScreenOptions) string {
 	s.head()
 	s.phases()
 	s.loose()
+	s.ignored()
 	s.conditions()
 	return strings.Join(s.lines, "\n") + "\n"
 }
@@ -181,6 +182,18 @@ func (s *screen) loose() {
 	}
 	if len(s.Blocking) >= corev1alpha1.MaxBlockingObjects {
 		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d objects that block are listed.", corev1alpha1.MaxBlockingObjects)))
+	}
+}
+
+func (s *screen) ignored() {
+	if len(s.Ignored) == 0 {
+		return
+	}
+	s.title("Ignored parts of the package")
+	for _, line := range s.Ignored {
+		for _, part := range s.wrap(line, 2) {
+			s.lines = append(s.lines, "  "+part)
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ type State struct {
 	// it.
 	Unpacked                 bool
 	Package, Version, Digest string
+	// Ignored are the parts of the package that have no effect.
+	Ignored []string
 	// PullError and Invalid say why the image cannot be installed; empty where it
 	// can.
 	PullError, Invalid string
@@ -145,8 +147,13 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 		return reasoned(c.Reason, c.Message)
 	}
 	s.Unpacked = is(corev1alpha1.ConditionUnpacked, metav1.ConditionTrue)
-	s.PullError = message(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
 	s.Invalid = message(corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
+	if s.Invalid == "" {
+		s.PullError = message(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
+	}
+	if s.Unpacked {
+		s.Ignored = ignored(current(corev1alpha1.ConditionUnpacked).Message)
+	}
 	s.Paused = message(corev1alpha1.ConditionPaused, metav1.ConditionTrue)
 	s.Stalled = message(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
 	s.Unavailable = message(corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
@@ -170,6 +177,19 @@ func reasoned(reason, message string) string {
 		return terminal.Line(reason)
 	}
 	return terminal.Text(strings.TrimSpace(message))
+}
+
+// ignored returns what the message of Unpacked says that was ignored: all lines
+// after the first.
+func ignored(message string) []string {
+	_, rest, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	var lines []string
+	for line := range strings.Lines(rest) {
+		if line = terminal.Line(strings.TrimSpace(line)); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // fromRevision fills in the phases. A set is ahead of its package, whose status

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// findings are what is wrong with a package, as JSON and YAML.
+type findings struct {
+	Valid    bool      `json:"valid"`
+	Problems []finding `json:"problems"`
+	Warnings []finding `json:"warnings"`
+}
+
+// finding is one problem. Document and line count from 1; 0 means the file as a
+// whole.
+type finding struct {
+	Reason    string `json:"reason"`
+	Component string `json:"component,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Document  int    `json:"document,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Object    string `json:"object,omitempty"`
+	Field     string `json:"field,omitempty"`
+	Details   string `json:"details,omitempty"`
+	Remedy    string `json:"remedy,omitempty"`
+}
+
+func findingsOf(problems, warnings violation.Violations) findings {
+	list := func(vs violation.Violations) []finding {
+		out := []finding{}
+		for _, v := range vs {
+			out = append(out, finding{
+				Reason: string(v.Reason), Component: v.Component, Path: v.Path, Document: v.Document, Line: v.Line,
+				Object: v.Object, Field: v.Field, Details: v.Details, Remedy: v.Remedy,
+			})
+		}
+		return out
+	}
+	return findings{Valid: len(problems) == 0, Problems: list(problems), Warnings: list(warnings)}
+}
+
+// printFindings writes one problem after the other, each with its place first
+// and its remedy below.
+func printFindings(out io.Writer, styles terminal.Styles, f findings) {
+	for _, p := range f.Problems {
+		printFinding(out, styles.Bad("error")+":", p)
+	}
+	for _, w := range f.Warnings {
+		printFinding(out, styles.Busy("warning")+":", w)
+	}
+}
+
+func printFinding(out io.Writer, severity string, f finding) {
+	parts := []string{severity}
+	if place := f.place(); place != "" {
+		parts = append(parts, place+":")
+	}
+	text := f.Reason
+	for _, part := range []string{f.Object, f.Field, f.Details} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	fmt.Fprintln(out, strings.Join(parts, " ")+" "+terminal.Line(text))
+	if f.Remedy != "" {
+		fmt.Fprintln(out, "    "+terminal.Line(f.Remedy))
+	}
+}
+
+// place is path:line, as editors understand it, and the document.
+func (f finding) place() string {
+	path := f.Path
+	if f.Component != "" {
+		path = strings.TrimSuffix("components/"+f.Component+"/"+path, "/")
+	}
+	text := terminal.Line(path)
+	if f.Line > 0 {
+		text += fmt.Sprintf(":%d", f.Line)
+	}
+	if f.Document > 0 {
+		text += fmt.Sprintf(" (document %d)", f.Document)
+	}
+	return text
+}
+
+// problems says how many there are.
+func problems(n int) string {
+	if n == 1 {
+		return "1 problem"
+	}
+	return fmt.Sprintf("%d problems", n)
+}

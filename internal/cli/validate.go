@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+type validateCommand struct {
+	streams  genericiooptions.IOStreams
+	registry registryFlags
+	pull     bool
+	output   string
+}
+
+func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
+	c := validateCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "validate SOURCE|IMAGE",
+		Short: "Check a package and name every problem",
+		Long: `Check a package with all of its components, in a folder or in an image, and name every
+problem at once: the file, document and line, the object and field, and what to do.
+
+A package is rendered in each of its test cases; where it has none, with its default
+configuration in each of its scopes. Unknown fields are problems. Exits with 1 when there
+are problems; warnings alone are no failure.`,
+		Example: `  kubectl package validate ./cert-operator
+  kubectl package validate registry.example.com/cert-operator:v1.2.0 -o json`,
+		Args: takes("SOURCE|IMAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(c.output); err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&c.pull, "pull", false, "the argument is an image, even if there is a folder of that name")
+	c.registry.add(cmd)
+	addOutput(cmd, &c.output)
+	return cmd
+}
+
+func (c *validateCommand) run(ctx context.Context, source string) error {
+	files, err := c.read(ctx, source)
+	if err != nil {
+		return err
+	}
+	found, err := validate(ctx, files)
+	if err != nil {
+		return err
+	}
+	if c.output != "" {
+		err = printValue(c.streams.Out, c.output, found)
+	} else {
+		printFindings(c.streams.Out, terminal.StylesFor(c.streams.Out), found)
+		if found.Valid {
+			fmt.Fprintln(c.streams.Out, "Package validated successfully!")
+		}
+	}
+	if err == nil && !found.Valid {
+		err = fmt.Errorf("%s in %s", problems(len(found.Problems)), source)
+	}
+	return err
+}
+
+func (c *validateCommand) read(ctx context.Context, source string) (loader.Files, error) {
+	if !c.pull && isPath(source) {
+		return readSource(source)
+	}
+	return c.registry.pull(ctx, source)
+}
+
+// validate checks a package; an error is one of checking.
+func validate(ctx context.Context, files loader.Files) (findings, error) {
+	warnings, err := loader.Validate(ctx, files)
+	var wrong violation.Violations
+	if err != nil && !errors.As(err, &wrong) {
+		return findings{}, err
+	}
+	return findingsOf(wrong, warnings), nil
+}
