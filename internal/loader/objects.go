@@ -113,6 +113,9 @@ func (r *reader) readFile(p string, data []byte, into *found) {
 		if r.bytes.Load() > limits.PackageBytes || len(into.problems) > limits.Violations {
 			return
 		}
+		for _, v := range d.Warnings {
+			into.warnings = append(into.warnings, r.sourceOf(v))
+		}
 		c := &check{r: r, doc: d}
 		if o := c.run(); o != nil {
 			r.bytes.Add(int64(len(o.stored.Object.Raw)))

@@ -30,6 +30,7 @@ type converter struct {
 	path     []segment
 	active   map[*yaml.Node]bool
 	problems violation.Violations
+	warnings violation.Violations
 	stopped  bool
 }
 
@@ -169,7 +170,15 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	case string:
 		return v, len(c.problems) == before
 	case bool:
-		return strconv.FormatBool(v), true
+		text := strconv.FormatBool(v)
+		if !strings.EqualFold(target.Value, text) {
+			c.warnings = append(c.warnings, violation.Violation{
+				Reason: violation.ReasonInvalidYAML, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line,
+				Field: joinPath(append(c.path, atKey(text))), Details: fmt.Sprintf("the key %s is a boolean in YAML 1.1; it is read as %s", target.Value, text),
+				Remedy: "Put the key in quotes.",
+			})
+		}
+		return text, true
 	case int64:
 		return strconv.FormatInt(v, 10), true
 	case float64:

@@ -22,6 +22,8 @@ type Document struct {
 	// Value is the document as the values of JSON: map[string]any, []any,
 	// string, int64, float64, bool, nil. The receiver may change it.
 	Value any
+	// Warnings name keys that are read as something else than they look like.
+	Warnings violation.Violations
 
 	root *yaml.Node
 	line int
@@ -65,6 +67,7 @@ func Each(path string, data []byte, use func(*Document)) violation.Violations {
 			problems = append(problems, c.problems...)
 			continue
 		}
+		d.Warnings = c.warnings
 		use(d)
 	}
 	return problems

@@ -187,6 +187,16 @@ func indented(n int) string {
 	return b.String()
 }
 
+func TestKeysThatAreBooleans(t *testing.T) {
+	t.Parallel()
+	var warnings violation.Violations
+	Each("f.yaml", []byte("a:\n  true: 1\n  n: 2\n"), func(d *Document) { warnings = d.Warnings })
+	const want = "Invalid YAML in f.yaml idx 0 line 3: a.false: the key n is a boolean in YAML 1.1; it is read as false. Put the key in quotes."
+	if warnings.Error() != want {
+		t.Error(warnings)
+	}
+}
+
 func TestLine(t *testing.T) {
 	t.Parallel()
 	data := "a: 1\n---\nspec:\n  phases:\n  - name: x\n  - name: y\n    class: z\n  on: true\nmeta:\n  a.b/c: 1\n"

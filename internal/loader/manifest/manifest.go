@@ -57,6 +57,7 @@ func Read(files archive.Files, component string, strict bool) (*Result, violatio
 		return nil, problems
 	}
 	r.manifest = doc
+	r.Warnings = append(r.Warnings, doc.Warnings...)
 	m := &manifestsv1alpha1.PackageManifest{}
 	d := decoder{doc: doc, reason: violation.ReasonManifestInvalid}
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifest); v != nil {
@@ -103,6 +104,7 @@ func (r *Result) readLock(files archive.Files) violation.Violations {
 		return problems
 	}
 	r.lock = doc
+	r.Warnings = append(r.Warnings, doc.Warnings...)
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifestLock); v != nil {
 		return append(problems, *v)
 	}

@@ -1,0 +1,117 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	required := "  config: {openAPIV3Schema: {type: object, required: [image], properties: {image: {type: string}}}}\n"
+	tests := func(cases string) string { return "test: {template: [" + cases + "]}\n" }
+	namespacedOnly := strings.Replace(plain, "Namespaced, Cluster", "Namespaced", 1)
+	image := configMap("a", "first", "data: {i: '{{.config.image}}'}\n")
+	for _, test := range []struct {
+		reason   string
+		files    Files
+		problems []string
+		warnings []string
+	}{
+		{"nothing is wrong", pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "")), nil, nil},
+		{
+			"what is wrong in one of two scopes is a warning",
+			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), nil,
+			[]string{"as a ClusterPackage: ConfigMap is namespaced, and a ClusterPackage has no namespace of its own"},
+		},
+		{
+			"what is wrong in both is a problem",
+			pkg("manifest.yaml", plain, "a.yaml", strings.Replace(configMap("a", "frist", ""), "v1\nkind: ConfigMap", "example.com/v1\nkind: X", 1)), []string{`phase "frist"`}, nil,
+		},
+		{
+			"a package that fails in each scope for another reason can be installed in none",
+			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", strings.Replace(configMap("b", "first", ""), "ConfigMap", "Namespace", 1)),
+			[]string{"Namespace is cluster-scoped", "ConfigMap is namespaced"}, nil,
+		},
+		{
+			"a namespace in a namespaced package fits one namespace only",
+			pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "  namespace: x\n")), nil, []string{`the package can be installed in the namespace "x" only`},
+		},
+		{
+			"without a test case and without defaults, templates are not rendered",
+			pkg("manifest.yaml", namespacedOnly+required, "a.yaml.gotmpl", image, "b.yaml", configMap("b", "frist", "")), []string{`phase "frist"`},
+			[]string{"templates were not rendered, because these have no default: spec.config.image. Add a test case"},
+		},
+		{
+			"test cases are rendered",
+			pkg("manifest.yaml", namespacedOnly+required+tests("{name: good, context: {package: {metadata: {name: x, namespace: ns}}, config: {image: z}}}"), "a.yaml.gotmpl", image), nil, nil,
+		},
+		{
+			"each test case",
+			pkg("manifest.yaml", namespacedOnly+required+tests("{name: cluster, context: {config: {image: z}}}, {name: bad, context: {package: {metadata: {namespace: ns}}, config: {imag: z}}}"), "a.yaml.gotmpl", image),
+			[]string{
+				`Package unsupported scope in manifest.yaml idx 0 line 5: spec.scopes: test case "cluster"`,
+				`Config invalid in manifest.yaml idx 0 line 8: test.template[1].context.config.imag: unknown key. Did you mean "image"?`,
+				"test.template[1].context.config.image: Required value", "ConfigMap is namespaced",
+			}, nil,
+		},
+		{
+			"images of test cases are not those of the lock",
+			pkg("manifest.yaml", namespacedOnly+"  images: [{name: web, image: x}]\n", "manifest.lock.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifestLock\nspec: {images: [{name: web, image: x, digest: 'sha256:"+strings.Repeat("a", 64)+"'}]}\n",
+				"a.yaml.gotmpl", configMap("a", "first", "data: {i: '{{.images.web}}'}\n")), nil, nil,
+		},
+		{
+			"unknown fields are problems, and so is what is not supported; checks that are not made are named",
+			pkg("manifest.yaml", namespacedOnly+"  x: 1\ntest: {kubeconform: {kubernetesVersion: v1.30.0}}\n"), []string{"spec.x: unknown field"}, []string{"test.kubeconform: schemas are not checked yet"},
+		},
+		{"no manifest, yet the rest is checked", pkg("a.yaml", "a: ["), []string{"PackageManifest not found", "Invalid YAML in a.yaml"}, nil},
+	} {
+		warnings, err := Validate(context.Background(), test.files)
+		var problems violation.Violations
+		errors.As(err, &problems)
+		check := func(what string, got violation.Violations, want []string) {
+			if len(got) != len(want) {
+				t.Errorf("%s: %d %s, want %d:\n%s", test.reason, len(got), what, len(want), got)
+			}
+			for _, w := range want {
+				if !strings.Contains(got.Error(), w) {
+					t.Errorf("%s: no %q in the %s:\n%s", test.reason, w, what, got)
+				}
+			}
+		}
+		check("problems", problems, test.problems)
+		check("warnings", warnings, test.warnings)
+	}
+}
+
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	files := pkg("manifest.yaml", plain+"  config: {openAPIV3Schema: {type: object, properties: {name: {type: string, default: d}}}}\n"+
+		"test: {template: [{name: one, context: {package: {metadata: {name: x, namespace: ns}}, config: {name: first}}}, {name: two, context: {package: {metadata: {name: z, namespace: ns}}}}]}\n",
+		"a.yaml.gotmpl", configMap("{{.config.name}}", "first", ""))
+	for _, test := range []struct {
+		opts                    PreviewOptions
+		name, namespace, object string
+	}{
+		{PreviewOptions{}, "x", "ns", `"name":"first"`},
+		{PreviewOptions{TestCase: "two"}, "z", "ns", `"name":"d"`},
+		{PreviewOptions{Config: []byte(`{"name":"own"}`)}, "x", "ns", `"name":"own"`},
+	} {
+		p, shown, err := Preview(context.Background(), files, test.opts)
+		if err != nil || shown.Metadata.Name != test.name || shown.Metadata.Namespace != test.namespace || !strings.Contains(string(p.Phases[0].Objects[0].Object.Raw), test.object) {
+			t.Errorf("%+v: %v, %+v", test.opts, err, shown)
+		}
+	}
+	if _, _, err := Preview(context.Background(), files, PreviewOptions{TestCase: "tow"}); err == nil || !strings.Contains(err.Error(), `no test case "tow". Did you mean "two"?`) {
+		t.Error(err)
+	}
+	if _, shown, err := Preview(context.Background(), files, PreviewOptions{Cluster: true}); err == nil || shown.Metadata.Namespace != "" {
+		t.Error("ConfigMaps need a namespace in a ClusterPackage", err)
+	}
+	if _, shown, err := Preview(context.Background(), pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), PreviewOptions{}); err != nil || shown.Metadata.Name != "name" || shown.Metadata.Namespace != "namespace" {
+		t.Error(err, shown)
+	}
+}
