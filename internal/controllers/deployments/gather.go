@@ -200,6 +200,7 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		reported:   map[types.UID]time.Time{},
 		prechecked: map[types.UID]time.Time{},
 		progressed: map[types.UID]time.Time{},
+		slices:     map[string][]corev1alpha1.ObjectSetObject{},
 	}
 	r.owners[key] = o
 	return o

@@ -65,6 +65,7 @@ func (s *session) loadSets(ctx context.Context) error {
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
 			s.rollout.Drop(rev.UID, s.Tracker)
+			s.forgetSlices()
 			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
 		}
 	}
@@ -109,28 +110,50 @@ func (s *session) learned(rev *rollout.Revision) bool {
 
 // loadSet reads the slices of a set and loads it.
 func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
-	contents := map[string][]corev1alpha1.ObjectSetObject{}
 	var missing []string
-	for _, phase := range set.ObjectSetSpec().Phases {
-		for _, name := range phase.Slices {
-			slice := s.scope.NewObjectSlice()
-			err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
-			if apierrors.IsNotFound(err) {
-				missing = append(missing, name)
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
-			}
-			contents[name] = *slice.SliceObjects()
+	for _, name := range slicesOf(set) {
+		if _, known := s.slices[name]; known {
+			continue // a slice never changes, and revisions share them
 		}
+		slice := s.scope.NewObjectSlice()
+		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
+		if apierrors.IsNotFound(err) {
+			missing = append(missing, name)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
+		}
+		s.slices[name] = *slice.SliceObjects()
 	}
-	rev := rollout.Load(set, func(name string) []corev1alpha1.ObjectSetObject { return contents[name] }, s.rollout.Owner, s.namespaced)
+	rev := rollout.Load(set, func(name string) []corev1alpha1.ObjectSetObject { return s.slices[name] }, s.rollout.Owner, s.namespaced)
 	if len(missing) > 0 {
 		rev.Incomplete = true
 		rev.Blocked = fmt.Sprintf("slices %v are missing: restore them, or change the package so that a new revision is made", missing)
 	}
 	return rev, nil
+}
+
+// slicesOf returns the names of a set's slices in the order of its phases.
+func slicesOf(set corev1alpha1.GenericObjectSet) []string {
+	var names []string
+	for _, phase := range set.ObjectSetSpec().Phases {
+		names = append(names, phase.Slices...)
+	}
+	return names
+}
+
+// forgetSlices drops the content of slices that no loaded revision uses.
+func (s *session) forgetSlices() {
+	used := map[string]bool{}
+	for _, set := range s.sets {
+		if s.revisionOf(set) != nil {
+			for _, name := range slicesOf(set) {
+				used[name] = true
+			}
+		}
+	}
+	maps.DeleteFunc(s.slices, func(name string, _ []corev1alpha1.ObjectSetObject) bool { return !used[name] })
 }
 
 func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {

@@ -57,6 +57,8 @@ type owner struct {
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
+	// slices are the contents of the slices of loaded revisions, by name.
+	slices map[string][]corev1alpha1.ObjectSetObject
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
 	// progressed is when a set opened its last phase in this process.

@@ -3,6 +3,7 @@ package deployments
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,10 +181,8 @@ func (s *session) collectSlices(ctx context.Context) error {
 		return err
 	}
 	for _, set := range s.sets {
-		for _, phase := range set.ObjectSetSpec().Phases {
-			for _, name := range phase.Slices {
-				used[name] = true
-			}
+		for _, name := range slicesOf(set) {
+			used[name] = true
 		}
 	}
 	return s.dropSlices(ctx, used)
@@ -228,23 +227,12 @@ func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 // sliced tells whether the deployment has slices, so that one without them costs
 // no request.
 func (s *session) sliced() bool {
-	has := func(list []corev1alpha1.ObjectSetTemplatePhase) bool {
-		for _, phase := range list {
-			if len(phase.Slices) > 0 {
-				return true
-			}
-		}
-		return false
-	}
-	if has(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) {
-		return true
-	}
-	for _, set := range s.sets {
-		if has(set.ObjectSetSpec().Phases) {
+	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
+		if len(phase.Slices) > 0 {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return len(slicesOf(set)) > 0 })
 }
 
 // mine tells whether a slice belongs to this very deployment.
