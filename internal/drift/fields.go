@@ -114,8 +114,9 @@ func (r *fieldsReader) list(path pathID, key []byte) bool {
 // the form that the API server writes, without a decoder.
 func names(text []byte, keys []string) bool {
 	for _, key := range keys {
-		rest, isString := bytes.CutPrefix(text[min(1, len(text)):], []byte(`"`))
-		if rest, isString = bytes.CutPrefix(rest, []byte(key)); !isString {
+		// The bracket or comma before, then the quote.
+		rest, isKey := bytes.CutPrefix(text[min(2, len(text)):], []byte(key))
+		if !isKey {
 			return false
 		}
 		r := fieldsReader{text: rest}

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -269,8 +270,8 @@ func TestCompileErrors(t *testing.T) {
 	broken.Selector.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	var missing corev1alpha1.ObjectSetProbe
 	_, err := Compile([]corev1alpha1.ObjectSetProbe{entryFor(), broken, missing})
-	errs, typed := err.(Errors)
-	if !typed {
+	var errs Errors
+	if !errors.As(err, &errs) {
 		t.Fatalf("Compile = %v, want Errors", err)
 	}
 	var got []string

@@ -155,11 +155,11 @@ spec:
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	replace := func(text, old, new string) string {
-		if !strings.Contains(text, old) {
-			t.Fatalf("no %q to replace", old)
+	replace := func(text, from, to string) string {
+		if !strings.Contains(text, from) {
+			t.Fatalf("no %q to replace", from)
 		}
-		return strings.Replace(text, old, new, 1)
+		return strings.Replace(text, from, to, 1)
 	}
 	tests := []struct {
 		reason string
