@@ -25,6 +25,8 @@ type Desired struct {
 	Content Digest
 	// Collision says what happens where the object exists and is not ours.
 	Collision corev1alpha1.CollisionProtection
+	// Mappings say which conditions of the object are reported by its owners.
+	Mappings []corev1alpha1.ConditionMapping
 	// Keep tells that the object is released instead of deleted.
 	Keep bool
 }

@@ -42,6 +42,9 @@ type Observed struct {
 	// LegacyFields tells that managedFields hold an entry of ours that has to
 	// be turned into an Apply entry before the first apply (engine.md 2).
 	LegacyFields bool
+	// Writer is the field manager that wrote the object last, if it is not ours:
+	// who to name when a drift comes back.
+	Writer string
 	// Trimmed is the JSON of what probes read of the object; nil where no
 	// probe of a live revision selects its kind.
 	Trimmed []byte

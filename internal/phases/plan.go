@@ -120,7 +120,7 @@ func (p *planner) source(holder *Revision, d *objects.Desired) *Revision {
 	}
 	at := slices.Index(p.Revisions, holder)
 	for _, r := range slices.Backward(p.Revisions[:at]) {
-		older, ph := r.find(d.Key)
+		older, ph := r.Find(d.Key)
 		if older == nil || r.Removing || ph >= r.Opened || older.Content != d.Content {
 			break
 		}

@@ -25,6 +25,8 @@ type simulation struct {
 	// chaos lets requests fail; moved lets objects change between phases, where
 	// the orders of two revisions may contradict each other.
 	chaos, moved bool
+	// stuck keeps one object from ever getting healthy.
+	stuck bool
 	// late is set while a write of a crashed engine arrives; lateMade are objects
 	// that such writes created.
 	late     bool
@@ -58,6 +60,7 @@ func TestEngine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &simulation{
 			t: t, c: newCluster(), chaos: true, moved: rapid.IntRange(0, 3).Draw(t, "moved") == 0, lateMade: map[types.UID]bool{},
+			stuck: rapid.IntRange(0, 3).Draw(t, "stuck") == 0,
 		}
 		s.c.deployment.template = s.newTemplate()
 		s.engine = newEngine(s)
@@ -74,8 +77,8 @@ func TestEngine(t *testing.T) {
 // weighted are the actions, the frequent ones several times.
 var weighted = func() []string {
 	weights := map[string]int{
-		"deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 12, "sicken": 1,
-		"crash": 1, "late": 1, "drift": 1, "strip reference": 1, "strip label": 1, "steal": 1, "delete": 1, "occupy": 1,
+		"deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 12, "sicken": 3,
+		"crash": 2, "late": 1, "drift": 1, "strip reference": 1, "strip label": 1, "steal": 1, "delete": 1, "occupy": 1,
 		"leave": 1, "finalizer": 1, "finalize": 2, "deny": 1, "allow": 2,
 		"template": 2, "rollback": 1, "release": 1, "pause": 1, "unpause": 2, "delete set": 1, "delete deployment": 1, "collect": 2,
 	}
@@ -320,7 +323,7 @@ func (s *simulation) newTemplate() *template {
 	}
 	var phase []wanted
 	for _, key := range keys {
-		if !rapid.Bool().Draw(s.t, "wanted") {
+		if rapid.IntRange(0, 2).Draw(s.t, "wanted") == 0 {
 			continue
 		}
 		keep := key.Kind == "Config" && rapid.IntRange(0, 5).Draw(s.t, "keep") == 0
@@ -353,9 +356,6 @@ func (s *simulation) settle() {
 	s.chaos = false
 	clear(s.c.denied)
 	s.c.deployment.paused = false
-	for len(s.flying) > 0 {
-		s.arrive()
-	}
 	waits := 0
 	for range settleSteps {
 		s.mend()
@@ -363,6 +363,10 @@ func (s *simulation) settle() {
 			continue
 		}
 		if s.resolve() {
+			continue
+		}
+		if len(s.flying) > 0 {
+			s.arrive()
 			continue
 		}
 		if s.engine.due.IsZero() {
@@ -387,6 +391,9 @@ func (s *simulation) mend() {
 		if o := s.c.get(key); o != nil && o.terminating {
 			s.disturb("finalize", key)
 		}
+		if s.stuck && key == universe[4] {
+			continue
+		}
 		s.disturb("heal", key)
 	}
 	for _, gk := range kinds {
@@ -398,17 +405,21 @@ func (s *simulation) mend() {
 
 // resolve is the user who removes what stands in the way, as the messages say.
 func (s *simulation) resolve() bool {
-	active := s.c.newest()
-	if active == nil || s.c.deployment.deleting {
+	if s.c.deployment.deleting {
 		return false
 	}
 	done := false
-	for _, ph := range active.template.phases {
-		for _, w := range ph {
-			if o := s.c.get(w.key); o != nil && o.controller() != ownerUID {
-				s.c.logf("user deletes %s", w.key)
-				s.c.end(w.key)
-				done = true
+	for _, set := range s.c.sets {
+		if set.archived || set.deleting {
+			continue
+		}
+		for _, ph := range set.template.phases {
+			for _, w := range ph {
+				if o := s.c.get(w.key); o != nil && o.controller() != ownerUID {
+					s.c.logf("user deletes %s", w.key)
+					s.c.end(w.key)
+					done = true
+				}
 			}
 		}
 	}

@@ -126,7 +126,7 @@ type wanted struct {
 	collision corev1alpha1.CollisionProtection
 }
 
-func (t *template) find(key objects.Key) (*wanted, int) {
+func (t *template) Find(key objects.Key) (*wanted, int) {
 	for ph := range t.phases {
 		for i := range t.phases[ph] {
 			if t.phases[ph][i].key == key {
@@ -272,7 +272,6 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, dry
 	if before == nil {
 		next.uid = c.uid()
 	}
-	c.engineMade[next.uid] = true
 	return c.put(key, &next), nil
 }
 

@@ -313,7 +313,7 @@ func (e *engine) observe(key objects.Key, o *thing) *objects.Observed {
 	}
 	if tr, ok := e.tracks[key]; ok {
 		mine := o.controller() == ownerUID
-		obs.Projection = digest(o.value, o.release, strconv.FormatBool(o.labelled), strconv.FormatBool(mine))
+		obs.Projection = digest(string(tr.id[:]), o.value, o.release, strconv.FormatBool(o.labelled), strconv.FormatBool(mine))
 		obs.ProjectedBy = tr.id
 		obs.Matches = o.value == tr.value && o.release == tr.release && o.labelled && mine
 	}

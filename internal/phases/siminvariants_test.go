@@ -54,17 +54,21 @@ func (s *simulation) stays(key objects.Key) bool {
 // checkApply checks invariants 1 and 3: the object is written as the newest
 // revision wants it that durably opened the object's phase.
 func (s *simulation) checkApply(step phases.Step, before, after *thing) {
+	defer func() { s.c.engineMade[after.uid] = true }()
 	if s.late {
 		return
 	}
 	key := step.Key
-	if before != nil && before.terminating {
+	switch {
+	case before != nil && before.terminating:
 		s.failf("%s is terminating and was written", key)
+	case before == after:
+		s.failf("%s was written as it was: %s", key, after)
 	}
 	var writer *set
 	for _, set := range slices.Backward(s.c.sets) {
 		rev := s.engine.loaded[set.uid]
-		w, ph := set.template.find(key)
+		w, ph := set.template.Find(key)
 		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
 			writer = set
 			break
@@ -78,11 +82,17 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 	case s.engine.loaded[writer.uid].Paused:
 		s.failf("%s was written for %s, which is paused", key, writer.name)
 	}
-	w, _ := writer.template.find(key)
+	w, _ := writer.template.Find(key)
 	if w.value != after.value {
 		s.failf("%s was written as %s, and its writer %s wants %s", key, after.value, writer.name, w.value)
 	}
-	if before == nil || before.controller() == ownerUID {
+	if before == nil {
+		return
+	}
+	if before.controller() == ownerUID {
+		if before.value == after.value && before.labelled && !writer.succeeded {
+			s.failf("%s was written for its labels alone before %s has succeeded", key, writer.name)
+		}
 		return
 	}
 	switch {
@@ -234,6 +244,23 @@ func (s *simulation) checkArchived(set *set) {
 	}
 }
 
+// checkHeld checks that each object is as its writer wants it, also while the
+// newest revision does not get on.
+func (s *simulation) checkHeld() {
+	for _, key := range universe {
+		for _, set := range slices.Backward(s.c.sets) {
+			w, ph := set.template.Find(key)
+			if w == nil || ph >= set.opened || set.archived || set.deleting || set.lifecycleArchived {
+				continue
+			}
+			if o := s.c.get(key); o == nil || o.value != w.value || !o.labelled || o.controller() != ownerUID {
+				s.failf("%s of %s should be %s and is %s", key, set.name, w.value, o)
+			}
+			break
+		}
+	}
+}
+
 // checkSettled checks invariants 4 and 6 once nothing is left to do: the end is
 // the same as without any fault.
 func (s *simulation) checkSettled() {
@@ -249,12 +276,16 @@ func (s *simulation) checkSettled() {
 		}
 		return
 	}
+	s.checkHeld()
 	active := c.newest()
+	if s.stuck && active != nil && !active.succeeded {
+		return
+	}
 	if active == nil || active.template != c.deployment.template || active.release != c.deployment.release || !active.succeeded {
 		s.failf("the newest revision is not the template's, or did not succeed: %+v", active)
 	}
 	for _, key := range c.controlled() {
-		if w, _ := active.template.find(key); w == nil {
+		if w, _ := active.template.Find(key); w == nil {
 			s.failf("%s is left of an older revision: %s", key, c.get(key))
 		}
 	}

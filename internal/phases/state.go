@@ -88,9 +88,9 @@ type Phase struct {
 
 type position struct{ phase, index int }
 
-// find returns the desired object and its phase, or nil where the revision does
+// Find returns the desired object and its phase, or nil where the revision does
 // not contain it.
-func (r *Revision) find(key objects.Key) (*objects.Desired, int) {
+func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
 	if r.index == nil {
 		r.index = map[objects.Key]position{}
 		for p := range r.Phases {
@@ -108,7 +108,7 @@ func (r *Revision) find(key objects.Key) (*objects.Desired, int) {
 
 // Contains tells whether key is an object of the revision.
 func (r *Revision) Contains(key objects.Key) bool {
-	d, _ := r.find(key)
+	d, _ := r.Find(key)
 	return d != nil
 }
 

@@ -131,7 +131,7 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 	last := make([]int, len(revisions))
 	for i, r := range revisions {
 		for _, l := range left {
-			if d, ph := r.find(l.key); d != nil {
+			if d, ph := r.Find(l.key); d != nil {
 				last[i] = max(last[i], ph)
 			}
 		}
@@ -140,7 +140,7 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 	for _, l := range left {
 		hindered := false
 		for i, r := range revisions {
-			d, ph := r.find(l.key)
+			d, ph := r.Find(l.key)
 			hindered = hindered || d != nil && ph < last[i]
 		}
 		if !hindered {
@@ -158,7 +158,7 @@ func (p *planner) written(d *objects.Desired) (written, keep bool) {
 	keep = d.Keep
 	orphan, earlier := false, false
 	for _, r := range slices.Backward(p.Revisions) {
-		old, ph := r.find(d.Key)
+		old, ph := r.Find(d.Key)
 		if old == nil {
 			continue
 		}

@@ -27,7 +27,7 @@ func Templates(s *State) map[objects.Key]Template {
 				if holder == nil {
 					holder = r
 				}
-				if want, _ := holder.find(d.Key); want != nil {
+				if want, _ := holder.Find(d.Key); want != nil {
 					src := p.source(holder, want)
 					templates[d.Key] = Template{Desired: want, Stamp: src.Stamp, Labels: src.Labels}
 				}

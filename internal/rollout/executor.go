@@ -203,6 +203,9 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	delete(s.run.rollout.seen, s.Key)
 	if correction {
 		rec.Count(s.run.Now())
+		if s.Live != nil && s.Live.Writer != "" {
+			rec.Rival = s.Live.Writer
+		}
 	}
 }
 

@@ -123,6 +123,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		Version:   gvk.Version,
 		Raw:       o.Object.Raw,
 		Content:   drift.ContentDigest(content),
+		Mappings:  o.ConditionMappings,
 		Collision: cmp.Or(o.CollisionProtection, corev1alpha1.CollisionProtectionPrevent),
 		Keep:      u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
 	}
@@ -194,13 +195,20 @@ func (r *Revision) Keys() []objects.Key {
 	return keys
 }
 
-// Needs returns what the revision's probes read, by kind; kinds that no probe
-// selects are absent.
+// Needs returns what the revision's probes and condition mappings read, by kind;
+// kinds that none of them selects are absent.
 func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	needs := map[schema.GroupKind]probes.Needs{}
 	for _, gk := range r.Kinds() {
 		if r.Probes.Selects(gk) {
 			needs[gk] = r.Probes.Needs(gk)
+		}
+	}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if gk := d.Key.GroupKind(); len(d.Mappings) > 0 {
+				needs[gk] = needs[gk].Union(probes.Needs{}) // the status is kept in any case
+			}
 		}
 	}
 	return needs

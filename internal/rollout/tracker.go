@@ -221,6 +221,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	}
 	fields := live.GetManagedFields()
 	t.shapes.Learn(key.GroupKind(), fields)
+	obs.Writer = lastWriter(fields)
 	obs.LegacyFields = drift.NeedsMigration(fields, nil)
 	if followed {
 		if template, err := tr.desired.Object(tr.stamp); err == nil {
@@ -234,6 +235,22 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		obs.Trimmed = probes.Trim(live.Object, *needs)
 	}
 	return obs
+}
+
+// lastWriter returns the field manager of the latest change of the main
+// resource, or "" where it is ours.
+func lastWriter(fields []metav1.ManagedFieldsEntry) string {
+	var last *metav1.ManagedFieldsEntry
+	for i := range fields {
+		f := &fields[i]
+		if f.Subresource == "" && f.Time != nil && (last == nil || last.Time.Time.Before(f.Time.Time) || f.Manager != corev1alpha1.FieldManager && f.Time.Equal(last.Time)) {
+			last = f
+		}
+	}
+	if last == nil || last.Manager == corev1alpha1.FieldManager {
+		return ""
+	}
+	return last.Manager
 }
 
 // slim copies owner references without what nobody asks for.

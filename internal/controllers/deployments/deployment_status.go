@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,11 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+	}
+	if s.current != nil {
+		setMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
+			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
+		}))
 	}
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
 	stalled := standing.DeadlinePassed || s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)

@@ -115,7 +115,23 @@ func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revi
 		status.ControllerOf = controllerOf(report)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking)
+	setMapped(&status.Conditions, set.GetGeneration(), rev.Mapped(s.Live, report.Controlled))
 	return status
+}
+
+// setMapped replaces the conditions that objects or revisions are mapped to, and
+// removes those that nothing is mapped to any more.
+func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Condition) {
+	present := map[string]bool{}
+	for _, c := range mapped {
+		present[c.Type] = true
+		conditions.Copy(conds, generation, c)
+	}
+	for _, c := range slices.Clone(*conds) {
+		if conditions.Mapped(c.Type) && !present[c.Type] {
+			conditions.Remove(conds, c.Type)
+		}
+	}
 }
 
 // phaseStatuses returns the state of each phase; what was ready once is Unready
