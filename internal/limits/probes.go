@@ -20,8 +20,8 @@ const (
 	// ProbeJQBytes is the size of one jq expression.
 	ProbeJQBytes = 2 << 10
 	// ProbeJQSteps is how many instructions one evaluation of a jq expression
-	// may take: some 50 ms of work.
-	ProbeJQSteps = 500_000
+	// may take: some 10 ms of work. A path of ten steps takes about as many.
+	ProbeJQSteps = 100_000
 	// ProbeJQWork is how many bytes of values one evaluation of a jq expression
 	// may build, results included.
 	ProbeJQWork = 1 << 20

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -108,7 +109,9 @@ func TestJQBounds(t *testing.T) {
 			start := time.Now()
 			_, _, err = field.read(newObject(obj))
 			runtime.ReadMemStats(&after)
-			if err == nil || (test.want != nil && err.Error() != test.want.Error()) {
+			// On a machine that is busy enough, time may end first.
+			timedOut := errors.Is(err, errJQTime) && errors.Is(test.want, errJQSteps)
+			if err == nil || (test.want != nil && !errors.Is(err, test.want) && !timedOut) {
 				t.Errorf("read = %v, want %v", err, test.want)
 			}
 			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 256 {
