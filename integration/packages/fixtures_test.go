@@ -1,0 +1,225 @@
+package packages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// patience is how long a test waits for what has to happen.
+const patience = 30 * time.Second
+
+// hanging is the address of a registry that takes connections and says nothing.
+var hanging = sync.OnceValue(func() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		for {
+			if _, err := l.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+})
+
+// counting is a registry that counts what it is asked.
+var counting = sync.OnceValue(func() *countingRegistry {
+	r := &countingRegistry{next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
+	r.host = strings.TrimPrefix(httptest.NewServer(r).URL, "http://")
+	return r
+})
+
+type countingRegistry struct {
+	host     string
+	next     http.Handler
+	requests atomic.Int64
+}
+
+func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.requests.Add(1)
+	r.next.ServeHTTP(w, req)
+}
+
+// extraFlags are the manager's flags beside those of the harness.
+func extraFlags() []string {
+	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host}
+}
+
+// namespace makes a namespace named after the test.
+func namespace(t *testing.T) string {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(t.Name()))
+	env.Namespace(t, name)
+	return name
+}
+
+// push pushes a package of n ConfigMaps in each phase, whose value is v.
+func push(t *testing.T, phases, n int, v string) string {
+	t.Helper()
+	files := harness.Phased("shop", phases, n)
+	for path, content := range files {
+		files[path] = strings.ReplaceAll(content, `value: "v1"`, fmt.Sprintf("value: %q", v))
+	}
+	return env.Push(t, strings.ToLower(t.Name())+":"+v, files)
+}
+
+// install creates a Package named shop and waits until it is rolled out.
+func install(t *testing.T, ns, image string) {
+	t.Helper()
+	env.Create(t, harness.Package(ns, "shop", image))
+	env.WaitAvailable(t, ns, "shop")
+}
+
+// shop reads the Package named shop.
+func shop(t *testing.T, ns string) *corev1alpha1.Package {
+	t.Helper()
+	return env.Package(t, ns, "shop").(*corev1alpha1.Package)
+}
+
+func deployment(t *testing.T, ns string) *corev1alpha1.ObjectDeployment {
+	t.Helper()
+	dep := &corev1alpha1.ObjectDeployment{}
+	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "shop"}, dep))
+	return dep
+}
+
+// edit changes an object as a user does.
+func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
+	t.Helper()
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+	before := obj.DeepCopyObject().(client.Object)
+	change(obj)
+	must(t, env.Client.Patch(t.Context(), obj, client.MergeFrom(before)))
+	return obj
+}
+
+// await reads obj again and again until check returns nil.
+func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
+	t.Helper()
+	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		return check(obj)
+	})
+	return obj
+}
+
+func named(ns string) *corev1alpha1.Package {
+	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
+}
+
+// says checks a condition of the present generation.
+func says(pkg *corev1alpha1.Package, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
+	c := meta.FindStatusCondition(pkg.Status.Conditions, typ)
+	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != pkg.Generation {
+		return fmt.Errorf("generation %d has no %s=%s/%s; the conditions are %+v", pkg.Generation, typ, status, reason, pkg.Status.Conditions)
+	}
+	for _, text := range texts {
+		if !strings.Contains(c.Message, text) {
+			return fmt.Errorf("%s says %q, which lacks %q", typ, c.Message, text)
+		}
+	}
+	return nil
+}
+
+// lacks checks that a condition is not there.
+func lacks(pkg *corev1alpha1.Package, typ string) error {
+	if c := meta.FindStatusCondition(pkg.Status.Conditions, typ); c != nil {
+		return fmt.Errorf("there is %s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return nil
+}
+
+// journal reads what the manager asked of the API server.
+type journal struct {
+	audit *sandbox.Audit
+	from  sandbox.Position
+}
+
+func begin(t *testing.T) *journal {
+	t.Helper()
+	audit, err := env.Audit()
+	must(t, err)
+	from, err := audit.Mark(t.Context())
+	must(t, err)
+	return &journal{audit, from}
+}
+
+// rest waits until the manager has let the namespace be for longer than it holds
+// statuses back, and returns its requests there since begin, watches apart.
+func (j *journal) rest(t *testing.T, ns string) []sandbox.Entry {
+	t.Helper()
+	filters := []sandbox.Filter{
+		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
+		func(e sandbox.Entry) bool { return e.Object.Namespace == ns },
+	}
+	_, err := j.audit.Settled(t.Context(), j.from, 2*time.Second, filters...)
+	must(t, err)
+	entries, err := j.audit.Since(t.Context(), j.from, filters...)
+	must(t, err)
+	return entries
+}
+
+// tally counts requests by "verb resource/subresource".
+func tally(entries []sandbox.Entry) map[string]int {
+	counts := map[string]int{}
+	for _, e := range entries {
+		counts[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
+	}
+	return counts
+}
+
+// lines shows requests in a failure.
+func lines(entries []sandbox.Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&b, "\n  %s %s (%d)", e.Verb, e.RequestURI, e.Code)
+	}
+	return b.String()
+}
+
+// events returns the reasons of the events about the Package.
+func events(t *testing.T, ns string) []string {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	var reasons []string
+	for _, e := range list.Items {
+		if e.Regarding.Kind == "Package" {
+			reasons = append(reasons, e.Type+"/"+e.Reason)
+		}
+	}
+	return reasons
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

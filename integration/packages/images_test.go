@@ -1,0 +1,177 @@
+package packages_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// An image that does not exist is on the status, touches nothing else, and is
+// tried again.
+func TestMissingImage(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	from := begin(t)
+	image := env.Registry() + "/missingimage:v1"
+	env.Create(t, harness.Package(ns, "shop", image))
+	await(t, named(ns), "to report the image", func(p *corev1alpha1.Package) error {
+		return errors.Join(
+			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, image),
+			says(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
+			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonImagePullBackOff),
+			lacks(p, corev1alpha1.ConditionInvalid), lacks(p, corev1alpha1.ConditionAvailable))
+	})
+	counts := tally(from.rest(t, ns))
+	if counts["patch packages/status"] != 1 || counts["create objectdeployments"] != 0 {
+		t.Errorf("%v", counts)
+	}
+	if reasons := events(t, ns); fmt.Sprint(reasons) != "[Warning/ImagePullBackOff]" {
+		t.Errorf("events: %v", reasons)
+	}
+	// It appears, and the next try, at most 10 s later, finds it.
+	env.Push(t, "missingimage:v1", harness.Phased("shop", 1, 1))
+	env.WaitAvailable(t, ns, "shop")
+	must(t, lacks(shop(t, ns), corev1alpha1.ConditionStalled))
+}
+
+// An upgrade to an image that does not exist leaves what is installed as it is;
+// going back needs no pull.
+func TestUpgradeToMissingImage(t *testing.T) {
+	t.Parallel()
+	ns, v1 := namespace(t), push(t, 1, 2, "v1")
+	install(t, ns, v1)
+	before := deployment(t, ns)
+	env.SetImage(t, ns, "shop", env.Registry()+"/upgradetomissing:v2")
+	await(t, named(ns), "to report the image", func(p *corev1alpha1.Package) error {
+		return errors.Join(
+			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
+			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+	})
+	env.SetImage(t, ns, "shop", v1)
+	await(t, named(ns), "to be as before", func(p *corev1alpha1.Package) error {
+		return errors.Join(
+			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonAlreadyUnpacked),
+			says(p, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""))
+	})
+	if after := deployment(t, ns); after.Generation != before.Generation {
+		t.Errorf("generation %d became %d", before.Generation, after.Generation)
+	}
+}
+
+// A package that is wrong says where; nothing is written for it, and it is not
+// tried again until its spec changes.
+func TestWrongPackage(t *testing.T) {
+	t.Parallel()
+	ns, v1 := namespace(t), push(t, 1, 2, "v1")
+	install(t, ns, v1)
+	before := deployment(t, ns)
+	broken := harness.Phased("shop", 1, 2)
+	broken["other.yaml"] = harness.ConfigMap("other", "nowhere", "x")
+	broken["more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n"
+	image := env.Push(t, "wrongpackage:v2", broken)
+	from := begin(t)
+	env.SetImage(t, ns, "shop", image)
+	await(t, named(ns), "to report what is wrong", func(p *corev1alpha1.Package) error {
+		return errors.Join(
+			says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "other.yaml", "more.yaml", "nowhere"),
+			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, ""),
+			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""),
+			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+	})
+	if counts := tally(from.rest(t, ns)); counts["patch packages/status"] != 1 || counts["patch objectdeployments"] != 0 {
+		t.Errorf("%v", counts)
+	}
+	if after := deployment(t, ns); after.ResourceVersion != before.ResourceVersion {
+		t.Error("the deployment was written")
+	}
+	env.SetImage(t, ns, "shop", push(t, 1, 2, "v3"))
+	env.WaitAvailable(t, ns, "shop")
+	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid), lacks(shop(t, ns), corev1alpha1.ConditionStalled))
+}
+
+// A dozen packages on a registry that hangs hold up no other, and can be deleted.
+func TestHangingRegistry(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	for i := range 12 {
+		env.Create(t, harness.Package(ns, fmt.Sprintf("hangs-%02d", i), hanging()+"/shop:v1"))
+	}
+	begun := time.Now()
+	install(t, ns, push(t, 1, 2, "v1"))
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the package on a registry that answers took %s", took)
+	}
+	stuck := await(t, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hangs-11"}}, "to say that it loads", func(p *corev1alpha1.Package) error {
+		return says(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "Loading "+hanging())
+	})
+	must(t, env.Client.DeleteAllOf(t.Context(), stuck, client.InNamespace(ns)))
+	for i := range 12 {
+		env.WaitGone(t, patience, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("hangs-%02d", i)}})
+	}
+}
+
+// A tag that moves is not followed until the spec changes, also when the
+// deployment has to be made again.
+func TestMovedTag(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	image := push(t, 1, 1, "v1")
+	install(t, ns, image)
+	digest := shop(t, ns).Status.Resolved.Digest
+	moved := harness.Phased("shop", 1, 5)
+	must(t, retag(t, image, moved))
+
+	dep := deployment(t, ns)
+	must(t, env.Client.Delete(t.Context(), dep))
+	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to be made again", func(d *corev1alpha1.ObjectDeployment) error {
+		if d.UID == dep.UID {
+			return errors.New("it is still the former one")
+		}
+		return nil
+	})
+	env.WaitAvailable(t, ns, "shop")
+	if pkg := shop(t, ns); pkg.Status.Resolved.Digest != digest || pkg.Status.Phases[0].Total != 1 {
+		t.Errorf("%+v", pkg.Status)
+	}
+	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.Config = &runtime.RawExtension{Raw: []byte(`{}`)} })
+	await(t, named(ns), "to follow the tag", func(p *corev1alpha1.Package) error {
+		if p.Status.Resolved.Digest == digest || len(p.Status.Phases) != 1 || p.Status.Phases[0].Total != 5 {
+			return fmt.Errorf("%+v", p.Status)
+		}
+		return nil
+	})
+}
+
+func retag(t *testing.T, image string, files harness.Files) error {
+	t.Helper()
+	ref, err := name.ParseReference(image, name.Insecure)
+	if err != nil {
+		return err
+	}
+	return remote.Write(ref, harness.Image(t, files), remote.WithContext(t.Context()), remote.WithTransport(http.DefaultTransport))
+}
+
+// What an older package drops silently is named.
+func TestUnknownFields(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := harness.Phased("shop", 1, 1)
+	files["manifest.yaml"] += "  availabilityProbe: []\n"
+	install(t, ns, env.Push(t, "unknownfields:v1", files))
+	must(t, says(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
+	if reasons := strings.Join(events(t, ns), " "); !strings.Contains(reasons, "Warning/FieldsIgnored") {
+		t.Errorf("events: %s", reasons)
+	}
+}

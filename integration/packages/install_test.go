@@ -1,0 +1,193 @@
+package packages_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// ours are the requests of this controller among those of the manager.
+var ours = []string{"patch packages", "patch packages/status", "create objectdeployments", "create objectslices", "get packages", "list packages", "get objectslices"}
+
+// An install writes the finalizer, the deployment and two statuses, and records
+// two events.
+func TestRequestsOfAnInstall(t *testing.T) {
+	t.Parallel()
+	ns, image := namespace(t), push(t, 5, 10, "v1")
+	from := begin(t)
+	install(t, ns, image)
+	entries := from.rest(t, ns)
+	got, counts := map[string]int{}, tally(entries)
+	for _, request := range ours {
+		if counts[request] > 0 {
+			got[request] = counts[request]
+		}
+	}
+	got["patch objectdeployments"] = counts["patch objectdeployments"]
+	want := map[string]int{"patch packages": 1, "patch packages/status": 2, "create objectdeployments": 1, "patch objectdeployments": 0}
+	if got["patch packages/status"] == 3 {
+		want["patch packages/status"] = 3 // the install took longer than statuses are held back
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s%s", diff, lines(entries))
+	}
+	reasons := events(t, ns)
+	if diff := cmp.Diff([]string{"Normal/Available", "Normal/Unpacked"}, slices.Sorted(slices.Values(reasons))); diff != "" {
+		t.Error(diff)
+	}
+
+	from = begin(t)
+	if idle := from.rest(t, ns); len(idle) > 0 {
+		t.Errorf("at rest:%s", lines(idle))
+	}
+}
+
+// What the deployment and the Package say after an install.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := harness.Phased("shop", 2, 2)
+	files["manifest.yaml"] = strings.Replace(files["manifest.yaml"], "spec:\n", "spec:\n  version: 1.2.3+build\n  provider: acme\n", 1)
+	image := env.Push(t, "install:v1", files)
+	pkg := harness.Package(ns, "shop", image)
+	pkg.Spec.ProgressDeadlineSeconds, pkg.Spec.RevisionHistoryLimit = ptr.To[int32](77), ptr.To[int32](3)
+	env.Create(t, pkg)
+	env.WaitAvailable(t, ns, "shop")
+
+	dep := deployment(t, ns)
+	labels := map[string]string{
+		corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop",
+		corev1alpha1.PackageVersionLabel: "1.2.3_build", corev1alpha1.PackageProviderLabel: "acme",
+	}
+	if diff := cmp.Diff(labels, dep.Labels); diff != "" {
+		t.Error(diff)
+	}
+	annotations := map[string]string{
+		corev1alpha1.PackageSourceImageAnnotation: image, corev1alpha1.PackageConfigAnnotation: "null",
+		corev1alpha1.ChangeCauseAnnotation: "Installing shop package.",
+	}
+	if diff := cmp.Diff(annotations, dep.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if *dep.Spec.ProgressDeadlineSeconds != 77 || *dep.Spec.RevisionHistoryLimit != 3 {
+		t.Errorf("deadline %d, limit %d", *dep.Spec.ProgressDeadlineSeconds, *dep.Spec.RevisionHistoryLimit)
+	}
+
+	pkg = shop(t, ns)
+	must(t,
+		says(pkg, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, image),
+		says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""),
+		lacks(pkg, corev1alpha1.ConditionInvalid), lacks(pkg, corev1alpha1.ConditionReconciling), lacks(pkg, corev1alpha1.ConditionStalled))
+	r := pkg.Status.Resolved
+	if r == nil || r.PackageName != "shop" || r.Version != "1.2.3+build" || r.Image != image || !strings.HasPrefix(r.Digest, "sha256:") {
+		t.Errorf("resolved: %+v", r)
+	}
+	if pkg.Status.Revision != 1 || pkg.Status.UnpackedHash == "" || len(pkg.Status.Blocking) > 0 {
+		t.Errorf("status: %+v", pkg.Status)
+	}
+	phases := []corev1alpha1.PhaseStatus{{Name: "phase-00", State: "Ready", Ready: 2, Total: 2}, {Name: "phase-01", State: "Ready", Ready: 2, Total: 2}}
+	if diff := cmp.Diff(phases, pkg.Status.Phases); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A cluster package is the same thing without a namespace.
+func TestClusterPackage(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := harness.Phased("shop", 1, 1)
+	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], "metadata:\n", "metadata:\n  namespace: "+ns+"\n", 1)
+	image := env.Push(t, "cluster:v1", files)
+	pkg := harness.ClusterPackage("clusterpackage-test", image)
+	env.Create(t, pkg)
+	env.WaitAvailable(t, "", pkg.Name)
+	must(t, env.Client.Delete(t.Context(), pkg))
+	env.WaitGone(t, patience, pkg)
+	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: pkg.Name}})
+}
+
+// A package beyond the threshold is kept in slices; an upgrade writes those that
+// changed.
+func TestSlices(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := harness.Phased("shop", 2, 200)
+	v1 := env.Push(t, "slices:v1", files)
+	from := begin(t)
+	install(t, ns, v1)
+	list := &corev1alpha1.ObjectSliceList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	if len(list.Items) < 2 {
+		t.Fatalf("%d slices", len(list.Items))
+	}
+	dep := deployment(t, ns)
+	for _, slice := range list.Items {
+		if ref := metav1.GetControllerOf(&slice); ref == nil || ref.UID != dep.UID || ref.BlockOwnerDeletion != nil {
+			t.Errorf("slice %s is controlled by %+v", slice.Name, ref)
+		}
+		if slice.Labels[corev1alpha1.SliceOwnerLabel] != "shop" || !cmp.Equal(slice.Finalizers, []string{corev1alpha1.CachedFinalizer}) {
+			t.Errorf("slice %s: labels %v, finalizers %v", slice.Name, slice.Labels, slice.Finalizers)
+		}
+	}
+	entries := from.rest(t, ns)
+	counts := tally(entries)
+	if counts["create objectslices"] != len(list.Items) || counts["patch objectdeployments"] != 1 {
+		t.Errorf("%v", counts)
+	}
+
+	from = begin(t)
+	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], `value: "v1"`, `value: "v2"`, 1)
+	env.SetImage(t, ns, "shop", env.Push(t, "slices:v2", files))
+	env.WaitAvailable(t, ns, "shop")
+	if counts := tally(from.rest(t, ns)); counts["create objectslices"] != 1 || counts["get objectslices"] > len(list.Items)+1 {
+		t.Errorf("a change of one object: %v", counts)
+	}
+	env.SetImage(t, ns, "shop", v1)
+	env.WaitAvailable(t, ns, "shop")
+
+	pkg := named(ns)
+	must(t, env.Client.Delete(t.Context(), pkg))
+	env.WaitGone(t, patience, pkg)
+	harness.Eventually(t, patience, "slices to be gone", func(ctx context.Context) error {
+		if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil || len(list.Items) > 0 {
+			return fmt.Errorf("%d slices, %v", len(list.Items), err)
+		}
+		return nil
+	})
+}
+
+// Settings of the Package reach the deployment without a new revision or a pull.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	install(t, ns, push(t, 1, 1, "v1"))
+	hash := shop(t, ns).Status.UnpackedHash
+	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = ptr.To[int32](0) })
+	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to follow", func(d *corev1alpha1.ObjectDeployment) error {
+		if *d.Spec.RevisionHistoryLimit != 0 {
+			return fmt.Errorf("limit %d", *d.Spec.RevisionHistoryLimit)
+		}
+		return nil
+	})
+	env.WaitAvailable(t, ns, "shop")
+	if pkg := shop(t, ns); pkg.Status.UnpackedHash != hash || pkg.Status.Revision != 1 {
+		t.Errorf("status: %+v", pkg.Status)
+	}
+	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = nil })
+	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to follow", func(d *corev1alpha1.ObjectDeployment) error {
+		if *d.Spec.RevisionHistoryLimit != corev1alpha1.DefaultRevisionHistoryLimit {
+			return fmt.Errorf("limit %d", *d.Spec.RevisionHistoryLimit)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,197 @@
+package packages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// An orphaning deletion leaves the deployment running, and a new Package of that
+// name takes it back without a new revision.
+func TestOrphanAndTakeBack(t *testing.T) {
+	t.Parallel()
+	ns, image := namespace(t), push(t, 2, 2, "v1")
+	install(t, ns, image)
+	dep, object := deployment(t, ns), configMap(t, ns, "shop-01-001")
+	pkg := named(ns)
+	must(t, env.Client.Delete(t.Context(), pkg, orphan))
+	env.WaitGone(t, patience, pkg)
+	left := await(t, dep, "to be let go", func(d *corev1alpha1.ObjectDeployment) error {
+		if len(d.OwnerReferences) > 0 || d.DeletionTimestamp != nil {
+			return fmt.Errorf("owners %v, deleted %v", d.OwnerReferences, d.DeletionTimestamp)
+		}
+		return nil
+	})
+
+	install(t, ns, image)
+	again := deployment(t, ns)
+	if again.UID != left.UID || !metav1.IsControlledBy(again, shop(t, ns)) {
+		t.Errorf("uid %s, was %s; owners %v", again.UID, left.UID, again.OwnerReferences)
+	}
+	if again.Status.Revision != 1 {
+		t.Errorf("revision %d", again.Status.Revision)
+	}
+	if now := configMap(t, ns, "shop-01-001"); now.ResourceVersion != object.ResourceVersion {
+		t.Error("an object was written")
+	}
+}
+
+// A deployment of the name that is not a package's is left alone, and the Package
+// goes on by itself when it is gone.
+func TestForeignDeployment(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	foreign := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
+	foreign.Spec.Selector.MatchLabels = map[string]string{"a": "b"}
+	foreign.Spec.Template.Metadata.Labels = map[string]string{"a": "b"}
+	env.Create(t, foreign)
+	env.Create(t, harness.Package(ns, "shop", push(t, 1, 1, "v1")))
+	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
+		return errors.Join(
+			says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ObjectDeployment shop exists"),
+			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected))
+	})
+	if dep := deployment(t, ns); len(dep.OwnerReferences) > 0 || len(dep.Spec.Template.Spec.Phases) > 0 {
+		t.Errorf("it was written: %+v", dep)
+	}
+	must(t, env.Client.Delete(t.Context(), foreign))
+	env.WaitAvailable(t, ns, "shop")
+	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
+}
+
+// Deleting a Package never deletes a deployment that someone else controls.
+func TestDeleteBesideForeignDeployment(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	install(t, ns, push(t, 1, 1, "v1"))
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "someone"}}
+	env.Create(t, owner)
+	// A Package that the manager does not take back at once.
+	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = append(p.Finalizers, "test.lockstep.run/hold") })
+	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
+		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
+	})
+	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
+		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ConfigMap someone")
+	})
+	must(t, env.Client.Delete(t.Context(), named(ns)))
+	await(t, named(ns), "to be let go", func(p *corev1alpha1.Package) error {
+		if len(p.Finalizers) != 1 {
+			return fmt.Errorf("finalizers %v", p.Finalizers)
+		}
+		return nil
+	})
+	if dep := deployment(t, ns); dep.DeletionTimestamp != nil {
+		t.Error("the deployment is being deleted")
+	}
+	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = nil })
+}
+
+// The teardown is mirrored, and a new Package of the name waits for the end of
+// the former one's.
+func TestTeardownIsMirrored(t *testing.T) {
+	t.Parallel()
+	ns, image := namespace(t), push(t, 2, 2, "v1")
+	install(t, ns, image)
+	// Someone's finalizer holds an object of the last phase.
+	edit(t, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.lockstep.run/hold"} })
+	pkg := named(ns)
+	must(t, env.Client.Delete(t.Context(), pkg))
+	await(t, named(ns), "to say what holds it", func(p *corev1alpha1.Package) error {
+		if len(p.Status.Blocking) != 1 || p.Status.Blocking[0].Name != "shop-01-001" {
+			return fmt.Errorf("blocking: %+v", p.Status.Blocking)
+		}
+		return errors.Join(
+			says(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonTearingDown, "test.lockstep.run/hold"),
+			says(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonTearingDown))
+	})
+	configMap(t, ns, "shop-00-000") // the first phase waits
+	edit(t, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	env.WaitGone(t, patience, pkg)
+	absent(t, ns, "shop-00-000")
+	install(t, ns, image)
+}
+
+// In a terminating namespace the Package goes, and its objects in order.
+func TestTerminatingNamespace(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	install(t, ns, push(t, 2, 2, "v1"))
+	must(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	env.WaitGone(t, time.Minute, named(ns))
+	env.WaitGone(t, time.Minute, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+}
+
+// A Package that is created and deleted at once leaves nothing.
+func TestDeletedWhileInstalling(t *testing.T) {
+	t.Parallel()
+	ns, image := namespace(t), push(t, 5, 20, "v1")
+	for i := range 10 {
+		pkg := harness.Package(ns, fmt.Sprintf("shop-%d", i), image)
+		env.Create(t, pkg)
+		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+		must(t, env.Client.Delete(t.Context(), pkg))
+		env.WaitGone(t, patience, pkg)
+	}
+	harness.Eventually(t, patience, "nothing to be left", func(ctx context.Context) error {
+		for _, list := range []client.ObjectList{&corev1alpha1.ObjectDeploymentList{}, &corev1alpha1.ObjectSetList{}, &corev1alpha1.ObjectSliceList{}, &corev1.ConfigMapList{}} {
+			if err := env.Client.List(ctx, list, client.InNamespace(ns), client.HasLabels{corev1alpha1.PackageLabel}); err != nil {
+				return err
+			}
+			if n := list.GetRemainingItemCount(); n != nil || count(list) > 0 {
+				return fmt.Errorf("%T has %d items", list, count(list))
+			}
+		}
+		return nil
+	})
+}
+
+const orphan = client.PropagationPolicy(metav1.DeletePropagationOrphan)
+
+func onlyFinalizer(obj client.Object, name string) error {
+	if f := obj.GetFinalizers(); len(f) != 1 || f[0] != name {
+		return fmt.Errorf("finalizers %v", f)
+	}
+	return nil
+}
+
+func count(list client.ObjectList) int {
+	switch l := list.(type) {
+	case *corev1alpha1.ObjectDeploymentList:
+		return len(l.Items)
+	case *corev1alpha1.ObjectSetList:
+		return len(l.Items)
+	case *corev1alpha1.ObjectSliceList:
+		return len(l.Items)
+	case *corev1.ConfigMapList:
+		return len(l.Items)
+	}
+	return -1
+}
+
+func configMap(t *testing.T, ns, name string) *corev1.ConfigMap {
+	t.Helper()
+	cm := &corev1.ConfigMap{}
+	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, cm))
+	return cm
+}
+
+func absent(t *testing.T, ns, name string) {
+	t.Helper()
+	err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, &corev1.ConfigMap{})
+	if err == nil || client.IgnoreNotFound(err) != nil {
+		t.Errorf("ConfigMap %s should not exist: %v", name, err)
+	}
+}

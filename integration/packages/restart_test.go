@@ -1,0 +1,72 @@
+package packages_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// A restart with everything in place asks no registry and writes nothing; a
+// package that is wrong is looked at again, which changes nothing.
+func TestRestart(t *testing.T) {
+	ns := namespace(t)
+	image := counting().host + "/shop:v1"
+	must(t, retag(t, image, harness.Phased("shop", 2, 3)))
+	install(t, ns, image)
+	broken := harness.Phased("shop", 1, 1)
+	broken["manifest.yaml"] += "wrong\n"
+	wrong := harness.Package(ns, "wrong", env.Push(t, "restart:wrong", broken))
+	env.Create(t, wrong)
+	await(t, wrong, "to be refused", func(p *corev1alpha1.Package) error {
+		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
+	})
+	begin(t).rest(t, ns)
+
+	manager.Stop()
+	before, asked := shop(t, ns), counting().requests.Load()
+	from := begin(t)
+	manager = env.StartManager(shared, extraFlags()...)
+	audit, err := env.Audit()
+	must(t, err)
+	byManager := sandbox.ByUser(harness.ManagerUser())
+	_, err = audit.Settled(t.Context(), from.from, 5*time.Second, byManager, sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
+	must(t, err)
+	writes, err := audit.Since(t.Context(), from.from, byManager, sandbox.Writes(), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
+	must(t, err)
+	if len(writes) > 0 {
+		t.Errorf("written:%s", lines(writes))
+	}
+	if n := counting().requests.Load() - asked; n > 0 {
+		t.Errorf("the registry was asked %d times", n)
+	}
+	if after := shop(t, ns); after.ResourceVersion != before.ResourceVersion {
+		t.Error("the Package was written")
+	}
+	// It works.
+	env.SetImage(t, ns, "shop", env.Push(t, "restart:v2", harness.Phased("shop", 2, 4)))
+	env.WaitAvailable(t, ns, "shop")
+}
+
+// What happened while no manager ran is caught up with: an orphaning deletion
+// that the garbage collector finished alone leaves the deployment in peace.
+func TestOrphanWithoutManager(t *testing.T) {
+	ns := namespace(t)
+	install(t, ns, push(t, 1, 2, "v1"))
+	manager.Stop()
+	pkg := named(ns)
+	must(t, env.Client.Delete(t.Context(), pkg, orphan))
+	await(t, pkg, "to be let go by the garbage collector", func(p *corev1alpha1.Package) error {
+		return onlyFinalizer(p, corev1alpha1.MetricsFinalizer)
+	})
+	manager = env.StartManager(shared, extraFlags()...)
+	env.WaitGone(t, patience, pkg)
+	if dep := deployment(t, ns); dep.DeletionTimestamp != nil || len(dep.OwnerReferences) > 0 {
+		t.Errorf("deleted %v, owners %v", dep.DeletionTimestamp, dep.OwnerReferences)
+	}
+	configMap(t, ns, "shop-00-000")
+}
