@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -13,11 +15,15 @@ import (
 type connection struct {
 	flags   *genericclioptions.ConfigFlags
 	streams genericiooptions.IOStreams
+	dial    dialer
 }
+
+// dialer makes a connection as flags say; cluster.Connect but in tests.
+type dialer func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error)
 
 // newConnection adds kubectl's flags to a command. Its --cluster is left out:
 // that word means cluster packages here.
-func newConnection(cmd *cobra.Command, streams genericiooptions.IOStreams) *connection {
+func newConnection(cmd *cobra.Command, streams genericiooptions.IOStreams, dial dialer) *connection {
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.ClusterName, flags.CacheDir = nil, nil
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -32,11 +38,11 @@ func newConnection(cmd *cobra.Command, streams genericiooptions.IOStreams) *conn
 		f.Usage, f.Hidden = usage[f.Name], usage[f.Name] == ""
 	})
 	cmd.Flags().AddFlagSet(own)
-	return &connection{flags: flags, streams: streams}
+	return &connection{flags: flags, streams: streams, dial: dial}
 }
 
 func (c *connection) connect() (*cluster.Cluster, error) {
-	return cluster.Connect(c.flags, c.streams.ErrOut)
+	return c.dial(c.flags, c.streams.ErrOut)
 }
 
 // completeNames completes a first argument with the names of packages.

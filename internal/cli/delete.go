@@ -25,7 +25,7 @@ type deleteCommand struct {
 	timeout    time.Duration
 }
 
-func newDelete(streams genericiooptions.IOStreams) *cobra.Command {
+func newDelete(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 	c := deleteCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
@@ -50,7 +50,7 @@ the watching, not the deletion.`,
 			return c.run(cmd.Context(), n)
 		},
 	}
-	c.connection = newConnection(cmd, streams)
+	c.connection = newConnection(cmd, streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
 	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))

@@ -35,7 +35,7 @@ type installCommand struct {
 	changesComponent bool
 }
 
-func newInstall(streams genericiooptions.IOStreams) *cobra.Command {
+func newInstall(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 	c := installCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "install IMAGE [NAME]",
@@ -64,7 +64,7 @@ interrupt ends the watching, not the rollout.`,
 			return c.run(cmd.Context(), want)
 		},
 	}
-	c.connection = newConnection(cmd, streams)
+	c.connection = newConnection(cmd, streams, dial)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "install a ClusterPackage")
 	cmd.Flags().StringVar(&c.component, "component", "", "the component to install of a package that has several")
 	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")

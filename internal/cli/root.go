@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/version"
 )
@@ -29,11 +30,15 @@ func Main() int {
 
 // Run runs one command line and returns its exit code.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	return run(ctx, args, streams, cluster.Connect)
+}
+
+func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial dialer) int {
 	// The client libraries log what this program says better itself.
 	ctrllog.SetLogger(logr.Discard())
 	ctx = logr.NewContext(ctx, logr.Discard())
 
-	root := NewCommand(streams)
+	root := newRoot(streams, dial)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(streams.ErrOut, "Error: "+terminal.Text(err.Error()))
@@ -42,8 +47,8 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	return 0
 }
 
-// NewCommand returns the command line.
-func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+// newRoot returns the command line.
+func newRoot(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-package",
 		Short: "Build, check, install and watch packages of Kubernetes objects",
@@ -66,7 +71,7 @@ phase begins when everything in the phases before it works.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	root.AddCommand(
 		newValidate(streams), newTree(streams), newBuild(streams),
-		newInstall(streams), newStatus(streams), newDelete(streams),
+		newInstall(streams, dial), newStatus(streams, dial), newDelete(streams, dial),
 	)
 	return root
 }

@@ -20,7 +20,7 @@ type statusCommand struct {
 	output     string
 }
 
-func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
+func newStatus(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 	c := statusCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "status NAME",
@@ -42,7 +42,7 @@ availability: kubectl wait --for=condition=Available package/NAME`,
 			return c.run(cmd.Context(), n)
 		},
 	}
-	c.connection = newConnection(cmd, streams)
+	c.connection = newConnection(cmd, streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
 	addOutput(cmd, &c.output)
 	return cmd

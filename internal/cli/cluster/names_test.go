@@ -1,0 +1,108 @@
+package cluster_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+)
+
+func TestParseName(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]cluster.Name{
+		"cert":                {Name: "cert"},
+		"package/cert":        {Scope: corev1alpha1.ScopeNamespaced, Name: "cert"},
+		"pkg/cert":            {Scope: corev1alpha1.ScopeNamespaced, Name: "cert"},
+		"Packages/cert":       {Scope: corev1alpha1.ScopeNamespaced, Name: "cert"},
+		"ClusterPackage/cert": {Scope: corev1alpha1.ScopeCluster, Name: "cert"},
+		"clpkg/cert":          {Scope: corev1alpha1.ScopeCluster, Name: "cert"},
+		"clusterpackages.package-operator.run/cert": {Scope: corev1alpha1.ScopeCluster, Name: "cert"},
+	} {
+		got, err := cluster.ParseName(arg)
+		if err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", arg, got, err)
+		}
+	}
+	for _, arg := range []string{"", "a/b/c", "package/", "/cert", "pod/cert"} {
+		if got, err := cluster.ParseName(arg); err == nil {
+			t.Errorf("%q was read as %+v", arg, got)
+		}
+	}
+}
+
+func pkg(name string) *corev1alpha1.Package {
+	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: "p-1"}}
+}
+
+func clusterPkg(name string) *corev1alpha1.ClusterPackage {
+	return &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "c-1"}}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		objects   []client.Object
+		forbidden string
+		arg       string
+		want      string
+		err       string
+	}{
+		"a package":            {objects: []client.Object{pkg("a")}, arg: "a", want: "package shop/a"},
+		"a cluster package":    {objects: []client.Object{clusterPkg("a")}, arg: "a", want: "clusterpackage a"},
+		"both":                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "a", err: "a is ambiguous: there are package shop/a and clusterpackage a. Write package/a or clusterpackage/a"},
+		"both, and said which": {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "clpkg/a", want: "clusterpackage a"},
+		"neither":              {arg: "a", err: "there is neither a package a in namespace shop nor a clusterpackage of that name"},
+		"not of that kind":     {objects: []client.Object{pkg("a")}, arg: "clusterpackage/a", err: "there is no clusterpackage a"},
+		"may not read cluster packages": {
+			objects: []client.Object{pkg("a")}, forbidden: "ClusterPackage", arg: "a", want: "package shop/a",
+		},
+		"may not read the one that it may be": {
+			forbidden: "ClusterPackage", arg: "a", err: "cannot read clusterpackage a:",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := fakeCluster(t, forbid(tc.forbidden), tc.objects...)
+			n, err := cluster.ParseName(tc.arg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target, _, err := c.Find(testContext(t), n)
+			switch {
+			case err == nil && (tc.err != "" || target.String() != tc.want):
+				t.Errorf("found %s, want %q, error %q", target, tc.want, tc.err)
+			case err != nil && (tc.err == "" || !strings.HasPrefix(err.Error(), tc.err)):
+				t.Errorf("got %v, want %q", err, tc.err)
+			}
+		})
+	}
+}
+
+// forbid refuses to read a kind.
+func forbid(kind string) *interceptor.Funcs {
+	return &interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if _, isCluster := obj.(*corev1alpha1.ClusterPackage); isCluster && kind == "ClusterPackage" {
+			return apierrors.NewForbidden(corev1alpha1.Resource("clusterpackages"), key.Name, nil)
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}}
+}
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, nil, pkg("cert"), clusterPkg("cart"), pkg("other"))
+	if diff := cmp.Diff([]string{"cart", "cert"}, c.Complete(testContext(t), "c")[:2]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"package/cert", "package/other"}, c.Complete(testContext(t), "pa")); diff != "" {
+		t.Error(diff)
+	}
+}

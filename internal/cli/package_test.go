@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	good := invoke(t, "", "validate", folder(t, goodPackage))
+	if diff := cmp.Diff(result{0, "Package validated successfully!\n", ""}, good, cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+	dir := folder(t, badPackage)
+	want := result{1, `error: cm.yaml:11 (document 2): Phase name not found in manifest: v1 ConfigMap evil: metadata.annotations[package-operator.run/phase]: phase "de\x1b[31mploy"
+    The manifest has: deploy.
+error: manifest.yaml:7 (document 1): PackageManifest invalid: spec.phasse: unknown field
+    Did you mean "phases"?
+`, "Error: 2 problems in " + dir + "\n"}
+	if diff := cmp.Diff(want, invoke(t, "", "validate", dir), cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestValidateJSON(t *testing.T) {
+	t.Parallel()
+	got := invoke(t, "", "validate", folder(t, badPackage), "-o", "json")
+	var f findings
+	if err := json.Unmarshal([]byte(got.out), &f); err != nil {
+		t.Fatal(err)
+	}
+	if f.Valid || len(f.Problems) != 2 || f.Problems[1].Field != "spec.phasse" || f.Problems[1].Line != 7 || got.code != 1 {
+		t.Errorf("got %+v, exit code %d", f, got.code)
+	}
+}
+
+func TestTree(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, goodPackage)
+	const namespaced = `web
+Package shop/shop-web
+├── Phase settings
+│   └── /v1, Kind=ConfigMap shop/color-blue
+└── Phase deploy
+    ├── apps/v1, Kind=Deployment shop/web
+    └── /v1, Kind=Service shop/web
+`
+	inOther := strings.NewReplacer("shop/", "other/").Replace(namespaced)
+	cluster := strings.NewReplacer("Package shop/", "ClusterPackage /", "shop/", "web/").Replace(namespaced)
+	configured := strings.NewReplacer("color-blue", "color-green").Replace(namespaced)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("color: green\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		"first test case":   {want: namespaced},
+		"another namespace": {args: []string{"-n", "other"}, want: inOther},
+		"cluster":           {args: []string{"--cluster"}, want: cluster},
+		"config":            {args: []string{"--config", file}, want: configured},
+		"config-path":       {args: []string{"--config-path", file}, want: configured},
+		"standard input":    {args: []string{"--config", "-"}, stdin: `{"color": "green"}`, want: configured},
+		"test case":         {args: []string{"--config-testcase", "cluster"}, want: strings.NewReplacer("/shop-web", "/web", "blue", "red").Replace(cluster)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := invoke(t, tc.stdin, append([]string{"tree", dir}, tc.args...)...)
+			if diff := cmp.Diff(result{0, tc.want, ""}, got, cmp.AllowUnexported(result{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTreeErrors(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, goodPackage)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no folder":       {[]string{"tree", dir + "/nope"}, "there is no folder "},
+		"a file":          {[]string{"tree", dir + "/manifest.yaml"}, "is no folder: name the folder with the manifest.yaml"},
+		"no test case":    {[]string{"tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
+		"no config file":  {[]string{"tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
+		"contradiction":   {[]string{"tree", dir, "--cluster", "-n", "a"}, "arguments invalid: --cluster and --namespace contradict each other"},
+		"two configs":     {[]string{"tree", dir, "--config", "a", "--config-testcase", "b"}, "none of the others can be"},
+		"unknown key":     {[]string{"tree", dir, "--config", "-"}, "1 problem in "},
+		"invalid package": {[]string{"tree", folder(t, badPackage)}, "2 problems in "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := invoke(t, "colour: green", tc.args...)
+			if got.code != 1 || !strings.Contains(got.err, tc.want) || !strings.Contains(got.err, "Error: ") || got.out != "" {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The same files give the same digest, whenever they were written and whatever
+// their modes are.
+func TestBuildIsDeterministic(t *testing.T) {
+	t.Parallel()
+	digest := func(change func(dir string) error) string {
+		dir := folder(t, goodPackage)
+		if err := change(dir); err != nil {
+			t.Fatal(err)
+		}
+		got := invoke(t, "", "build", dir, "--output-format", "digest")
+		if got.code != 0 || got.err != "" || !strings.HasPrefix(got.out, "sha256:") {
+			t.Fatalf("got %+v", got)
+		}
+		return got.out
+	}
+	plain := digest(func(string) error { return nil })
+	for name, change := range map[string]func(string) error{
+		"older":       func(dir string) error { return os.Chtimes(dir+"/manifest.yaml", time.Unix(1, 0), time.Unix(1, 0)) },
+		"other mode":  func(dir string) error { return os.Chmod(dir+"/manifest.yaml", 0o644) },
+		"hidden file": func(dir string) error { return os.WriteFile(dir+"/.other", nil, 0o600) },
+	} {
+		if got := digest(change); got != plain {
+			t.Errorf("%s: %s, want %s", name, got, plain)
+		}
+	}
+	if got := digest(func(dir string) error { return os.WriteFile(dir+"/README.md", nil, 0o600) }); got == plain {
+		t.Error("another file gives the same digest")
+	}
+}
+
+func TestBuildOutput(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new", "package.tar")
+	got := invoke(t, "", "build", folder(t, goodPackage), "-t", "example.com/web:v1", "-t", "example.com/other:v2", "-o", path)
+	if got.code != 0 || !strings.HasPrefix(got.out, "Package built successfully!\n  digest  sha256:") {
+		t.Fatalf("got %+v", got)
+	}
+	for _, text := range []string{"example.com/web:v1", "example.com/other:v2"} {
+		tag, err := name.NewTag(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tarball.ImageFromPath(path, &tag); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := tar.NewReader(file).Next(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".kubectl-package-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	t.Parallel()
+	good, bad := folder(t, goodPackage), folder(t, badPackage)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no source":         {nil, "arguments invalid: SOURCE is missing. See: kubectl package build --help"},
+		"no folder":         {[]string{"nope"}, "there is no folder nope"},
+		"push without tag":  {[]string{good, "--push"}, "arguments invalid: output or push is requested but no tags are set: add --tag host/path:tag"},
+		"file without tag":  {[]string{good, "-o", "x.tar"}, "arguments invalid: output or push is requested but no tags are set"},
+		"invalid tag":       {[]string{good, "-t", "a b"}, `arguments invalid: invalid tag specified as parameter "a b"`},
+		"invalid label":     {[]string{good, "-l", "key"}, `arguments invalid: invalid label "key"`},
+		"invalid format":    {[]string{good, "--output-format", "xml"}, `arguments invalid: unknown --output-format "xml"`},
+		"invalid registry":  {[]string{good, "--insecure-registry", "a/b"}, "arguments invalid: invalid --insecure-registry"},
+		"unknown flag":      {[]string{good, "--bogus"}, "arguments invalid: unknown flag: --bogus"},
+		"too many":          {[]string{good, "more"}, `arguments invalid: unexpected argument "more"`},
+		"a package problem": {[]string{bad}, "2 problems in " + bad + ": nothing was built"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := invoke(t, "", append([]string{"build"}, tc.args...)...)
+			if got.code != 1 || !strings.Contains(got.err, "Error: "+tc.want) || got.out != "" {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPushAndPull(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, goodPackage)
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	plain, secure := httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plainHost, secureHost := strings.TrimPrefix(plain.URL, "http://"), strings.TrimPrefix(secure.URL, "https://")
+	for name, tc := range map[string]struct {
+		ref   string
+		flags []string
+		err   string
+	}{
+		"plain HTTP":            {plainHost + "/web:v1", nil, "the registry does not speak TLS. If it is yours to trust, add --insecure-registry " + plainHost},
+		"plain HTTP, named":     {plainHost + "/web:v1", []string{"--insecure-registry", plainHost}, ""},
+		"unknown CA":            {secureHost + "/web:v2", nil, "push " + secureHost + "/web:v2: "},
+		"unknown CA, named":     {secureHost + "/web:v2", []string{"--insecure-registry", secureHost}, ""},
+		"CA by file":            {secureHost + "/web:v3", []string{"--registry-ca-file", ca}, ""},
+		"a file without any CA": {secureHost + "/web:v4", []string{"--registry-ca-file", dir + "/manifest.yaml"}, "has no certificate in PEM form"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := invoke(t, "", append([]string{"build", dir, "--push", "-t", tc.ref, "-l", "team=web"}, tc.flags...)...)
+			if tc.err != "" {
+				if got.code != 1 || !strings.Contains(got.err, tc.err) {
+					t.Errorf("got %+v, want %q", got, tc.err)
+				}
+				return
+			}
+			if got.code != 0 || !strings.HasSuffix(got.out, "  pushed  "+tc.ref+"\n") {
+				t.Fatalf("got %+v", got)
+			}
+			if got := invoke(t, "", append([]string{"validate", tc.ref}, tc.flags...)...); got.code != 0 {
+				t.Errorf("the image is not valid: %+v", got)
+			}
+			checkLabel(t, strings.Replace(tc.ref, secureHost, plainHost, 1))
+		})
+	}
+}
+
+func checkLabel(t *testing.T, ref string) {
+	t.Helper()
+	parsed, err := name.ParseReference(ref, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := remote.Image(parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil || config.Config.Labels["team"] != "web" {
+		t.Errorf("labels %v, %v", config, err)
+	}
+}
