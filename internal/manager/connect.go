@@ -2,9 +2,12 @@ package manager
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -52,9 +55,23 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 // engine makes the parts that roll objects out.
 func engine(config *rest.Config, log logr.Logger) (*deployments.Options, error) {
 	tracker := rollout.NewTracker()
+	// Without the wrapper of a cached discovery: the documents are large, and the
+	// checker keeps what it needs of them.
+	openapi, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for schemas: %w", err)
+	}
+	checker := schemas.New(openapi.RESTClient())
 	live, err := livestate.New(livestate.Options{
-		Config: config, Observe: tracker.Observe, Changed: tracker.Changed, KindChanged: tracker.KindChanged,
-		Log: log.WithName("livestate"),
+		Config: config, Observe: tracker.Observe, Changed: tracker.Changed,
+		KindChanged: func(gk schema.GroupKind) {
+			if strings.Contains(gk.Group, ".") {
+				checker.Refresh() // the schema of a CRD came, changed or went
+			}
+			tracker.KindChanged(gk)
+		},
+		VersionChanged: func(version.Info) { checker.Refresh() },
+		Log:            log.WithName("livestate"),
 	})
 	if err != nil {
 		return nil, err
@@ -67,16 +84,10 @@ func engine(config *rest.Config, log logr.Logger) (*deployments.Options, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)
 	}
-	// Without the wrapper of a cached discovery: the documents are large, and the
-	// checker keeps what it needs of them.
-	openapi, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for schemas: %w", err)
-	}
 	return &deployments.Options{
 		Executor: &rollout.Executor{
 			Live: live, Tracker: tracker, Writer: writer, Metadata: meta,
-			Schemas: schemas.New(openapi.RESTClient()), Pool: rollout.NewPool(limits.WritesInFlight), Now: time.Now,
+			Schemas: checker, Pool: rollout.NewPool(limits.WritesInFlight), Now: time.Now,
 		},
 		Live: live, Tracker: tracker, Metadata: meta,
 	}, nil

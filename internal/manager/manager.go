@@ -108,7 +108,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger) (ctrl.Manage
 	}
 	if c.LeaderElect {
 		guard = leadership.NewGuard(clock.RealClock{})
-		lock, err := leadership.NewLock(config, c.Namespace, guard)
+		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, guard)
 		if err != nil {
 			return nil, nil, err
 		}

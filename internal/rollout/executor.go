@@ -276,7 +276,7 @@ func (s *step) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patch, needed, err := drift.Migration(live, template, nil)
+	patch, needed, err := drift.Migration(live, template, s.run.Tracker.served(s.Key.GroupKind()))
 	if err != nil || !needed {
 		return err
 	}

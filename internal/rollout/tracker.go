@@ -34,6 +34,9 @@ func (k OwnerKey) String() string {
 type Tracker struct {
 	// Wake is called when something about an owner's objects changed.
 	Wake func(OwnerKey)
+	// Served tells whether an API version of a kind is served; nil takes every one
+	// for served. It must not block.
+	Served func(gk schema.GroupKind, apiVersion string) bool
 
 	shapes *drift.Shapes
 
@@ -222,7 +225,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	fields := live.GetManagedFields()
 	t.shapes.Learn(key.GroupKind(), fields)
 	obs.Writer = lastWriter(fields)
-	obs.LegacyFields = drift.NeedsMigration(fields, nil)
+	obs.LegacyFields = drift.NeedsMigration(fields, t.served(key.GroupKind()))
 	if followed {
 		if template, err := tr.desired.Object(tr.stamp); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())
@@ -235,6 +238,14 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		obs.Trimmed = probes.Trim(live.Object, *needs)
 	}
 	return obs
+}
+
+// served asks for the versions of one kind, in the way of package drift.
+func (t *Tracker) served(gk schema.GroupKind) func(apiVersion string) bool {
+	if t.Served == nil {
+		return nil
+	}
+	return func(apiVersion string) bool { return t.Served(gk, apiVersion) }
 }
 
 // lastWriter returns the field manager of the latest change of the main

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
@@ -63,6 +65,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		queue.wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
 	})
 	o.Tracker.Wake = queue.wake
+	o.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil {
+			return false
+		}
+		_, err = o.Live.Mapping(gk, gv.Version)
+		return !meta.IsNoMatchError(err)
+	}
 	o.Executor.Alive = r.alive
 	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
 		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
