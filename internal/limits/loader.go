@@ -112,6 +112,13 @@ const (
 	// ConfigBytes is the JSON size of a Package's config, which is kept in an
 	// annotation of the ObjectDeployment.
 	ConfigBytes = 200 << 10
+	// SchemaNodes is how many schemas a config schema has within it.
+	SchemaNodes = 20_000
+	// SchemaRules is how many rules it has; each is compiled, in about 1 ms.
+	SchemaRules = 1000
+	// SchemaPatternWork is the size of the compiled patterns of a config schema,
+	// in instructions: about a second.
+	SchemaPatternWork = 500_000
 	// Violations is how many problems of one package are reported. More do not
 	// fit into a status and help nobody.
 	Violations = 1000

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -81,10 +81,10 @@ func (c *check) run() *object {
 		c.fail(violation.ReasonObjectInvalid, "metadata", "", "metadata has to be a mapping")
 		return nil
 	}
-	c.gvk()
 	if !c.conditionHolds() {
 		return nil
 	}
+	c.gvk()
 	c.identity()
 	c.serverFields()
 	c.scope()
@@ -145,7 +145,7 @@ func (c *check) identity() {
 	case len(name) > validation.DNS1123SubdomainMaxLength:
 		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Shorten it.", "the name has %d characters; the limit is %d", len(name), validation.DNS1123SubdomainMaxLength)
 	default:
-		if errs := path.IsValidPathSegmentName(name); len(errs) > 0 {
+		if errs := content.IsPathSegmentName(name); len(errs) > 0 {
 			c.fail(violation.ReasonObjectInvalid, "metadata.name", "", "%q is no name: %s", name, errs[0])
 		}
 	}

@@ -6,11 +6,11 @@ import "fmt"
 type Kind string
 
 const (
-	// KindLimit: a limit is exceeded.
+	// KindLimit says that a limit is exceeded.
 	KindLimit Kind = "limit exceeded"
-	// KindEntry: an entry may not be in a package.
+	// KindEntry says that an entry may not be in a package.
 	KindEntry Kind = "entry refused"
-	// KindCorrupt: the content is not what an image layer is.
+	// KindCorrupt says that the content is not what an image layer is.
 	KindCorrupt Kind = "corrupt"
 )
 

@@ -66,9 +66,9 @@ func TestAdmit(t *testing.T) {
 			map[string]any{"image": "x", "replicas": int64(1), "resources": map[string]any{"cpu": "100m"}}, nil, ""},
 		{"null of a field with a default", `{"image":"x","replicas":null,"limits":{}}`,
 			map[string]any{"image": "x", "replicas": int64(1), "resources": map[string]any{"cpu": "100m"}, "limits": map[string]any{"cpu": "1"}}, nil, ""},
-		{"unknown keys", `{"image":"x","replica":2,"ports":[{"nmae":"a"}],"free":{"a":1}}`,
+		{"unknown keys", `{"image":"x","replica":2,"ports":[{"nam":"a"}],"free":{"a":1}}`,
 			map[string]any{"image": "x", "replicas": int64(1), "resources": map[string]any{"cpu": "100m"}, "ports": []any{map[string]any{}}, "free": map[string]any{"a": int64(1)}},
-			[]Unknown{{"spec.config.ports[0].nmae", `Did you mean "name"?`}, {"spec.config.replica", `Did you mean "replicas"?`}}, ""},
+			[]Unknown{{"spec.config.ports[0].nam", `Did you mean "name"?`}, {"spec.config.replica", `Did you mean "replicas"?`}}, ""},
 		{"missing", ``, nil, nil, "spec.config.image: Required value"},
 		{"wrong type", `{"image":1}`, nil, nil, "spec.config.image: Invalid value: \"integer\""},
 		{"out of range", `{"image":"x","replicas":9}`, nil, nil, "spec.config.replicas: Invalid value: 9: replicas in body should be less than or equal to 5"},
@@ -114,6 +114,9 @@ func TestCompileRefuses(t *testing.T) {
 		{"default has unknown fields", `{type: object, properties: {a: {type: object, default: {x: 1}}}}`, "default"},
 		{"bad pattern", `{type: object, properties: {a: {type: string, pattern: "("}}}`, "pattern"},
 		{"CEL that does not compile", `{type: object, x-kubernetes-validations: [{rule: "self.x"}]}`, "schema.x-kubernetes-validations[0].rule"},
+		{"many properties", "type: object\nproperties:\n" + repeated("  p%d: {type: string}\n", limits.SchemaNodes), fmt.Sprintf("more than %d schemas", limits.SchemaNodes)},
+		{"many patterns", "type: object\nproperties:\n" + repeated("  p%d: {type: string, pattern: 'a{1000}'}\n", 2000), fmt.Sprintf("more than %d instructions", limits.SchemaPatternWork)},
+		{"many rules", "type: object\nx-kubernetes-validations:\n" + repeated("- rule: self.p%d == 1\n", limits.SchemaRules+1), fmt.Sprintf("more than %d rules", limits.SchemaRules)},
 		{"CEL that costs too much", `{type: object, properties: {a: {type: array, items: {type: array, items: {type: string}}}}, x-kubernetes-validations: [{rule: "self.a.all(x, self.a.all(y, x.all(z, y.all(w, z == w))))"}]}`, "estimated rule cost"},
 	} {
 		start := time.Now()
@@ -128,6 +131,14 @@ func TestCompileRefuses(t *testing.T) {
 	if s, errs := Compile(context.Background(), at, nil); s != nil || errs != nil {
 		t.Error("no schema is the nil schema", errs)
 	}
+}
+
+func repeated(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 func BenchmarkCompile(b *testing.B) {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -39,7 +40,7 @@ func (b *boundedBody) Read(buf []byte) (int, error) {
 	if b.left -= int64(n); b.left < 0 {
 		return n, failf(ReasonLimit, "", "the registry sent more than %d bytes where at most that many are expected", b.limit)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		if cause := context.Cause(b.ctx); cause != nil {
 			err = cause
 		}

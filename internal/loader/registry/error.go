@@ -23,29 +23,29 @@ type Reason string
 
 // Reasons of a PullError.
 const (
-	// ReasonInvalidReference: the reference cannot be read.
+	// ReasonInvalidReference says: the reference cannot be read.
 	ReasonInvalidReference Reason = "invalid image reference"
-	// ReasonNotFound: the registry has no such image.
+	// ReasonNotFound says: the registry has no such image.
 	ReasonNotFound Reason = "image not found"
-	// ReasonUnauthorized: the registry wants other credentials.
+	// ReasonUnauthorized says: the registry wants other credentials.
 	ReasonUnauthorized Reason = "unauthorized"
-	// ReasonTimeout: the registry was too slow.
+	// ReasonTimeout says: the registry was too slow.
 	ReasonTimeout Reason = "timeout"
-	// ReasonUnreachable: no connection, or none that can be trusted.
+	// ReasonUnreachable says: no connection, or none that can be trusted.
 	ReasonUnreachable Reason = "registry unreachable"
-	// ReasonUnavailable: the registry failed or asks to come back later.
+	// ReasonUnavailable says: the registry failed or asks to come back later.
 	ReasonUnavailable Reason = "registry unavailable"
-	// ReasonDigestMismatch: the content is not what its digest says.
+	// ReasonDigestMismatch says: the content is not what its digest says.
 	ReasonDigestMismatch Reason = "digest mismatch"
-	// ReasonLimit: a limit is exceeded.
+	// ReasonLimit says: a limit is exceeded.
 	ReasonLimit Reason = "limit exceeded"
-	// ReasonInsecure: the registry would have to be reached by plain HTTP.
+	// ReasonInsecure says: the registry would have to be reached by plain HTTP.
 	ReasonInsecure Reason = "insecure registry"
-	// ReasonForbiddenAddress: the registry sent the request where it must not go.
+	// ReasonForbiddenAddress says: the registry sent the request where it must not go.
 	ReasonForbiddenAddress Reason = "forbidden address"
-	// ReasonInvalidImage: the image is not one that a package can be in.
+	// ReasonInvalidImage says: the image is not one that a package can be in.
 	ReasonInvalidImage Reason = "invalid image"
-	// ReasonLocal: files on this side cannot be read or written.
+	// ReasonLocal says: files on this side cannot be read or written.
 	ReasonLocal Reason = "local error"
 )
 

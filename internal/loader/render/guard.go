@@ -2,6 +2,7 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -99,7 +100,7 @@ func (r *renderer) step() error {
 
 func (r *renderer) interrupted() error {
 	err := context.Cause(r.ctx)
-	if err == errRenderTime {
+	if errors.Is(err, errRenderTime) {
 		return limitf("the templates of the package take longer than %v", limits.RenderTime)
 	}
 	return err

@@ -1,0 +1,47 @@
+package loader
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// What the example is rendered to is in the repository: a change of it is a
+// change for every package that is installed.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := ReadFolder("../../examples/operator/cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := Preview(context.Background(), files, PreviewOptions{TestCase: "one-replica"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	encoder := json.NewEncoder(&got)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(map[string]any{"labels": p.Labels, "config": p.Config, "template": p.Template()}); err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/operator-cluster.json"
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s\nWhere the change is wanted, run: go test ./internal/loader -run TestGolden -update", diff)
+	}
+}
