@@ -2,6 +2,7 @@ package badinput_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,6 +42,8 @@ type row struct {
 	image func(t *testing.T, env *harness.Env) string
 	// setup prepares the namespace.
 	setup func(t *testing.T, env *harness.Env, namespace string)
+	// beside does more between the bad package and the good one.
+	beside func(t *testing.T, env *harness.Env, namespace string)
 	// condition, status and reason are what the Package reports, and says are
 	// parts of the message.
 	condition, status, reason string
@@ -105,6 +108,10 @@ func newBed(t *testing.T, insecure []string) *bed {
 	check(t, err)
 	b.manager = b.env.StartManager(t, args...)
 	b.good = b.env.Push(t, "good:1", harness.Phased("good", 2, 2))
+	// From here on the manager leads, so that times are those of the rows.
+	b.env.Namespace(t, "before")
+	b.env.Create(t, harness.Package("before", "good", b.good))
+	b.env.WaitAvailable(t, "before", "good")
 	return b
 }
 
@@ -131,9 +138,13 @@ func (b *bed) judge(t *testing.T, r row) {
 	check(t, err)
 	begin := time.Now()
 	b.env.Create(t, harness.Package(ns, "bad", image))
+	if r.beside != nil {
+		r.beside(t, b.env, ns)
+	}
+	good := time.Now()
 	b.env.Create(t, harness.Package(ns, "good", b.good))
 	b.env.WaitAvailableWithin(t, meanwhile, ns, "good")
-	beside := time.Since(begin)
+	beside := time.Since(good)
 
 	c := b.verdict(t, r, ns)
 	took := time.Since(begin)
@@ -158,10 +169,11 @@ func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
 		within = patience
 	}
 	var found metav1.Condition
+	var last error
 	harness.Eventually(t, within, fmt.Sprintf("%s=%s/%s that says %q", r.condition, r.status, r.reason, r.says), func(ctx context.Context) error {
 		pkg := &corev1alpha1.Package{}
 		if err := b.env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
-			return err
+			return errors.Join(last, err)
 		}
 		for _, c := range pkg.Status.Conditions {
 			if c.Type == r.condition && string(c.Status) == r.status && c.Reason == r.reason && missing(c.Message, r.says) == "" {
@@ -169,7 +181,8 @@ func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
 				return blocks(pkg, r.blocking)
 			}
 		}
-		return fmt.Errorf("the status is %+v", pkg.Status)
+		last = fmt.Errorf("the status is %+v", pkg.Status)
+		return last
 	})
 	return found
 }

@@ -38,7 +38,7 @@ func contentRows() []row {
 			"manifest.yaml", "spec.scopes", "Namespacd", `"Namespaced"`),
 		refuses("manifest with a typo in the YAML", "LoadError",
 			packageOf(harness.Files{"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "") + " availabilityProbes: [\n", "never.yaml": never("yaml")}),
-			"manifest.yaml", "line"),
+			"manifest.yaml", "Invalid YAML", "did not find expected key"),
 		refuses("unknown field where spec.version is stated", "LoadError",
 			packageOf(harness.Files{"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "  version: 1.0.0\n  availabilityProbe: []\n"), "never.yaml": never("field")}),
 			"manifest.yaml", "availabilityProbe", `"availabilityProbes"`),
@@ -73,18 +73,23 @@ func contentRows() []row {
 			packageOf(harness.Files{
 				"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}}\n    probes:\n    - cel: {rule: 'self.data.ready ==', message: not ready}\n"),
 				"never.yaml":    never("cel"),
-			}), "manifest.yaml", "availabilityProbes[0]", "self.data.ready =="),
+			}), "manifest.yaml", "spec.availabilityProbes[0].probes[0].cel.rule", "Syntax error"),
 		refuses("CEL of a condition that does not compile", "ObjectInvalid",
 			packageOf(harness.Files{"never.yaml": strings.Replace(never("condition"), "  annotations:\n", "  annotations:\n    package-operator.run/condition: 'environment.kubernetes.'\n", 1)}),
 			"never.yaml", "never-condition"),
 		refuses("template that does not parse", "TemplateError",
 			packageOf(harness.Files{"never.yaml.gotmpl": strings.Replace(never("template"), `value: "v1"`, `value: {{ .config.value | quot }}`, 1)}),
 			"never.yaml.gotmpl", "quot"),
-		refuses("YAML alias bomb", "ObjectInvalid", packageOf(harness.Files{"bomb.yaml": aliasBomb(), "never.yaml": never("aliases")}),
+		refuses("YAML alias bomb", "LoadError", packageOf(harness.Files{"bomb.yaml": aliasBomb(), "never.yaml": never("aliases")}),
 			"bomb.yaml", fmt.Sprint(limits.DocumentNodes)),
-		refuses("manifest.yaml of 100 MB", "LoadError", packageOf(harness.Files{
-			"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "") + "# " + strings.Repeat("x", 100_000_000) + "\n", "never.yaml": never("large"),
-		}), "manifest.yaml", fmt.Sprint(limits.FileBytes)),
+		{
+			name: "manifest.yaml of 100 MB", condition: "Unpacked", status: "False", reason: "ImagePullBackOff",
+			files: packageOf(harness.Files{
+				"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "") + "# " + strings.Repeat("x", 100_000_000) + "\n", "never.yaml": never("large"),
+			}),
+			says:     []string{"limit exceeded", "manifest.yaml", fmt.Sprintf("the limit is %d", limits.FileBytes), "Leave it out or split it."},
+			validate: []string{"manifest.yaml", fmt.Sprint(limits.FileBytes)},
+		},
 		refuses("manifest.yaml of 2 MB", "LoadError", packageOf(harness.Files{
 			"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "") + "# " + strings.Repeat("x", 2_000_000) + "\n", "never.yaml": never("larger"),
 		}), "manifest.yaml", fmt.Sprint(limits.ManifestBytes)),

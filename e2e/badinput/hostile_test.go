@@ -60,22 +60,22 @@ func registryRows(serve func(http.HandlerFunc) string) []row {
 	stalled := serve(hang)
 	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled)
 	hanging.within = 100 * time.Second
-	hanging.setup = func(t *testing.T, env *harness.Env, ns string) {
+	hanging.beside = func(t *testing.T, env *harness.Env, ns string) {
 		for i := range 11 {
 			env.Create(t, harness.Package(ns, fmt.Sprintf("stuck-%02d", i), fmt.Sprintf("%s/stuck-%d:v1", stalled, i)))
 		}
 	}
-	dripping := from(serve(fake{blob: drip}.ServeHTTP), "never ends a body: a byte now and then", "timeout", fmt.Sprintf("less than %d bytes in %s", limits.StallBytes, limits.StallTimeout))
+	dripping := from(serve(fake{note: "drip", size: 1 << 20, blob: drip}.ServeHTTP), "never ends a body: a byte now and then", "timeout", fmt.Sprintf("less than %d bytes in %s", limits.StallBytes, limits.StallTimeout))
 	dripping.within = 100 * time.Second
 	var streamed atomic.Int64
-	flooding := from(serve(fake{blob: flood(&streamed)}.ServeHTTP), "10 GB layer: streamed where 100 bytes were declared", "limit exceeded", "more than 100 bytes")
+	flooding := from(serve(fake{note: "flood", blob: flood(&streamed)}.ServeHTTP), "10 GB layer: streamed where 100 bytes were declared", "limit exceeded", "more than 100 bytes")
 	flooding.after = func(t *testing.T, _ *harness.Env, _ string) {
 		if n := streamed.Load(); n > 64<<20 {
 			t.Errorf("%d bytes were read of a layer of 100 bytes", n)
 		}
 	}
 	var asked atomic.Int64
-	declared := from(serve(fake{size: 10 * gigabyte, blob: flood(&asked)}.ServeHTTP), "10 GB layer: declared", "limit exceeded", fmt.Sprint(10*gigabyte), fmt.Sprintf("the limit is %d", limits.LayerBytes))
+	declared := from(serve(fake{note: "declared", size: 10 * gigabyte, blob: flood(&asked)}.ServeHTTP), "10 GB layer: declared", "limit exceeded", fmt.Sprint(10*gigabyte), fmt.Sprintf("the limit is %d", limits.LayerBytes))
 	declared.after = func(t *testing.T, _ *harness.Env, _ string) {
 		if n := asked.Load(); n > 0 {
 			t.Errorf("%d bytes were read of a layer that is too large by its manifest", n)
@@ -86,16 +86,18 @@ func registryRows(serve func(http.HandlerFunc) string) []row {
 	}
 	return []row{
 		hanging, dripping, flooding, declared,
-		from(serve(fake{manifest: flood(new(atomic.Int64))}.ServeHTTP), "never ends a body: an endless manifest", "limit exceeded", fmt.Sprintf("more than %d bytes", limits.ImageManifestBytes)),
-		from(serve(fake{blob: circle}.ServeHTTP), "redirects for ever", "limit exceeded", fmt.Sprintf("redirects more than %d times", limits.Redirects)),
-		from(serve(fake{blob: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 100)) }}.ServeHTTP), "content of another digest: a layer", "digest mismatch", "sha256:"),
-		from(serve(fake{manifest: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"schemaVersion":2}`) }}.ServeHTTP), "content of another digest: a manifest", "digest mismatch", "sha256:"),
+		from(serve(fake{note: "endless", manifest: flood(new(atomic.Int64))}.ServeHTTP), "never ends a body: an endless manifest", "limit exceeded", fmt.Sprintf("more than %d bytes", limits.ImageManifestBytes)),
+		from(serve(fake{note: "circle", blob: circle}.ServeHTTP), "redirects for ever", "limit exceeded", fmt.Sprintf("redirects more than %d times", limits.Redirects)),
+		from(serve(fake{note: "layer", blob: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 100)) }}.ServeHTTP), "content of another digest: a layer", "digest mismatch", "sha256:"),
+		from(serve(fake{note: "manifest", manifest: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"schemaVersion":2}`) }}.ServeHTTP), "content of another digest: a manifest", "digest mismatch", "sha256:"),
 		from(serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }), "a registry that fails", "registry unavailable", "500"),
 	}
 }
 
 // fake is a registry that claims to have any image, of one layer.
 type fake struct {
+	// note makes the image one of its own.
+	note string
 	// size of the layer by the manifest; 0 means 100 bytes.
 	size int64
 	// manifest and blob answer GETs; nil manifest means an honest one.
@@ -130,7 +132,7 @@ func (f fake) image() (body []byte, digest string) {
 		return map[string]any{"mediaType": mediaType, "size": size, "digest": "sha256:" + strings.Repeat("0", 64)}
 	}
 	body, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": ocitypes.OCIManifestSchema1,
+		"schemaVersion": 2, "mediaType": ocitypes.OCIManifestSchema1, "annotations": map[string]string{"note": f.note},
 		"config": descriptor(ocitypes.OCIConfigJSON, 2), "layers": []any{descriptor(ocitypes.OCIUncompressedLayer, f.size)},
 	})
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -31,10 +30,10 @@ func rolloutRows() []row {
 		},
 		{
 			name:      "unknown kind",
-			files:     phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + never("beside"), "three": never("later")}),
+			files:     phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + harness.ConfigMap("beside", "two", "v1"), "three": harness.ConfigMap("later", "three", "v1")}),
 			condition: "Available", status: "False", reason: "ObjectSetUnready",
 			says:     []string{"badinput.lockstep.run/v1 Widget", "install its CustomResourceDefinition, or bring it in an earlier phase"},
-			blocking: "Widget never-widget", after: bringWidgets,
+			blocking: "Widget widget", after: bringWidgets,
 		},
 		{
 			name: "a probe that never comes true",
@@ -83,7 +82,7 @@ func taken(t *testing.T, env *harness.Env, ns string) {
 	}}}})
 }
 
-const widget = "apiVersion: badinput.lockstep.run/v1\nkind: Widget\nmetadata:\n  name: never-widget\n  annotations: {package-operator.run/phase: deploy}\nspec: {size: 1}\n"
+const widget = "apiVersion: badinput.lockstep.run/v1\nkind: Widget\nmetadata:\n  name: widget\n  annotations: {package-operator.run/phase: deploy}\nspec: {size: 1}\n"
 
 const widgetCRD = `
 apiVersion: apiextensions.k8s.io/v1
@@ -105,7 +104,6 @@ spec:
 func bringWidgets(t *testing.T, env *harness.Env, ns string) {
 	t.Helper()
 	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "first-phase"}, &corev1.ConfigMap{}))
-	swap(t, env, ns, "never-", "now-")
 	crd := &unstructured.Unstructured{}
 	check(t, yaml.Unmarshal([]byte(widgetCRD), crd))
 	t.Cleanup(func() {
@@ -120,25 +118,7 @@ func bringWidgets(t *testing.T, env *harness.Env, ns string) {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion("badinput.lockstep.run/v1")
 	obj.SetKind("Widget")
-	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "now-widget"}, obj))
-}
-
-// swap installs the same package with other names of objects: those that were
-// never to be written are, from now on.
-func swap(t *testing.T, env *harness.Env, ns, from, to string) {
-	t.Helper()
-	files := phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + never("beside"), "three": never("later")})
-	for name, text := range files {
-		files[name] = strings.ReplaceAll(text, from, to)
-	}
-	env.SetImage(t, ns, "bad", env.Push(t, "unknown-kind:2", files))
-	harness.Eventually(t, patience, "the new content to wait for its API", func(ctx context.Context) error {
-		pkg := &corev1alpha1.Package{}
-		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
-			return err
-		}
-		return blocks(pkg, "Widget now-widget")
-	})
+	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "widget"}, obj))
 }
 
 // winner installs a package that brings the object which the bad one wants, too.

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -76,7 +75,7 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	nginx := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nginx-v1"}}
 	await(t, nginx, "to name the probe", func(s *corev1alpha1.ObjectSet) error {
 		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
-			`Phase "deploy" failed: `, "apps Deployment "+ns+"/nginx", "Available")
+			`Phase "deploy" failed: `, "apps Deployment "+ns+"/nginx: missing .status.conditions")
 	})
 
 	web := &appsv1.Deployment{}
@@ -111,24 +110,36 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	env.WaitGone(t, patience, nginx)
 }
 
-// Probes name the object and what it lacks in the words of Package Operator, as
-// long as status, conditions and fields are missing.
+// Probes name the object and what it lacks in the words of Package Operator. What
+// is not known comes before what is false (reference 7).
 func TestMessagesOfProbes(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
-	alone := set(ns, "alone", 1, phase("deploy", configMap("object", "v1")))
-	alone.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
-		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
-		Probes: []corev1alpha1.Probe{
-			{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Ready", Status: "True"}},
+	for _, row := range []struct {
+		reason string
+		probes []corev1alpha1.Probe
+		want   string
+	}{
+		{"false ones are listed", []corev1alpha1.Probe{
 			{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".data.value", FieldB: ".data.other"}},
 			{CEL: &corev1alpha1.ProbeCELSpec{Rule: "false", Message: "never true"}},
-		},
-	}}
-	env.Create(t, alone)
-	await(t, alone, "to name all that is missing", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
-			`Phase "deploy" failed: `, "ConfigMap "+ns+"/object: ", "Ready", ".data.other", "never true")
-	})
-	t.Log(strings.TrimSpace(alone.Status.Conditions[0].Message))
+		}, `".data.other" missing, never true`},
+		{"unknown ones come first", []corev1alpha1.Probe{
+			{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Ready", Status: "True"}},
+			{CEL: &corev1alpha1.ProbeCELSpec{Rule: "false", Message: "never true"}},
+		}, "missing .status.conditions"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			alone := set(ns, "alone", 1, phase("deploy", configMap("object", "v1")))
+			alone.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
+				Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}, Probes: row.probes,
+			}}
+			env.Create(t, alone)
+			await(t, alone, "to say what is missing", func(s *corev1alpha1.ObjectSet) error {
+				return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
+					`Phase "deploy" failed: ConfigMap `+ns+"/object: "+row.want)
+			})
+		})
+	}
 }

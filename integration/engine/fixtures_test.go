@@ -88,11 +88,16 @@ func set(namespace, name string, revision int64, phases ...corev1alpha1.ObjectSe
 // await reads obj again and again until check returns nil.
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
+	var last error
 	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if ctx.Err() != nil {
+			return last // more telling than that time is up
 		}
-		return check(obj)
+		if last = err; err == nil {
+			last = check(obj)
+		}
+		return last
 	})
 	return obj
 }
