@@ -113,21 +113,21 @@ func (p *planner) assignHolders() {
 
 // source returns the revision whose stamp the object shall carry: an object
 // that did not change keeps that of the revision that wrote it until the new
-// one has succeeded.
+// one has succeeded. Revisions that never reached the object are passed over.
 func (p *planner) source(holder *Revision, d *objects.Desired) *Revision {
-	if holder.Succeeded {
-		return holder
-	}
 	at := slices.Index(p.Revisions, holder)
 	for _, r := range slices.Backward(p.Revisions[:at]) {
+		if holder.Succeeded {
+			break
+		}
 		older, ph := r.Find(d.Key)
-		if older == nil || r.Removing || ph >= r.Opened || older.Content != d.Content {
+		if older == nil || r.Removing || ph >= r.Opened {
+			continue
+		}
+		if older.Content != d.Content {
 			break
 		}
 		holder = r
-		if r.Succeeded {
-			break
-		}
 	}
 	return holder
 }

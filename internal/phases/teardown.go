@@ -152,22 +152,23 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 
 // written tells whether any revision may have written the object, and whether it
 // is to be kept: that is said by the template that was written last, and by a
-// revision that is deleted with its dependents orphaned. What a later revision
-// contains may have been written by an earlier one whose set is gone.
+// revision that is deleted with its dependents orphaned. Only of the first
+// revision of all it is certain what nobody wrote: another one, whose set is gone
+// by now, may have written what a later one contains.
 func (p *planner) written(d *objects.Desired) (written, keep bool) {
 	keep = d.Keep
-	orphan, earlier := false, false
+	orphan, others := false, len(p.Revisions) > 1
 	for _, r := range slices.Backward(p.Revisions) {
 		old, ph := r.Find(d.Key)
 		if old == nil {
 			continue
 		}
-		orphan, earlier = orphan || r.KeepAll, earlier || r.Number > 1
+		orphan, others = orphan || r.KeepAll, others || r.Number > 1
 		if ph < r.Opened && !written {
 			written, keep = true, old.Keep
 		}
 	}
-	return written || earlier, keep || orphan
+	return written || others, keep || orphan
 }
 
 // removal decides what the removal of one object needs.
