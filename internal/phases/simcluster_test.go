@@ -29,7 +29,8 @@ type cluster struct {
 	events     map[schema.GroupKind][]event
 	past       map[objects.Key][]moment
 	denied     map[objects.Key]bool // a webhook refuses writes of them
-	engineMade map[types.UID]bool   // objects that the engine created or took over
+	unserved   map[schema.GroupKind]bool
+	engineMade map[types.UID]bool // objects that the engine created or took over
 
 	deployment deployment
 	sets       []*set
@@ -172,7 +173,7 @@ func newCluster() *cluster {
 	return &cluster{
 		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), version: 1,
 		objects: map[objects.Key]thing{}, events: map[schema.GroupKind][]event{}, past: map[objects.Key][]moment{},
-		denied: map[objects.Key]bool{}, engineMade: map[types.UID]bool{},
+		denied: map[objects.Key]bool{}, unserved: map[schema.GroupKind]bool{}, engineMade: map[types.UID]bool{},
 		deployment: deployment{uid: ownerUID, release: "1"},
 	}
 }
@@ -244,6 +245,8 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, dry
 		return nil, errConflict
 	case c.denied[key]:
 		return nil, errBlocked
+	case c.unserved[key.GroupKind()]:
+		return nil, errRetry
 	}
 	next := thing{healthy: !probed(key)}
 	if before != nil {

@@ -280,7 +280,7 @@ func (e *engine) state() *phases.State {
 
 func (e *engine) look(key objects.Key) phases.Sight {
 	w := e.watches[key.GroupKind()]
-	sight := phases.Sight{Synced: w.synced}
+	sight := phases.Sight{Unserved: e.c.unserved[key.GroupKind()], Synced: w.synced}
 	obs, ok := w.records[key]
 	if seen := e.outside[key]; seen != nil {
 		if !ok || seen.NewerThan(obs) {
@@ -346,10 +346,11 @@ func (e *engine) deliver(gk schema.GroupKind) bool {
 // sync lists a kind.
 func (e *engine) sync(gk schema.GroupKind) bool {
 	w := e.watches[gk]
-	if w.synced {
+	if w.synced || e.c.unserved[gk] {
 		return false
 	}
 	w.synced, w.next, w.seen = true, len(e.c.events[gk]), e.c.version
+	clear(w.records)
 	for _, key := range e.c.keys() {
 		o := e.c.get(key)
 		if key.GroupKind() != gk || !o.labelled {

@@ -35,6 +35,9 @@ func (e *engine) one(s phases.Step) {
 }
 
 func (x *exec) do() error {
+	if x.c.unserved[x.Key.GroupKind()] {
+		return errRetry
+	}
 	switch x.Action {
 	case phases.Create, phases.Change, phases.Adopt, phases.Relabel:
 		return x.write(false)
