@@ -1,0 +1,235 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+func TestManifestProblems(t *testing.T) {
+	t.Parallel()
+	spec := func(more string) string { return plain + more }
+	replace := func(old, with string) string { return strings.Replace(plain, old, with, 1) }
+	for _, test := range []struct {
+		name, manifest string
+		opts           Options
+		want           string
+	}{
+		{"typo, strict", strings.Replace(plain, "phases:", "phaes:", 1), namespaced(strict), `PackageManifest invalid in manifest.yaml idx 0 line 6: spec.phaes: unknown field. Did you mean "phases"?`},
+		{"typo, version stated", spec("  version: 1.0.0\n  availabilityProbe: []\n"), namespaced(), `line 8: spec.availabilityProbe: unknown field. Did you mean "availabilityProbes"?`},
+		{"typo deep within", spec("  config: {openAPIV3Schema: {type: object, propertys: {}}}\n"), namespaced(strict), `spec.config.openAPIV3Schema.propertys: unknown field. Did you mean "properties"?`},
+		{"typo, nothing near", spec("  zzzz: 1\n"), namespaced(strict), "spec.zzzz: unknown field"},
+		{"later field", spec("  packageName: a.b.c\n"), namespaced(strict), "Not supported by this version in manifest.yaml idx 0 line 7: spec.packageName: the field is not supported yet. Remove it, or use a later version."},
+		{"duplicate key", spec("  phases: []\n"), namespaced(), "Invalid YAML in manifest.yaml idx 0 line 7: spec.phases: the key stands twice, first in line 6"},
+		{"wrong type", replace("phases: [{name: first}, {name: second}]", "phases: {name: first}"), namespaced(), "line 6: spec.phases: has to be a list, is a mapping"},
+		{"wrong type of an entry", replace("{name: first}", "first"), namespaced(), "spec.phases[0]: has to be a mapping, is text"},
+		{"empty entry", replace("{name: first}", "null"), namespaced(), "spec.phases[0]: the entry is empty"},
+		{"no scopes", replace("scopes: [Namespaced, Cluster]", "scopes: []"), namespaced(), "line 5: spec.scopes: Required value. List Cluster, Namespaced or both."},
+		{"unknown scope", replace("Namespaced", "Namespace"), namespaced(cluster), `spec.scopes[0]: Unsupported value: "Namespace". Did you mean "Namespaced"?`},
+		{"no phases", replace("[{name: first}, {name: second}]", "[]"), namespaced(), "spec.phases: Required value"},
+		{"phase twice", replace("second", "first"), namespaced(), `spec.phases[1].name: Duplicate value: "first"`},
+		{"phase without a name", replace("{name: second}", "{}"), namespaced(), "spec.phases[1].name: Required value"},
+		{"phase with a class", replace("{name: second}", "{name: second, class: default}"), namespaced(), "Not supported by this version in manifest.yaml idx 0 line 6: spec.phases[1].class"},
+		{"no name", strings.Replace(plain, "{name: shop}", "{}", 1), namespaced(), "metadata.name: Required value"},
+		{"terminal controls in the name", strings.Replace(plain, "name: shop", `name: "a\eb"`, 1), namespaced(), "metadata.name: control characters are not allowed"},
+		{"version", spec("  version: v1.2\n"), namespaced(), `spec.version: "v1.2" is no semantic version. Write it as 1.2.3 or 1.2.3-rc.1.`},
+		{"long version", spec("  version: 1.2.3-" + strings.Repeat("x", 1000) + "\n"), namespaced(), "spec.version: "},
+		{"provider", spec("  provider: ACME Inc.\n"), namespaced(), `spec.provider: "ACME Inc." cannot be a label value`},
+		{"icon", spec("  display: {icon: my-icon.png}\n"), namespaced(), `spec.display.icon: the package has no file "my-icon.png"`},
+		{"probe without selector", spec("  availabilityProbes: [{probes: [{condition: {type: A}}]}]\n"), namespaced(), "spec.availabilityProbes[0].selector.kind: Required value"},
+		{"probe without probes", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}}]\n"), namespaced(), "spec.availabilityProbes[0].probes: Required value"},
+		{"two in one probe", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{condition: {type: A}, fieldsEqual: {fieldA: .a, fieldB: .b}}]}]\n"), namespaced(strict), "Availability probe invalid in manifest.yaml idx 0 line 7: spec.availabilityProbes[0].probes[0]: 2 of condition, fieldsEqual and cel are set"},
+		{"CEL that does not compile", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{cel: {rule: 'self.', message: m}}]}]\n"), namespaced(), "Availability probe invalid in manifest.yaml idx 0 line 7: spec.availabilityProbes[0].probes[0].cel.rule"},
+		{"CEL that is no bool", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{cel: {rule: 'self.a', message: m}}]}]\n"), namespaced(), "spec.availabilityProbes[0].probes[0].cel.rule"},
+		{"label selector", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}, selector: {matchLabels: {'a b': c}}}, probes: [{condition: {type: A}}]}]\n"), namespaced(), "spec.availabilityProbes[0].selector.selector"},
+		{"config schema", spec("  config: {openAPIV3Schema: {type: object, properties: {a: {description: x}}}}\n"), namespaced(), "spec.config.openAPIV3Schema.properties[a].type: Required value"},
+		{"images without a lock", spec("  images: [{name: a, image: example.com/a:v1}]\n"), namespaced(), "missing image in lock while using spec.images in manifest.yaml idx 0 line 7: spec.images: the package has no manifest.lock.yaml. Run kubectl package update."},
+		{"unique in scope", spec("  constraints: [{uniqueInScope: {}}]\n"), namespaced(), "Not supported by this version in manifest.yaml idx 0 line 7: spec.constraints[0].uniqueInScope"},
+		{"platform", spec("  constraints: [{platform: [Openshift]}]\n"), namespaced(), `Did you mean "OpenShift"?`},
+		{"range", spec("  constraints: [{platformVersion: {name: Kubernetes, range: abc}}]\n"), namespaced(), `spec.constraints[0].platformVersion.range: "abc" is no range of versions`},
+		{"condition name", spec("  filter: {conditions: [{name: a-b, expression: 'true'}]}\n"), namespaced(), `"a-b" cannot be the name of a condition`},
+		{"condition expression", spec("  filter: {conditions: [{name: a, expression: config.x}]}\n"), namespaced(), "Filter invalid in manifest.yaml idx 0 line 7: spec.filter.conditions[0].expression: evaluation failed: no such key: x"},
+		{"glob", spec("  filter: {paths: [{glob: '[', expression: 'true'}]}\n"), namespaced(), `spec.filter.paths[0].glob: "[" is no valid pattern`},
+		{"test case name", plain + "test: {template: [{name: a/b}]}\n", namespaced(), "test.template[0].name"},
+		{"other kind", "apiVersion: v1\nkind: ConfigMap\n", namespaced(), `unknown GVK in manifest.yaml idx 0 line 1: got apiVersion "v1" and kind "ConfigMap"`},
+		{"other version", strings.Replace(plain, "v1alpha1", "v2", 1), namespaced(), `unknown version "v2", supported versions: v1alpha1`},
+		{"syntax", "a: [\n", namespaced(), "Invalid YAML in manifest.yaml idx 0 line"},
+		{"two documents", plain + "---\na: 1\n", namespaced(), "the file has 2 documents, not 1"},
+		{"100 MB", plain + "#" + strings.Repeat("x", 100<<20), namespaced(), fmt.Sprintf("the limit is %d", limits.ManifestBytes)},
+		{"many phases", replace("[{name: first}, {name: second}]", "["+strings.Repeat("{name: a},", limits.PackagePhases+1)+"]"), namespaced(), fmt.Sprintf("phases; the limit is %d", limits.PackagePhases)},
+		{"many expressions", spec("  filter: {conditions: [" + strings.Repeat("{name: a, expression: 'true'},", limits.Expressions+1) + "]}\n"), namespaced(), fmt.Sprintf("expressions; the limit is %d", limits.Expressions)},
+		{"scope, namespaced", replace("Namespaced, Cluster", "Cluster"), namespaced(), "Package unsupported scope in manifest.yaml idx 0 line 5: spec.scopes: the package allows Cluster only, and this is a Package. Install it as a ClusterPackage."},
+		{"scope, cluster", replace("Namespaced, Cluster", "Namespaced"), namespaced(cluster), "the package allows Namespaced only, and this is a ClusterPackage. Install it as a Package."},
+	} {
+		if got := lines(t, pkg("manifest.yaml", test.manifest), test.opts); !strings.Contains(got, test.want) {
+			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		files Files
+		want  string
+	}{
+		{"no files", pkg(), "Package image contains no files. Might be corrupted."},
+		{"no manifest", pkg("a.yaml", ""), "PackageManifest not found: searched at manifest.yaml, manifest.yml"},
+		{"two manifests", pkg("manifest.yaml", plain, "manifest.yml", plain), "PackageManifest present multiple times: manifest.yaml and manifest.yml exist"},
+		{"two locks", pkg("manifest.yaml", plain, "manifest.lock.yaml", "", "manifest.lock.yml", ""), "PackageManifestLock present multiple times"},
+	} {
+		if got := lines(t, test.files, namespaced()); !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s", test.name, got)
+		}
+	}
+}
+
+// Where the manifest states no version, what Package Operator drops is dropped,
+// and named.
+func TestUnknownIsDroppedWithoutVersion(t *testing.T) {
+	t.Parallel()
+	files := pkg("manifest.yml", strings.Replace(plain, "phases:", "Phases:", 1)+"  extra: 1\n  availabilityProbes: [{selector: {kind: {group: apps, kind: Deployment}}, probes: [{condition: {type: A, status: True}}]}]\n",
+		"a.yaml", configMap("a", "first", "  labels: {package-operator.run/package: x}\n  generation: 3\nstatus: {x: 1}\n"))
+	p, err := Load(context.Background(), files, namespaced(withConfig(`{"a":1}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := p.Warnings.Error()
+	for _, want := range []string{
+		`spec.Phases: unknown field, dropped. Did you mean "phases"?`, "spec.extra: unknown field, dropped",
+		"status: True is not in quotes; it is read as text. Put it in quotes.", "spec.config.a: unknown key, dropped",
+		"v1 ConfigMap a: metadata.generation: a package must not set it, dropped", "status: a package must not set it, dropped",
+		"metadata.labels[package-operator.run/package]: a package must not set it, dropped",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no warning %q in\n%s", want, got)
+		}
+	}
+	if raw := string(p.Phases[0].Objects[0].Object.Raw); strings.Contains(raw, "status") || strings.Contains(raw, "generation") || !strings.Contains(raw, `"package-operator.run/package":"my-shop"`) {
+		t.Error(raw)
+	}
+	if p.Probes[0].Probes[0].Condition.Status != "True" {
+		t.Error("unquoted text is read as it stands in the file")
+	}
+}
+
+func TestObjectProblems(t *testing.T) {
+	t.Parallel()
+	annotated := func(key, value string) string { return configMap("a", "first", "    "+key+": "+value+"\n") }
+	meta := func(more string) string { return configMap("a", "first", "  "+more+"\n") }
+	for _, test := range []struct {
+		name, object string
+		opts         Options
+		want         string
+	}{
+		{"no apiVersion", "kind: X\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "GroupVersionKind not set in a.yaml idx 0 line 1: X a: apiVersion: apiVersion is missing"},
+		{"bad apiVersion", "apiVersion: a/b/c\nkind: X\nmetadata: {name: a}", namespaced(), `"a/b/c" is no apiVersion`},
+		{"no kind", "apiVersion: v1\nmetadata: {name: a}", namespaced(), "kind: kind is missing"},
+		{"no name", "apiVersion: v1\nkind: X\nmetadata: {annotations: {package-operator.run/phase: first}}", namespaced(), "Object invalid in a.yaml idx 0 line 3: v1 X: metadata.name: the object has no name"},
+		{"number as the name", "apiVersion: v1\nkind: X\nmetadata: {name: 1}", namespaced(), "the name is no text. Put it in quotes."},
+		{"path in the name", configMap("a/b", "first", ""), namespaced(), `"a/b" is no name`},
+		{"generateName", meta("generateName: x"), namespaced(), "metadata.generateName: a package cannot find an object again"},
+		{"list", "apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: []\n", namespaced(), "a list is no object of a package"},
+		{"text", "hello", namespaced(), "the document is no object"},
+		{"metadata", "apiVersion: v1\nkind: X\nmetadata: [1]\n", namespaced(), "metadata has to be a mapping"},
+		{"uid", meta("uid: x"), namespaced(), "line 7: v1 ConfigMap a: metadata.uid: a package must not set it. Remove it; the API server sets it."},
+		{"resourceVersion", meta("resourceVersion: '1'"), namespaced(), "metadata.resourceVersion: a package must not set it"},
+		{"managedFields", meta("managedFields: [{manager: x}]"), namespaced(), "metadata.managedFields: a package must not set it"},
+		{"ownerReferences", meta("ownerReferences: [{name: x}]"), namespaced(), "metadata.ownerReferences: a package must not set it"},
+		{"creationTimestamp", meta("creationTimestamp: '2020-01-01T00:00:00Z'"), namespaced(strict), "metadata.creationTimestamp: a package must not set it"},
+		{"status", configMap("a", "first", "status: {phase: x}"), namespaced(strict), "status: a package must not set it"},
+		{"no phase", "apiVersion: v1\nkind: X\nmetadata: {name: a}", namespaced(), "Missing package-operator.run/phase Annotation in a.yaml idx 0 line 1: v1 X a: the object is in no phase. Set it to a phase of the manifest."},
+		{"phase misspelt", "apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {package-operator.run/phse: first}}", namespaced(), "Write it instead of package-operator.run/phse."},
+		{"unknown phase", configMap("a", "frist", ""), namespaced(), `Phase name not found in manifest in a.yaml idx 0 line 6: v1 ConfigMap a: metadata.annotations[package-operator.run/phase]: phase "frist". Did you mean "first"?`},
+		{"collision mode", annotated("package-operator.run/collision-protection", "none"), namespaced(), `"none" is no mode. Did you mean "None"?`},
+		{"condition map", annotated("package-operator.run/condition-map", "Available"), namespaced(), `"Available" is no mapping. Write one mapping a line: Available => example.com/Available`},
+		{"condition map destination", annotated("package-operator.run/condition-map", "'A => B'"), namespaced(), `"B" is no type of a mapped condition`},
+		{"condition", annotated("package-operator.run/condition", "config.x"), namespaced(), "The CEL expression in package-operator.run/condition annotation is invalid. in a.yaml idx 0 line 7: v1 ConfigMap a"},
+		{"deletion policy", annotated("package-operator.run/deletion-policy", "keep"), namespaced(), `"keep" is no value of it. Set it to Keep, or remove it.`},
+		{"reserved annotation", annotated("package-operator.run/owners", "x"), namespaced(strict), "a package must not set it. Remove it; the engine sets it."},
+		{"annotation that is no text", annotated("a", "1"), namespaced(), "Annotation invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.annotations.a: the value is no text. Put it in quotes."},
+		{"large annotation", annotated("a", strings.Repeat("x", limits.AnnotationBytes)), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes)},
+		{"label value", meta("labels: {a: 'b c'}"), namespaced(), `Labels invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.labels.a: "b c" is no label value`},
+		{"label key", meta("labels: {'a b': c}"), namespaced(), `"a b" is no valid key`},
+		{"labels", meta("labels: [a]"), namespaced(), "metadata.labels has to be a mapping"},
+		{"other namespace", meta("namespace: team-b"), namespaced(), `Object outside the scope of the package in a.yaml idx 0 line 7: v1 ConfigMap team-b/a: metadata.namespace: the object is in the namespace "team-b", the Package in "team-a"`},
+		{"bad namespace", meta("namespace: Team"), namespaced(), `"Team" is no namespace`},
+		{"cluster-scoped kind", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "rbac.authorization.k8s.io/v1 ClusterRole a: kind: ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace. Install the package as a ClusterPackage, or leave the object out."},
+		{"definition", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "a CustomResourceDefinition is cluster-scoped, and a Package may only bring objects of its own namespace"},
+		{"no namespace in a cluster package", configMap("a", "first", ""), namespaced(cluster), "metadata.namespace: ConfigMap is namespaced, and a ClusterPackage has no namespace of its own. Set metadata.namespace."},
+		{"namespace of a cluster-scoped kind", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b, annotations: {package-operator.run/phase: first}}", namespaced(cluster, strict), "metadata.namespace: Namespace is cluster-scoped"},
+		{"twice", configMap("a", "first", "") + "---\n" + configMap("a", "second", ""), namespaced(), "Duplicate Object in a.yaml idx 1 line 11: v1 ConfigMap a: it is in a.yaml idx 0 line 4 as well"},
+		{"twice, once with the namespace", configMap("a", "first", "") + "---\n" + configMap("a", "first", "  namespace: team-a\n"), namespaced(), "Duplicate Object"},
+		{"large object", configMap("a", "first", "data: {a: "+strings.Repeat("x", limits.ObjectBytes)+"}"), namespaced(), fmt.Sprintf("bytes of JSON; the limit is %d", limits.ObjectBytes)},
+		{"syntax", "a: [", namespaced(), "Invalid YAML in a.yaml idx 0 line 1"},
+	} {
+		got := lines(t, pkg("manifest.yaml", plain, "a.yaml", test.object), test.opts)
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%s:\n got %.600s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	files := pkg(
+		"manifest.yaml", plain+"  provider: a b\n  config: {openAPIV3Schema: {type: object, required: [x], properties: {x: {type: string}}}}\n",
+		"a.yaml", configMap("a", "frist", ""), "b.yaml", "a: [", "c.yaml.gotmpl", "{{.config.x}}")
+	got := lines(t, files, namespaced())
+	for _, want := range []string{"spec.provider", `phase "frist"`, "Invalid YAML in b.yaml", "Config invalid: spec.config.x: Required value"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got != lines(t, files, namespaced()) {
+		t.Error("the text differs from run to run")
+	}
+	_, err := Load(context.Background(), files, namespaced())
+	var vs violation.Violations
+	if !errors.As(err, &vs) || vs.ConditionReason() != corev1alpha1.ReasonLoadError {
+		t.Error(vs.ConditionReason())
+	}
+}
+
+func TestConditionReasons(t *testing.T) {
+	t.Parallel()
+	env := func(o *Options) {
+		o.Environment = &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.29.4-gke.1"}}
+	}
+	for _, test := range []struct {
+		files Files
+		opts  Options
+		want  string
+	}{
+		{pkg("manifest.yaml", plain, "a.yaml", configMap("a", "x", "")), namespaced(), corev1alpha1.ReasonObjectInvalid},
+		{pkg("manifest.yaml", plain, "a.yaml.gotmpl", "{{.config.x}}"), namespaced(), corev1alpha1.ReasonTemplateError},
+		{pkg("manifest.yaml", plain+"  version: 1.0.0\n"), namespaced(withConfig(`{"a":1}`)), corev1alpha1.ReasonConfigInvalid},
+		{pkg("manifest.yaml", plain+"  constraints: [{platformVersion: {name: Kubernetes, range: '>=1.30'}}]\n"), namespaced(env), corev1alpha1.ReasonConstraintsFailed},
+		{pkg("manifest.yaml", plain+"  constraints: [{platform: [OpenShift]}]\n"), namespaced(env), corev1alpha1.ReasonConstraintsFailed},
+		{pkg("manifest.yaml", plain+"  constraints: [{uniqueInScope: {}}]\n"), namespaced(env), corev1alpha1.ReasonUnsupported},
+		{pkg("manifest.yaml", plain+"  constraints: [{platform: [Kubernetes, OpenShift]}, {platformVersion: {name: Kubernetes, range: '>=1.29.4 && !1.30'}}, {platformVersion: {name: OpenShift, range: '>=9'}}]\n"), namespaced(env), ""},
+		{pkg(), namespaced(), corev1alpha1.ReasonLoadError},
+	} {
+		_, err := Load(context.Background(), test.files, test.opts)
+		var vs violation.Violations
+		got := ""
+		if errors.As(err, &vs) {
+			got = vs.ConditionReason()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s (%v)", test.files["manifest.yaml"], got, test.want, err)
+		}
+	}
+}
+
+func TestPackageName(t *testing.T) {
+	t.Parallel()
+	got := lines(t, pkg("manifest.yaml", plain), namespaced(func(o *Options) { o.Package.Metadata.Name = strings.Repeat("x", 64) }))
+	if !strings.Contains(got, "becomes the value of the label package-operator.run/package") || !strings.Contains(got, "at most 63 characters") {
+		t.Error(got)
+	}
+}

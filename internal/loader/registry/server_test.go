@@ -1,0 +1,165 @@
+package registry
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"lockstep.run/lockstep/internal/loader/archive"
+)
+
+// server is a registry that counts requests and lets a test answer first.
+type server struct {
+	*httptest.Server
+	host string
+
+	mu       sync.Mutex
+	requests []string
+	// hook answers a request and returns true, or leaves it to the registry.
+	hook func(http.ResponseWriter, *http.Request) bool
+}
+
+func serve(t *testing.T, start func(http.Handler) *httptest.Server) *server {
+	t.Helper()
+	s := &server{}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	s.Server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		if r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch {
+			s.requests = append(s.requests, r.Method+" "+kindOf(r.URL.Path))
+		}
+		hook := s.hook
+		s.mu.Unlock()
+		if hook == nil || !hook(w, r) {
+			inner.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	s.host = strings.TrimPrefix(strings.TrimPrefix(s.URL, "https://"), "http://")
+	return s
+}
+
+func kindOf(path string) string {
+	for _, kind := range []string{"manifests", "blobs"} {
+		if strings.Contains(path, "/"+kind+"/") {
+			return kind
+		}
+	}
+	return path
+}
+
+func (s *server) set(hook func(http.ResponseWriter, *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
+}
+
+func (s *server) count(request string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.requests {
+		if r == request {
+			n++
+		}
+	}
+	return n
+}
+
+func layerOf(t *testing.T, files archive.Files) v1.Layer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, p := range files.Paths() {
+		if err := w.WriteHeader(&tar.Header{Name: "package/" + p, Typeflag: tar.TypeReg, Size: int64(len(files[p])), Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(files[p]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return static.NewLayer(b.Bytes(), types.OCIUncompressedLayer)
+}
+
+func imageOf(t *testing.T, files archive.Files) v1.Image {
+	t.Helper()
+	img, err := mutate.AppendLayers(empty.Image, layerOf(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+var testFiles = archive.Files{"manifest.yaml": []byte("kind: PackageManifest\n"), "a/b.yaml": []byte("x")}
+
+// push stores an image and returns its reference by tag and its digest.
+func (s *server) push(t *testing.T, img interface {
+	Digest() (v1.Hash, error)
+	remote.Taggable
+}) (ref, digest string) {
+	t.Helper()
+	ref = s.host + "/team/shop:v1"
+	parsed, err := name.ParseReference(ref, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if index, ok := any(img).(v1.ImageIndex); ok {
+		err = remote.WriteIndex(parsed, index, remote.WithTransport(s.Client().Transport))
+	} else {
+		err = remote.Write(parsed, any(img).(v1.Image), remote.WithTransport(s.Client().Transport))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.requests = nil
+	s.mu.Unlock()
+	return ref, h.String()
+}
+
+func newPuller(t *testing.T, opts Options) *Puller {
+	t.Helper()
+	opts.OnCacheError = func(err error) { t.Logf("cache: %v", err) }
+	p, err := NewPuller(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var quick = Timeouts{Connect: 2 * time.Second, Header: time.Second, Stall: 500 * time.Millisecond, Pull: 20 * time.Second}
+
+func reasonOf(err error) (Reason, bool) {
+	var e *PullError
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	return e.Reason, e.Temporary
+}
