@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/config"
 )
@@ -143,5 +145,22 @@ func TestRESTConfig(t *testing.T) {
 	}
 	if got.Host != "https://127.0.0.1:1" || got.QPS != -1 || !strings.HasPrefix(got.UserAgent, "lockstep-manager/") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Watches last as long as they can: a timeout of the client would cut them.
+func TestClientsHaveNoTimeout(t *testing.T) {
+	t.Parallel()
+	config := &rest.Config{Host: "https://127.0.0.1:1", QPS: -1}
+	c := &Config{Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0"}
+	_, guarded, err := newManager(c, config, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Timeout != 0 || guarded.Timeout != 0 || guarded.QPS != -1 {
+		t.Errorf("timeouts %s and %s, QPS %v", config.Timeout, guarded.Timeout, guarded.QPS)
+	}
+	if config.WrapTransport != nil || guarded.WrapTransport == nil {
+		t.Error("the guard has to be on all clients but that of the Lease")
 	}
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -36,10 +37,30 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 	if err != nil {
 		return err
 	}
-	if err := packages.Setup(mgr, packages.Options{Load: load, Environment: env}); err != nil {
+	reconciler, err := packages.Setup(mgr, packages.Options{Load: load, Environment: env})
+	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
-	o, err := engine(config, mgr.GetLogger())
+	log := mgr.GetLogger()
+	changed := func(now manifestsv1alpha1.PackageEnvironment) {
+		if err := reconciler.SetEnvironment(context.Background(), now); err != nil {
+			log.Error(err, "packages are rendered for the changed cluster when they change themselves")
+		}
+	}
+	if err := mgr.Add(leaderFunc(func(context.Context) error {
+		// A standby may have waited for long, through an upgrade of the cluster.
+		now, err := detect(config)
+		if err == nil && now != env {
+			changed(now)
+		}
+		return err
+	})); err != nil {
+		return err
+	}
+	o, err := engine(config, log, func(v version.Info) {
+		log.Info("the API server has another version", "kubernetes", v.GitVersion)
+		go changed(environmentOf(v)) // it waits for caches, which a callback must not
+	})
 	if err != nil {
 		return err
 	}
@@ -53,7 +74,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 }
 
 // engine makes the parts that roll objects out.
-func engine(config *rest.Config, log logr.Logger) (*deployments.Options, error) {
+func engine(config *rest.Config, log logr.Logger, versionChanged func(version.Info)) (*deployments.Options, error) {
 	tracker := rollout.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -88,8 +89,12 @@ func detect(config *rest.Config) (manifestsv1alpha1.PackageEnvironment, error) {
 	if err != nil {
 		return env, fmt.Errorf("ask the API server %s for its version: %w", config.Host, err)
 	}
-	env.Kubernetes.Version = info.GitVersion
-	return env, nil
+	return environmentOf(*info), nil
+}
+
+// environmentOf returns what a version of the API server means for packages.
+func environmentOf(v apiversion.Info) manifestsv1alpha1.PackageEnvironment {
+	return manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: v.GitVersion}}
 }
 
 // newManager returns a manager without controllers, and the configuration for

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,22 +26,23 @@ type Reconciler struct {
 	// Client reads from the caches and writes; Reader asks the API server.
 	Client client.Client
 	Reader client.Reader
-	// Environment is what packages are rendered for.
-	Environment manifestsv1alpha1.PackageEnvironment
-	Events      events.EventRecorder
-	Now         func() time.Time
+	Events events.EventRecorder
+	Now    func() time.Time
 
-	attempts *attempts
-	fresh    *fresh.Store
-	reports  reports
-	metrics  *metrics
+	environment atomic.Pointer[manifestsv1alpha1.PackageEnvironment]
+	queue       wakeQueue
+	attempts    *attempts
+	fresh       *fresh.Store
+	reports     reports
+	metrics     *metrics
 }
 
 // session is one pass over one Package.
 type session struct {
 	*Reconciler
 	view
-	after time.Duration
+	environment manifestsv1alpha1.PackageEnvironment
+	after       time.Duration
 }
 
 // Reconcile takes a Package as far as it gets without waiting. Without a
@@ -95,12 +97,13 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 	if !ok {
 		return nil, nil // gone; its event follows
 	}
-	s := &session{Reconciler: r, view: view{pkg: newest, attempt: r.attempts.of(newest.GetUID()), now: r.Now()}}
+	s := &session{Reconciler: r, environment: *r.environment.Load()}
+	s.view = view{pkg: newest, attempt: r.attempts.of(newest.GetUID()), now: r.Now()}
 	var err error
 	if s.dep, err = r.deployment(ctx, key, newest.GetUID()); err != nil {
 		return nil, err
 	}
-	s.fingerprint, err = fingerprintOf(newest, r.Environment)
+	s.fingerprint, err = fingerprintOf(newest, s.environment)
 	return s, err
 }
 
@@ -156,7 +159,7 @@ func lost(err error) bool {
 
 // load begins to load what the Package says now.
 func (s *session) load(ctx context.Context) {
-	in := Input{Package: s.pkg, Image: s.pkg.PackageSpec().Image, Environment: s.Environment}
+	in := Input{Package: s.pkg, Image: s.pkg.PackageSpec().Image, Environment: s.environment}
 	if compare(s.pkg, s.fingerprint) != unpackedNever {
 		in.Image = pinned(s.pkg)
 	}

@@ -41,23 +41,22 @@ type Options struct {
 	Environment manifestsv1alpha1.PackageEnvironment
 }
 
-// Setup adds the controller of Packages and ClusterPackages to mgr.
-func Setup(mgr ctrl.Manager, o Options) error {
-	queue := &wakeQueue{}
+// Setup adds the controller of Packages and ClusterPackages to mgr and returns
+// its reconciler.
+func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Environment: o.Environment,
-		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		attempts: newAttempts(o.Load, queue.wake, time.Now),
-		fresh:    fresh.NewStore(),
-		metrics:  &metrics{reader: mgr.GetClient()},
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
+		fresh: fresh.NewStore(), metrics: &metrics{reader: mgr.GetClient()},
 	}
+	r.attempts = newAttempts(o.Load, r.queue.wake, time.Now)
+	r.environment.Store(&o.Environment)
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
-		return fmt.Errorf("register the metrics of packages: %w", err)
+		return nil, fmt.Errorf("register the metrics of packages: %w", err)
 	}
 	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.attempts.begin(ctx)
 		r.metrics.leading.Store(true)
-		queue.queue.Store(&q)
+		r.queue.queue.Store(&q)
 		return nil
 	}
 	build := ctrl.NewControllerManagedBy(mgr).Named("package").
@@ -70,7 +69,23 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		// A deployment has the name of its package, also one that is in the way.
 		build = build.Watches(scope.NewPackage(), r.enqueue()).Watches(scope.NewObjectDeployment(), r.enqueue())
 	}
-	return build.Complete(r)
+	return r, build.Complete(r)
+}
+
+// SetEnvironment tells that the cluster has changed. Packages are rendered again
+// for it, from the digests that they were rendered from before.
+func (r *Reconciler) SetEnvironment(ctx context.Context, env manifestsv1alpha1.PackageEnvironment) error {
+	r.environment.Store(&env)
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		list := scope.NewPackageList()
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list packages to render them again: %w", err)
+		}
+		for _, pkg := range list.GenericPackages() {
+			r.queue.wake(client.ObjectKeyFromObject(pkg))
+		}
+	}
+	return nil
 }
 
 // enqueue wakes the Package of the object's name, after the store of own writes
