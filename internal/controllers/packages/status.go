@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -94,7 +95,7 @@ func unpack(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, v.attempt.err.Error())
 	case stepRefuse:
-		refuse(reasonOf(v.attempt.err), v.attempt.err.Error())
+		refuse(reasonOf(v.attempt.err), problems(v.attempt.err))
 	case stepYield:
 		refuse(corev1alpha1.ReasonCollisionDetected, o.why)
 	}
@@ -115,6 +116,25 @@ func reasonOf(err error) string {
 		return wrong.ConditionReason()
 	}
 	return corev1alpha1.ReasonLoadError
+}
+
+// problems lists what is wrong with a package, one problem a line, as many as a
+// message holds.
+func problems(err error) string {
+	var wrong violation.Violations
+	if !errors.As(err, &wrong) || len(err.Error()) <= limits.MessageBytes {
+		return err.Error()
+	}
+	const more = "… and %d more problems; kubectl package validate shows all of them."
+	text, room := "", limits.MessageBytes-len(more)-len("1000")
+	for i, v := range wrong {
+		line := v.String() + "\n"
+		if i > 0 && len(text)+len(line) > room {
+			return text + fmt.Sprintf(more, len(wrong)-i)
+		}
+		text += line
+	}
+	return text
 }
 
 // current tells whether the deployment's status describes its spec.
@@ -208,7 +228,7 @@ func stateOf(v view, o outcome) conditions.State {
 		stalled := errors.As(v.attempt.err, &pull) && !pull.Temporary
 		return conditions.State{Stalled: stalled, Reason: corev1alpha1.ReasonImagePullBackOff, Message: v.attempt.err.Error()}
 	case stepRefuse:
-		return conditions.State{Stalled: true, Reason: reasonOf(v.attempt.err), Message: v.attempt.err.Error()}
+		return conditions.State{Stalled: true, Reason: reasonOf(v.attempt.err), Message: problems(v.attempt.err)}
 	case stepYield:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: o.why}
 	case stepAwait:

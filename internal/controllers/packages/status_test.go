@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -303,5 +304,35 @@ func TestUrgent(t *testing.T) {
 		if got := urgent(&base, changed); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	var many violation.Violations
+	for i := range 300 {
+		many = append(many, violation.Violation{Reason: violation.ReasonMissingPhase, Path: fmt.Sprintf("file-%03d.yaml", i)})
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"few":        {many[:2], []string{"file-000.yaml", "file-001.yaml"}},
+		"many":       {many, []string{"file-000.yaml", "more problems; kubectl package validate"}},
+		"no package": {errors.New("out of paper"), []string{"out of paper"}},
+	} {
+		got := problems(tc.err)
+		if len(got) > limits.MessageBytes || conditions.Message(got) != got {
+			t.Errorf("%s: %d bytes are cut", name, len(got))
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q lacks %q", name, got, want)
+			}
+		}
+	}
+	shown := strings.Count(problems(many), "file-")
+	if want := fmt.Sprintf("… and %d more problems", 300-shown); !strings.Contains(problems(many), want) {
+		t.Errorf("%d are shown, and it does not say %q", shown, want)
 	}
 }

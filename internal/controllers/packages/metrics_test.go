@@ -1,0 +1,81 @@
+package packages
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// cached is a cache with one package in each scope.
+type cached struct{ client.Reader }
+
+func (cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch l := list.(type) {
+	case *corev1alpha1.PackageList:
+		pkg := unpackedPackage(func(p *corev1alpha1.Package) {
+			p.CreationTimestamp = metav1.Time{Time: time.Unix(1000, 0)}
+			p.Status.Revision = 3
+			p.Status.Conditions = []metav1.Condition{conditionOf("Available", "True", "X")}
+		})
+		l.Items = []corev1alpha1.Package{*pkg}
+	case *corev1alpha1.ClusterPackageList:
+		l.Items = []corev1alpha1.ClusterPackage{{ObjectMeta: metav1.ObjectMeta{Name: "big", UID: "other"}}}
+	}
+	return nil
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	m := &metrics{reader: cached{}}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	if got := gather(t, registry); len(got) > 0 {
+		t.Errorf("a standby reports %v", got)
+	}
+	m.leading.Store(true)
+	m.loaded("pkg-uid", 1500*time.Millisecond)
+	want := map[string]float64{
+		"package_operator_package_availability registry.test/shop:v1 shop team": 1,
+		"package_operator_package_created_timestamp_seconds shop team":          1000,
+		"package_operator_package_load_duration_seconds shop team":              1.5,
+		"package_operator_package_revision shop team":                           3,
+		"package_operator_package_availability  big ":                           2,
+		"package_operator_package_created_timestamp_seconds big ":               float64((&metav1.Time{}).Unix()),
+		"package_operator_package_revision big ":                                0,
+	}
+	if diff := cmp.Diff(want, gather(t, registry)); diff != "" {
+		t.Error(diff)
+	}
+	m.forget("pkg-uid")
+	delete(want, "package_operator_package_load_duration_seconds shop team")
+	if diff := cmp.Diff(want, gather(t, registry)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// gather returns values by name and label values.
+func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			values[name] = metric.GetGauge().GetValue()
+		}
+	}
+	return values
+}
