@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // A restart with everything in place asks no registry and writes nothing; a
@@ -69,4 +70,19 @@ func TestOrphanWithoutManager(t *testing.T) {
 		t.Errorf("deleted %v, owners %v", dep.DeletionTimestamp, dep.OwnerReferences)
 	}
 	configMap(t, ns, "shop-00-000")
+}
+
+// A manager that stops in an orderly way hands over at once: the next one does
+// not wait for the Lease to run out.
+func TestTakeOver(t *testing.T) {
+	ns := namespace(t)
+	image := push(t, 1, 1, "v1")
+	next := env.StartManager(shared, extraFlags()...)
+	manager.Stop()
+	stopped := time.Now()
+	manager = next
+	install(t, ns, image)
+	if took := time.Since(stopped); took >= limits.LeaseDuration {
+		t.Errorf("it took %s", took)
+	}
 }
