@@ -159,8 +159,11 @@ func TestSlices(t *testing.T) {
 	must(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	harness.Eventually(t, patience, "slices to be gone", func(ctx context.Context) error {
-		if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil || len(list.Items) > 0 {
-			return fmt.Errorf("%d slices, %v", len(list.Items), err)
+		if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("%d slices", len(list.Items))
 		}
 		return nil
 	})

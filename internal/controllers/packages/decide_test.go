@@ -17,12 +17,12 @@ func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	attempted := func(change func(*attempt)) *attempt {
-		a := &attempt{fingerprint: print(newPackage()), started: start, done: true}
+		a := &attempt{fingerprint: printOf(newPackage()), started: start, done: true}
 		change(a)
 		return a
 	}
 	elsewhere := unpackedPackage()
-	elsewhere.Status.UnpackedHash = fingerprint{spec: print(elsewhere).spec, environment: "other"}.String()
+	elsewhere.Status.UnpackedHash = fingerprint{spec: printOf(elsewhere).spec, environment: "other"}.String()
 	for name, tc := range map[string]struct {
 		reason  string
 		pkg     *corev1alpha1.Package
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := view{pkg: tc.pkg, fingerprint: print(tc.pkg), attempt: tc.attempt, now: start}
+			v := view{pkg: tc.pkg, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start}
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}
@@ -129,15 +129,15 @@ func TestFingerprint(t *testing.T) {
 	} {
 		changed := base.DeepCopy()
 		tc.change(changed)
-		if same := print(base) == print(changed); same != tc.same {
+		if same := printOf(base) == printOf(changed); same != tc.same {
 			t.Errorf("%s: same is %t (%s)", name, same, tc.reason)
 		}
 	}
 	// The hash is stored: another one makes every package load again.
-	if got, want := print(base).String(), "v1-78712872a00cdaaf0ede59cab347690d-89fe91ff0efff26ab39dd193a3fde086"; got != want {
+	if got, want := printOf(base).String(), "v1-78712872a00cdaaf0ede59cab347690d-89fe91ff0efff26ab39dd193a3fde086"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if back, ok := parseFingerprint(print(base).String()); !ok || back != print(base) {
+	if back, ok := parseFingerprint(printOf(base).String()); !ok || back != printOf(base) {
 		t.Errorf("read back as %v", back)
 	}
 }
@@ -162,7 +162,7 @@ func TestForeignHashes(t *testing.T) {
 		if tc.invalid {
 			conditions.Set(&pkg.Status.Conditions, tc.generation, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError, "")
 		}
-		if got := compare(pkg, print(pkg)); got != tc.want {
+		if got := compare(pkg, printOf(pkg)); got != tc.want {
 			t.Errorf("%s: got %d, want %d (%s)", name, got, tc.want, tc.reason)
 		}
 	}

@@ -35,7 +35,7 @@ func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 // unpackedPackage returns a Package whose present spec was unpacked.
 func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 	pkg := newPackage(change...)
-	pkg.Status.UnpackedHash = print(pkg).String()
+	pkg.Status.UnpackedHash = printOf(pkg).String()
 	pkg.Status.ObservedGeneration = pkg.Generation
 	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}
 	conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, "Loaded.")
@@ -44,7 +44,7 @@ func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Packag
 
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-func print(pkg corev1alpha1.GenericPackage) fingerprint {
+func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
 	f, err := fingerprintOf(pkg, env)
 	if err != nil {
 		panic(err)

@@ -228,7 +228,7 @@ Unpacked=True/UnpackSuccess@2`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := view{pkg: tc.pkg, fingerprint: print(tc.pkg), attempt: tc.attempt, now: start}
+			v := view{pkg: tc.pkg, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start}
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}
@@ -252,9 +252,9 @@ func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
 	t.Parallel()
 	pkg, content := newPackage(), newContent()
 	content.Warnings = []string{"spec.foo is not known", "spec.bar is not known"}
-	v := view{pkg: pkg, dep: newOwned(rolledOut), fingerprint: print(pkg)}
+	v := view{pkg: pkg, dep: newOwned(rolledOut), fingerprint: printOf(pkg)}
 	got := statusOf(v, outcome{step: stepDeploy, content: content})
-	if got.UnpackedHash != print(pkg).String() || got.Revision != 3 {
+	if got.UnpackedHash != printOf(pkg).String() || got.Revision != 3 {
 		t.Errorf("hash %s, revision %d", got.UnpackedHash, got.Revision)
 	}
 	if diff := cmp.Diff(&content.Resolved, got.Resolved); diff != "" {
@@ -276,7 +276,7 @@ func TestStatusKeepsTransitionTimes(t *testing.T) {
 			{Type: "Available", Status: "True", LastTransitionTime: old}, {Type: "my.test/Here", Status: "True", LastTransitionTime: old},
 		}
 	})
-	v := view{pkg: pkg, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: print(pkg)}
+	v := view{pkg: pkg, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
 	for _, typ := range []string{"Available", "my.test/Here"} {
 		if c := conditions.Get(statusOf(v, outcome{}).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
 			t.Errorf("%s moved to %s", typ, c.LastTransitionTime)
