@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// whatNext tells what to try next.
+func (t *trial) whatNext(took time.Duration) {
+	fmt.Printf(`
+%s is installed on a real control plane, after %s in all. Try next, in this shell:
+
+  export KUBECONFIG=%s
+  export PATH=%s:%s:"$PATH"
+
+  kubectl package status clusterpackage/%[1]s
+  kubectl package tree %[6]s
+  kubectl get clusterpackages,clusterobjectsets,deployments -A
+
+Something drifts: the Deployment comes back by itself.
+
+  kubectl delete deployment -n cache-operator-system cache-operator
+
+An upgrade, of which only what changes is written; and one that is refused, with the reason:
+
+  echo '{"replicas": 3}'        | kubectl package install %[7]s %[1]s --cluster --config -
+  echo '{"logLevel": "debug"}'  | kubectl package install %[7]s %[1]s --cluster --config -
+
+The end, in reverse order; and the end of the sandbox and of the manager:
+
+  kubectl package delete clusterpackage/%[1]s
+  ./task sandbox:down -- --name %[8]s
+
+The manager's log: %[9]s
+`, packageName, took.Round(time.Second), quote(t.sandbox.Kubeconfig),
+		quote(filepath.Join(t.repository, "bin")), quote(t.sandboxBin), example, t.image(), sandboxName, t.logFile())
+}
+
+// quote makes a word of a POSIX shell.
+func quote(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
