@@ -34,7 +34,7 @@ const (
 	// maxRuns bounds the runs in which strikes that missed are tried again.
 	maxRuns = 16
 	// patience is how long a stage takes at most to end, with its restarts.
-	patience = 90 * time.Second
+	patience = 60 * time.Second
 )
 
 // trial is the whole test.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -125,25 +126,29 @@ func (g *gateway) launch(t *testing.T, args ...string) *lane {
 		},
 		Transport: g.to, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		// A watch that ends with its manager is no news.
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
 	}
 	l.server = httptest.NewUnstartedServer(l)
 	l.server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	l.server.Start()
+	l.server.EnableHTTP2 = true
+	l.server.StartTLS() // client-go sends no token in the clear
 	t.Cleanup(l.close)
-	g.env.ManagerKubeconfig = g.kubeconfig(t, l.server.URL)
+	g.env.ManagerKubeconfig = g.kubeconfig(t, l.server)
 	l.manager = g.env.LaunchManager(t, args...)
 	close(l.started)
 	return l
 }
 
 // kubeconfig writes that of the manager with another server.
-func (g *gateway) kubeconfig(t *testing.T, server string) string {
+func (g *gateway) kubeconfig(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	cfg, err := clientcmd.LoadFromFile(g.direct)
 	check(t, err)
 	for _, cluster := range cfg.Clusters {
-		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority = server, nil, ""
+		cluster.Server, cluster.CertificateAuthority = server.URL, ""
+		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	}
 	g.lanes++
 	path := filepath.Join(g.env.DataDir(), fmt.Sprintf("lane-%d.kubeconfig", g.lanes))

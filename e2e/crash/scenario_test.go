@@ -154,7 +154,7 @@ func drift(t *testing.T, s *scenario, ns string) {
 		"shop-00-001": `{"data":{"value":"drifted"}}`,
 		"shop-01-001": `{"data":{"text":null}}`,
 		"shop-02-001": fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel),
-		"shop-03-001": `{"metadata":{"ownerReferences":null}}`,
+		"shop-03-001": `{"metadata":{"labels":{"package-operator.run/package":"another"}}}`,
 		"big-02":      `{"data":{"big":"small"}}`,
 	} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}

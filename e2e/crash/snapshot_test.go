@@ -133,6 +133,11 @@ func normalise(obj *unstructured.Unstructured) {
 	delete(annotations, corev1alpha1.RevisionAnnotation) // information only: the last writer
 	obj.SetAnnotations(annotations)
 	observed(obj.Object["status"], generation)
+	if conditions, found, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); found {
+		// Their order says in which order they were first reported, no more.
+		slices.SortFunc(conditions, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
+		_ = unstructured.SetNestedSlice(obj.Object, conditions, "status", "conditions")
+	}
 	unstructured.RemoveNestedField(obj.Object, "status", "templateHash")
 	unstructured.RemoveNestedField(obj.Object, "status", "unpackedHash")
 	if big, found, _ := unstructured.NestedString(obj.Object, "data", "big"); found {
@@ -141,6 +146,11 @@ func normalise(obj *unstructured.Unstructured) {
 	if obj.GetKind() == "ObjectSlice" {
 		delete(obj.Object, "objects") // its name says what is in it
 	}
+}
+
+func typeOf(condition any) string {
+	typ, _, _ := unstructured.NestedString(condition.(map[string]any), "type")
+	return typ
 }
 
 // observed replaces generations by whether they are the present one, and times

@@ -17,17 +17,20 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// env is what all tests share: an API server, and one manager that works on it.
-var env *harness.Env
+// What all tests share: an API server, and one manager that works on it.
+var (
+	env     *harness.Env
+	manager *harness.Manager
+	setup   = newSuite()
+)
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (code int) {
-	s := newSuite()
-	defer func() { s.end(code) }()
-	ok := s.do(func() {
-		env = harness.New(s, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer))
-		env.StartManager(s)
+	defer func() { setup.end(code) }()
+	ok := setup.do(func() {
+		env = harness.New(setup, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer))
+		manager = env.StartManager(setup)
 	})
 	if !ok {
 		return 1
@@ -51,12 +54,12 @@ func newSuite() *suite {
 	return s
 }
 
-// do runs the setup and tells whether it succeeded.
-func (s *suite) do(setup func()) bool {
+// do runs a step of the setup and tells whether it succeeded.
+func (s *suite) do(step func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		setup()
+		step()
 	}()
 	<-done
 	return !s.failed

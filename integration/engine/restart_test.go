@@ -1,0 +1,49 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// What drifted while the manager was away is put back when it comes, as if it had
+// been there (invariant 4); where nothing drifted, nothing is written
+// (invariant 5). This test runs alone, since it stops the manager of all.
+func TestDriftWhileTheManagerWasAway(t *testing.T) {
+	rows := []struct {
+		name  string
+		drift func(ns string)
+	}{
+		{"nothing", func(string) {}},
+		{"field", func(ns string) { edit(t, ns, "object", `{"data":{"value":"drifted"}}`) }},
+		{"cache-label", func(ns string) {
+			edit(t, ns, "object", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel))
+		}},
+		{"reference", func(ns string) { edit(t, ns, "object", `{"metadata":{"ownerReferences":null}}`) }},
+		{"deleted", func(ns string) { must(t, env.Client.Delete(t.Context(), get(t, ns, "object"))) }},
+	}
+	before := map[string]*corev1.ConfigMap{}
+	for _, row := range rows {
+		env.Namespace(t, row.name)
+		install(t, deployment(row.name, phase("one", configMap("object", "v1"), configMap("beside", "v1"))))
+		before[row.name] = get(t, row.name, "object")
+	}
+	begin(t).rest(t, "nothing")
+	manager.Stop()
+	for _, row := range rows {
+		row.drift(row.name)
+	}
+	j := begin(t)
+	manager = env.StartManager(setup)
+	for _, row := range rows[1:] {
+		t.Run(row.name, func(t *testing.T) { awaitSame(t, before[row.name]) })
+	}
+	j.rest(t, "nothing")
+	if writes := j.requests(t, "nothing", sandbox.Writes()); len(writes) != 0 {
+		t.Errorf("a restart with everything in place wrote:%s", lines(writes))
+	}
+}
