@@ -50,10 +50,27 @@ func printFindings(out io.Writer, styles terminal.Styles, f findings) {
 	for _, p := range f.Problems {
 		printFinding(out, styles.Bad("error")+":", p)
 	}
+	severity := styles.Busy("warning") + ":"
+	type kind struct{ reason, field, remedy string }
+	seen := map[kind]int{}
 	for _, w := range f.Warnings {
-		printFinding(out, styles.Busy("warning")+":", w)
+		k := kind{w.Reason, w.Field, w.Remedy}
+		if seen[k]++; seen[k] <= alike {
+			printFinding(out, severity, w)
+		}
+	}
+	for _, w := range f.Warnings {
+		k := kind{w.Reason, w.Field, w.Remedy}
+		if more := seen[k] - alike; more > 0 {
+			fmt.Fprintf(out, "%s %d more like it: %s (`kubectl package validate -o json` lists all)\n", severity, more, terminal.Line(w.Reason))
+			delete(seen, k)
+		}
 	}
 }
+
+// alike is how many warnings of one kind are printed; a hundred of them would
+// hide the others.
+const alike = 3
 
 func printFinding(out io.Writer, severity string, f finding) {
 	parts := []string{severity}
