@@ -46,7 +46,7 @@ func rolloutRows() []row {
 			name:  "two packages that bring the same object",
 			files: phased(map[string]string{"one": harness.ConfigMap("second-own", "one", "v1"), "two": harness.ConfigMap("both", "two", "second")}),
 			setup: winner, condition: "Available", status: "False", reason: "ObjectSetUnready",
-			says: []string{"ConfigMap", "both", "belongs to ObjectDeployment", "winner", "kubectl package release"}, blocking: "ConfigMap both",
+			says: []string{"ConfigMap", "both", "belongs to ObjectDeployment", "winner", "leave it out here"}, blocking: "ConfigMap both",
 			after: removeWinner,
 		},
 	}

@@ -145,7 +145,7 @@ func TestClaimDecidesInEveryMode(t *testing.T) {
 			j := begin(t)
 			env.Create(t, second)
 			await(t, second, "to name the winner", func(d *corev1alpha1.ObjectDeployment) error {
-				return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/both", "ObjectDeployment "+ns+"/first", "kubectl package release")
+				return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/both", "ObjectDeployment "+ns+"/first", "leave it out here")
 			})
 			if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
 				t.Errorf("the loser wrote:%s", lines(writes))
