@@ -142,7 +142,7 @@ func (c *installCommand) follow(ctx context.Context, cl *cluster.Cluster, target
 	before := progress.State{Target: target}
 	if done.before != nil {
 		title = "Updating " + target.String()
-		before = progress.Of(progress.Snapshot{Target: target, Package: done.before})
+		before = progress.Before(progress.Snapshot{Target: target, Package: done.before})
 	}
 	judge := &progress.Install{}
 	state, verdict, elapsed, err := following{

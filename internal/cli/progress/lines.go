@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -40,7 +41,7 @@ func Lines(before, after State) []string {
 	}
 	if after.Revision != 0 && after.Revision != before.Revision {
 		add(!after.Deleting, "revision %d: %s, %s", after.Revision, plural(len(after.Phases), "phase"), plural(total(after.Phases), "object"))
-		before.Phases, before.Blocking = nil, nil
+		before = forget(before)
 	}
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
@@ -48,13 +49,51 @@ func Lines(before, after State) []string {
 	return lines
 }
 
-// Remember is before brought up to after, with what a State of a newer spec does
-// not have yet: so that a revision is not told of twice.
+// forget keeps of a revision only which objects were ready: of those that the
+// next one does not change there is nothing to tell.
+func forget(s State) State {
+	phases := make([]Phase, len(s.Phases))
+	for i, ph := range s.Phases {
+		phases[i] = Phase{Name: ph.Name, Objects: ph.Objects}
+	}
+	s.Phases, s.Blocking = phases, nil
+	return s
+}
+
+// Remember is before brought up to after, with what after does not know yet: so
+// that nothing is told twice.
 func Remember(before, after State) State {
 	if after.Revision == 0 {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
+		return after
 	}
+	// What a new revision has not reached is as ready as it was.
+	ready := readyObjects(before.Phases)
+	phases := make([]Phase, len(after.Phases))
+	for i, ph := range after.Phases {
+		ph.Objects = slices.Clone(ph.Objects)
+		for j := range ph.Objects {
+			if o := &ph.Objects[j]; o.State == ObjectWaiting && ready[ph.Name+"\x00"+o.Name] {
+				o.State = ObjectReady
+			}
+		}
+		phases[i] = ph
+	}
+	after.Phases = phases
 	return after
+}
+
+// readyObjects names the objects that are ready, by phase.
+func readyObjects(phases []Phase) map[string]bool {
+	ready := map[string]bool{}
+	for _, ph := range phases {
+		for _, o := range ph.Objects {
+			if o.State == ObjectReady {
+				ready[ph.Name+"\x00"+o.Name] = true
+			}
+		}
+	}
+	return ready
 }
 
 func unpacked(s State) string {
@@ -79,11 +118,11 @@ func phaseLines(before, after State) []string {
 	}
 	var lines []string
 	for _, ph := range after.inOrder() {
-		was, known := old[ph.Name]
+		was := old[ph.Name]
 		for _, name := range newlyReady(was, ph) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
 		}
-		if moved(was, ph, known, after.Deleting) {
+		if moved(was, ph, after.Deleting) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, phaseWord(ph, after.Deleting), count(ph, after.Deleting)))
 		}
 		for _, b := range after.Blocking {
@@ -109,8 +148,8 @@ func (s State) inOrder() []Phase {
 
 // moved tells whether a phase is to be told of: it changed its state, or a tenth
 // of its objects did. A phase that waits from the beginning is no news.
-func moved(was, is Phase, known, deleting bool) bool {
-	if !known && is.State == corev1alpha1.PhaseStateWaiting || deleting && !active(is, true) && !finished(is, true) {
+func moved(was, is Phase, deleting bool) bool {
+	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || deleting && !active(is, true) && !finished(is, true) {
 		return false
 	}
 	if was.State != is.State {
@@ -128,16 +167,13 @@ func tenth(ph Phase) int {
 
 // newlyReady names the objects of a small phase that were not ready before.
 func newlyReady(was, is Phase) []string {
-	if is.Total > objectLines {
+	if is.Total > objectLines || was.State == corev1alpha1.PhaseStateReady {
 		return nil
 	}
-	ready := map[string]bool{}
-	for _, o := range was.Objects {
-		ready[o.Name] = o.State == ObjectReady
-	}
+	ready := readyObjects([]Phase{was})
 	var names []string
 	for _, o := range is.Objects {
-		if o.State == ObjectReady && !ready[o.Name] {
+		if o.State == ObjectReady && !ready[was.Name+"\x00"+o.Name] {
 			names = append(names, o.Name)
 		}
 	}

@@ -99,6 +99,16 @@ type Object struct {
 	Message string
 }
 
+// Before makes a State of what was there before a change: as Of, but with the
+// phases of the revision that is there, whatever the image of the spec is.
+func Before(snap Snapshot) State {
+	s := Of(snap)
+	if snap.Package != nil && len(s.Phases) == 0 {
+		s.fromRevision(snap)
+	}
+	return s
+}
+
 // Of makes a State of a Snapshot.
 func Of(snap Snapshot) State {
 	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost)}
@@ -192,14 +202,14 @@ func ignored(message string) []string {
 	return lines
 }
 
-// fromRevision fills in the phases. A set is ahead of its package, whose status
-// is written less often.
+// fromRevision fills in the phases. In a rollout a set is ahead of its package,
+// whose status is written less often; a teardown is told by the package alone.
 func (s *State) fromRevision(snap Snapshot) {
 	status := snap.Package.PackageStatus()
 	s.Revision = status.Revision
 	phases, blocking := status.Phases, status.Blocking
 	set := snap.Set
-	if set != nil && set.ObjectSetSpec().Revision < s.Revision {
+	if set != nil && (s.Deleting || set.ObjectSetSpec().Revision < s.Revision) {
 		set = nil
 	}
 	if set != nil && len(set.ObjectSetStatus().Phases) > 0 {
