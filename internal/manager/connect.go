@@ -27,12 +27,6 @@ import (
 
 // connect adds everything that runs to mgr. config is guarded.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1alpha1.PackageEnvironment) error {
-	if err := mgr.Add(ctrlmanager.RunnableFunc(returnMemory)); err != nil {
-		return err
-	}
-	if err := addPolicyCheck(mgr); err != nil {
-		return err
-	}
 	load, err := newLoad(c, mgr.GetLogger().WithName("registry"))
 	if err != nil {
 		return err
@@ -41,36 +35,48 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
-	log := mgr.GetLogger()
-	changed := func(now manifestsv1alpha1.PackageEnvironment) {
-		if err := reconciler.SetEnvironment(context.Background(), now); err != nil {
-			log.Error(err, "packages are rendered for the changed cluster when they change themselves")
-		}
-	}
-	if err := mgr.Add(leaderFunc(func(context.Context) error {
-		// A standby may have waited for long, through an upgrade of the cluster.
-		now, err := detect(config)
-		if err == nil && now != env {
-			changed(now)
-		}
-		return err
-	})); err != nil {
-		return err
-	}
-	o, err := engine(config, log, func(v version.Info) {
-		log.Info("the API server has another version", "kubernetes", v.GitVersion)
-		go changed(environmentOf(v)) // it waits for caches, which a callback must not
-	})
+	follow := follower{reconciler: reconciler, config: config, known: env, log: mgr.GetLogger()}
+	o, err := engine(config, mgr.GetLogger(), follow.changed)
 	if err != nil {
-		return err
-	}
-	if err := mgr.Add(o.Live); err != nil {
 		return err
 	}
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
-	return nil
+	for _, runnable := range []ctrlmanager.Runnable{o.Live, leaderFunc(follow.catchUp), ctrlmanager.RunnableFunc(returnMemory)} {
+		if err := mgr.Add(runnable); err != nil {
+			return err
+		}
+	}
+	return addPolicyCheck(mgr)
+}
+
+// follower has packages rendered again when the cluster's version changes.
+type follower struct {
+	reconciler *packages.Reconciler
+	config     *rest.Config
+	known      manifestsv1alpha1.PackageEnvironment
+	log        logr.Logger
+}
+
+// catchUp looks at the version when this process begins to lead: a standby may
+// have waited for long, through an upgrade of the cluster.
+func (f *follower) catchUp(ctx context.Context) error {
+	now, err := detect(f.config)
+	if err != nil || now == f.known {
+		return err
+	}
+	return f.reconciler.SetEnvironment(ctx, now)
+}
+
+// changed is told by livestate, which must not wait; the list of packages does.
+func (f *follower) changed(v version.Info) {
+	f.log.Info("the API server has another version", "kubernetes", v.GitVersion)
+	go func() {
+		if err := f.reconciler.SetEnvironment(context.Background(), environmentOf(v)); err != nil {
+			f.log.Error(err, "packages are rendered for the changed cluster when they change themselves")
+		}
+	}()
 }
 
 // engine makes the parts that roll objects out.

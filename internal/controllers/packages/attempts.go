@@ -46,6 +46,8 @@ type attempt struct {
 	retry time.Time
 	// took is how long loading took.
 	took time.Duration
+	// deployed is when the content was written; zero before.
+	deployed time.Time
 }
 
 // job is an attempt that goes on or has ended.
@@ -125,6 +127,15 @@ func (a *attempts) run(ctx context.Context, in Input, j *job) {
 	}
 	a.mu.Unlock()
 	a.wake(types.NamespacedName{Namespace: in.Package.GetNamespace(), Name: in.Package.GetName()})
+}
+
+// deployed notes that what was loaded for a Package was written.
+func (a *attempts) deployed(uid types.UID, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.byUID[uid]; found != nil {
+		found.deployed = at
+	}
 }
 
 // try loads; a panic becomes an error of this one package.

@@ -17,23 +17,19 @@ import (
 // fresher is how often a write is tried again on the object as it is now.
 const fresher = 3
 
-// deploy brings the deployment in line with what was loaded, and tells whether
-// that makes what it says about itself out of date.
-func (s *session) deploy(ctx context.Context, content *Content) (bool, error) {
+// deploy brings the deployment in line with what was loaded.
+func (s *session) deploy(ctx context.Context, content *Content) error {
 	template := content.Template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
 	phases, made, err := slicing.Split(s.pkg.GetName(), strategy, template.Phases)
 	if err != nil {
-		return false, fmt.Errorf("cut the package into slices: %w", err)
+		return fmt.Errorf("cut the package into slices: %w", err)
 	}
 	template.Phases = phases
-	var wrote bool
 	if s.dep == nil {
-		wrote, err = true, s.install(ctx, content, template, made)
-	} else {
-		wrote, err = s.upgrade(ctx, content, template, made)
+		return s.install(ctx, content, template, made)
 	}
-	return wrote && !current(s.dep), err
+	return s.upgrade(ctx, content, template, made)
 }
 
 // install creates the deployment. Slices need it as their owner, so it is
@@ -82,32 +78,31 @@ func (s *session) complete(ctx context.Context, template corev1alpha1.ObjectSetT
 	return nil
 }
 
-// upgrade changes an existing deployment where it differs, and tells whether it
-// did. Its status changes all the time during a rollout: after a conflict it is
-// read again.
+// upgrade changes an existing deployment where it differs. Its status changes
+// all the time during a rollout: after a conflict it is read again.
 func (s *session) upgrade(
 	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []slicing.Slice,
-) (bool, error) {
+) error {
 	for try := 1; ; try++ {
 		dep := s.dep
 		before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 		follow(dep, s.pkg)
 		if err := fill(dep, s.pkg, content, template); err != nil {
-			return false, err
+			return err
 		}
 		if equality.Semantic.DeepEqual(before, dep) {
-			return false, nil
+			return nil
 		}
 		if err := s.createSlices(ctx, made, named(before)); err != nil {
-			return false, err
+			return err
 		}
 		made = nil // once is enough
 		err := s.send(ctx, before, dep)
 		if !apierrors.IsConflict(err) || try == fresher {
-			return err == nil, err
+			return err
 		}
 		if err := s.lookAgain(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
 }

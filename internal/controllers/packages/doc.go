@@ -16,8 +16,11 @@
 // A Package that cannot be loaded changes nothing but its own status; what is
 // installed goes on as it is.
 //
-// Requests of one install: a patch of the finalizer, the deployment (with slices:
-// and each slice, and a patch of the template), two to three statuses, two
-// events. Reference: sections 2.1, 4.11 to 4.15 and 5.7; rules of deletion:
-// engine.md 4.
+// Requests of one install: a patch of the finalizer, the deployment, one status
+// where it is over within limits.PackageStatusInterval, a few where it is not,
+// and two events; with slices each slice and a patch of the template. A deletion
+// deletes the deployment and takes the finalizer off. At rest and after a restart
+// there are none.
+//
+// Reference: sections 2.1, 4.11 to 4.15 and 5.7; rules of deletion: engine.md 4.
 package packages

@@ -135,7 +135,8 @@ func (s *session) run(ctx context.Context) error {
 	switch o.step {
 	case stepDeploy:
 		o.content = s.attempt.content
-		o.changed, err = s.deploy(ctx, o.content)
+		err = s.rollOut(ctx)
+		o.changed = err == nil && !current(s.dep)
 	case stepYield, stepAwait:
 		s.attempts.drop(s.pkg.GetUID())
 	case stepLoad:
@@ -149,6 +150,19 @@ func (s *session) run(ctx context.Context) error {
 	}
 	o.writeErr = err
 	return errors.Join(s.report(ctx, o), err)
+}
+
+// rollOut deploys what was loaded, once: after that only the status is due.
+func (s *session) rollOut(ctx context.Context) error {
+	if s.dep != nil && !s.attempt.deployed.IsZero() {
+		return s.settle(ctx)
+	}
+	if err := s.deploy(ctx, s.attempt.content); err != nil {
+		return err
+	}
+	s.attempt.deployed = s.Now()
+	s.attempts.deployed(s.pkg.GetUID(), s.attempt.deployed)
+	return nil
 }
 
 // lost tells whether a write was refused for a reason that no status has to

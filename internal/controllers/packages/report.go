@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -48,18 +49,26 @@ func (s *session) schedule(o outcome) {
 	}
 }
 
-// hold returns how long a changed status is to be kept back.
+// hold returns how long a changed status is to be kept back. What begins is not
+// reported for a moment, since most of it is over by then: a load, a rollout, a
+// teardown. Nor are changes of what is only a number or a text.
 func (s *session) hold(was, is *corev1alpha1.PackageStatus, o outcome) time.Duration {
-	if loading(s.view, o) {
-		// Most loads are over before anyone has read that they began.
-		if wait := limits.PackageStatusInterval - s.now.Sub(s.attempt.started); wait > 0 {
-			return wait
-		}
+	since := func(begun time.Time) time.Duration { return limits.PackageStatusInterval - s.now.Sub(begun) }
+	ended := conditions.IsTrueFor(is.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
+		conditions.IsTrueFor(is.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
+	switch deleted := s.pkg.GetDeletionTimestamp(); {
+	case ended:
+	case deleted != nil && since(deleted.Time) > 0:
+		return since(deleted.Time)
+	case deleted == nil && loading(s.view, o) && since(s.attempt.started) > 0:
+		return since(s.attempt.started)
+	case deleted == nil && o.step == stepDeploy && o.writeErr == nil && since(s.attempt.deployed) > 0:
+		return since(s.attempt.deployed)
 	}
 	if urgent(was, is) {
 		return 0
 	}
-	return limits.PackageStatusInterval - s.now.Sub(s.reports.last(s.pkg.GetUID()))
+	return since(s.reports.last(s.pkg.GetUID()))
 }
 
 // urgent tells whether a status says something that is waited for.

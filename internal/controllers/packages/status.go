@@ -19,10 +19,10 @@ type outcome struct {
 	step step
 	// why explains a step that something stands in the way of.
 	why string
-	// content is what was deployed in this pass.
+	// content is what was deployed.
 	content *Content
-	// changed tells that the template was written in this pass, so that what the
-	// deployment says about itself is out of date.
+	// changed tells that the template was written, and that the deployment has not
+	// said anything about it yet.
 	changed bool
 	// writeErr is why the deployment could not be written.
 	writeErr error
