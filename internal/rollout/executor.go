@@ -3,9 +3,6 @@ package rollout
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,13 +36,6 @@ type Executor struct {
 	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)
 	Now   func() time.Time
 }
-
-// errOwnerGoes stops a correction of an object whose owner is on its way out.
-var errOwnerGoes = errors.New("its owner is being deleted")
-
-// differs marks an object of ours whose content is known not to be what its
-// template says.
-var differs = objects.Digest{0xff}
 
 // step is one running step with what it needs.
 type step struct {
@@ -209,83 +199,12 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	}
 }
 
-// correct puts drifted values back.
-func (s *step) correct(ctx context.Context) error {
-	if s.Live != nil && s.Live.Controller() == nil {
-		// The garbage collector takes references off when an owner is deleted with
-		// its objects kept. Putting one back then would delete the object.
-		alive, err := s.run.Alive(ctx, s.run.rollout.Key, s.run.rollout.Owner.UID)
-		if err != nil {
-			return err
-		}
-		if !alive {
-			return errOwnerGoes
-		}
-	}
-	return s.write(ctx, true)
-}
-
-// verify finds out whether the object shows the template, where this process
-// has not written it: by its values, or else by one dry run.
-func (s *step) verify(ctx context.Context) error {
-	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
-	if s.Live.ProjectedBy != id {
-		s.follow()
-		obs, err := s.look(ctx)
-		if err != nil || obs == nil {
-			return err
-		}
-		s.Live = obs
-	}
-	if s.Live.Matches && !s.Live.LegacyFields {
-		s.settle(id, s.Live, false)
-		return nil
-	}
-	if s.Live.LegacyFields {
-		s.mark(differs)
-		return nil
-	}
-	dry, err := s.apply(ctx, true)
-	if err != nil {
-		return err
-	}
-	if s.run.Tracker.Observe(s.Key, dry).Projection == s.Live.Projection {
-		s.settle(id, s.Live, false)
-		return nil
-	}
-	s.mark(differs)
-	return nil
-}
-
 // mark remembers what content the object has.
 func (s *step) mark(content objects.Digest) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	rec := s.run.rollout.Memory.At(s.Key)
 	rec.Content, rec.UID = content, s.Live.UID
-}
-
-// migrate turns entries that an earlier engine left in managedFields into an
-// Apply entry, so that fields which left the template are removed.
-func (s *step) migrate(ctx context.Context) error {
-	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
-	if err != nil {
-		return err
-	}
-	template, err := s.Desired.Object(s.Stamp)
-	if err != nil {
-		return err
-	}
-	patch, needed, err := drift.Migration(live, template, s.run.Tracker.served(s.Key.GroupKind()))
-	if err != nil || !needed {
-		return err
-	}
-	live, err = s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
-	if err != nil {
-		return err
-	}
-	s.Live = s.run.Tracker.Observe(s.Key, live)
-	return nil
 }
 
 // look reads the object from the API server and remembers what it shows.
@@ -319,143 +238,4 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	rec := s.run.rollout.Memory.At(s.Key)
 	rec.Gone, rec.Looked = false, s.run.Now()
 	return obs
-}
-
-// delete deletes the object that was judged, and no other state of it.
-func (s *step) delete(ctx context.Context) error {
-	gone, live, err := s.run.Writer.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
-	if err != nil {
-		return err
-	}
-	if gone {
-		s.gone()
-		return nil
-	}
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	s.keep(live)
-	return nil
-}
-
-func (s *step) gone() {
-	s.run.Live.Gone(s.Key, s.Live.UID)
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	*s.run.rollout.Memory.At(s.Key) = phases.Record{Gone: true}
-	delete(s.run.rollout.seen, s.Key)
-}
-
-// release takes our reference and label off and leaves the object.
-func (s *step) release(ctx context.Context) error {
-	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
-	if apierrors.IsNotFound(err) {
-		s.gone()
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	patch, err := releasePatch(live, s.run.rollout)
-	if err != nil {
-		return err
-	}
-	if _, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
-		return err
-	}
-	s.gone()
-	return nil
-}
-
-// releasePatch returns the JSON patch that removes our owner references and the
-// label of our watch from the object, if it is still the one that was read.
-func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
-	var keep []metav1.OwnerReference
-	for _, ref := range live.GetOwnerReferences() {
-		if string(ref.UID) != r.Owner.UID && !has(r.Siblings, ref.UID) {
-			keep = append(keep, ref)
-		}
-	}
-	ops := []map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
-		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
-	}
-	if len(live.GetOwnerReferences()) > 0 {
-		ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
-	}
-	if _, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
-		path := "/metadata/labels/" + strings.ReplaceAll(corev1alpha1.CacheLabel, "/", "~1")
-		ops = append(ops, map[string]any{"op": "remove", "path": path})
-	}
-	return json.Marshal(ops)
-}
-
-// recover deals with the error of a step: a lost race leads to a fresh look,
-// anything else is remembered on the object.
-func (s *step) recover(ctx context.Context, err error) error {
-	switch apply.Classify(err) {
-	case apply.Conflict, apply.Replaced:
-		obs, lookErr := s.look(ctx)
-		if lookErr != nil {
-			s.run.fail(s.Step, lookErr, false)
-			return nil
-		}
-		if s.Action == phases.Create && obs != nil {
-			s.refuse(obs)
-		}
-	case apply.Absent:
-		if s.Desired == nil {
-			s.gone()
-			return nil
-		}
-		s.run.fail(s.Step, err, false)
-	default:
-		s.run.fail(s.Step, err, false)
-	}
-	return nil
-}
-
-// refuse remembers that an object which appeared in place of ours is not to be
-// taken; it is looked at again after a pause, since the watch does not show it.
-func (s *step) refuse(obs *objects.Observed) {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	r := s.run.rollout
-	state := r.State(s.run.Live, nil, s.run.Now())
-	v := phases.Decide(phases.Case{
-		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
-		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Now(),
-	})
-	if v.Action != phases.Refuse {
-		return
-	}
-	r.Memory.At(s.Key).Failure = &phases.Failure{
-		Content: s.Desired.Content, Collision: true, Preflight: true,
-		Message: v.Message, Until: s.run.Now().Add(collisionRetry),
-	}
-	delete(r.seen, s.Key)
-}
-
-// fail remembers why a step did not succeed and when to try it again.
-func (x *run) fail(s phases.Step, err error, preflight bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	rec := x.rollout.Memory.At(s.Key)
-	f := &phases.Failure{Message: explain(s, err), Preflight: preflight, Attempts: 1}
-	if s.Desired != nil {
-		f.Content = s.Desired.Content
-	}
-	if old := rec.Failure; old != nil && old.Content == f.Content {
-		f.Attempts = old.Attempts + 1
-	}
-	f.Until = x.Now().Add(backoff(err, f.Attempts))
-	rec.Failure = f
-}
-
-// explain puts the API server's refusal into words.
-func explain(s phases.Step, err error) string {
-	var noMatch *meta.NoKindMatchError
-	if errors.As(err, &noMatch) {
-		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
-	}
-	return strings.TrimSpace(err.Error())
 }

@@ -1,0 +1,85 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// recover deals with the error of a step: a lost race leads to a fresh look,
+// anything else is remembered on the object.
+func (s *step) recover(ctx context.Context, err error) error {
+	switch apply.Classify(err) {
+	case apply.Conflict, apply.Replaced:
+		obs, lookErr := s.look(ctx)
+		if lookErr != nil {
+			s.run.fail(s.Step, lookErr, false)
+			return nil
+		}
+		if s.Action == phases.Create && obs != nil {
+			s.refuse(obs)
+		}
+	case apply.Absent:
+		if s.Desired == nil {
+			s.gone()
+			return nil
+		}
+		s.run.fail(s.Step, err, false)
+	default:
+		s.run.fail(s.Step, err, false)
+	}
+	return nil
+}
+
+// refuse remembers that an object which appeared in place of ours is not to be
+// taken; it is looked at again after a pause, since the watch does not show it.
+func (s *step) refuse(obs *objects.Observed) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	r := s.run.rollout
+	state := r.State(s.run.Live, nil, s.run.Now())
+	v := phases.Decide(phases.Case{
+		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
+		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Now(),
+	})
+	if v.Action != phases.Refuse {
+		return
+	}
+	r.Memory.At(s.Key).Failure = &phases.Failure{
+		Content: s.Desired.Content, Collision: true, Preflight: true,
+		Message: v.Message, Until: s.run.Now().Add(collisionRetry),
+	}
+	delete(r.seen, s.Key)
+}
+
+// fail remembers why a step did not succeed and when to try it again.
+func (x *run) fail(s phases.Step, err error, preflight bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	rec := x.rollout.Memory.At(s.Key)
+	f := &phases.Failure{Message: explain(s, err), Preflight: preflight, Attempts: 1}
+	if s.Desired != nil {
+		f.Content = s.Desired.Content
+	}
+	if old := rec.Failure; old != nil && old.Content == f.Content {
+		f.Attempts = old.Attempts + 1
+	}
+	f.Until = x.Now().Add(backoff(err, f.Attempts))
+	rec.Failure = f
+}
+
+// explain puts the API server's refusal into words.
+func explain(s phases.Step, err error) string {
+	var noMatch *meta.NoKindMatchError
+	if errors.As(err, &noMatch) {
+		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
+	}
+	return strings.TrimSpace(err.Error())
+}

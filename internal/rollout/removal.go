@@ -1,0 +1,82 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// delete deletes the object that was judged, and no other state of it.
+func (s *step) delete(ctx context.Context) error {
+	gone, live, err := s.run.Writer.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
+	if err != nil {
+		return err
+	}
+	if gone {
+		s.gone()
+		return nil
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.keep(live)
+	return nil
+}
+
+func (s *step) gone() {
+	s.run.Live.Gone(s.Key, s.Live.UID)
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	*s.run.rollout.Memory.At(s.Key) = phases.Record{Gone: true}
+	delete(s.run.rollout.seen, s.Key)
+}
+
+// release takes our reference and label off and leaves the object.
+func (s *step) release(ctx context.Context) error {
+	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if apierrors.IsNotFound(err) {
+		s.gone()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	patch, err := releasePatch(live, s.run.rollout)
+	if err != nil {
+		return err
+	}
+	if _, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+		return err
+	}
+	s.gone()
+	return nil
+}
+
+// releasePatch returns the JSON patch that removes our owner references and the
+// label of our watch from the object, if it is still the one that was read.
+func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
+	var keep []metav1.OwnerReference
+	for _, ref := range live.GetOwnerReferences() {
+		if string(ref.UID) != r.Owner.UID && !has(r.Siblings, ref.UID) {
+			keep = append(keep, ref)
+		}
+	}
+	ops := []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
+		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	}
+	if len(live.GetOwnerReferences()) > 0 {
+		ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
+	}
+	if _, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
+		path := "/metadata/labels/" + strings.ReplaceAll(corev1alpha1.CacheLabel, "/", "~1")
+		ops = append(ops, map[string]any{"op": "remove", "path": path})
+	}
+	return json.Marshal(ops)
+}

@@ -1,0 +1,87 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+
+	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// errOwnerGoes stops a correction of an object whose owner is on its way out.
+var errOwnerGoes = errors.New("its owner is being deleted")
+
+// differs marks an object of ours whose content is known not to be what its
+// template says.
+var differs = objects.Digest{0xff}
+
+// correct puts drifted values back.
+func (s *step) correct(ctx context.Context) error {
+	if s.Live != nil && s.Live.Controller() == nil {
+		// The garbage collector takes references off when an owner is deleted with
+		// its objects kept. Putting one back then would delete the object.
+		alive, err := s.run.Alive(ctx, s.run.rollout.Key, s.run.rollout.Owner.UID)
+		if err != nil {
+			return err
+		}
+		if !alive {
+			return errOwnerGoes
+		}
+	}
+	return s.write(ctx, true)
+}
+
+// verify finds out whether the object shows the template, where this process
+// has not written it: by its values, or else by one dry run.
+func (s *step) verify(ctx context.Context) error {
+	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	if s.Live.ProjectedBy != id {
+		s.follow()
+		obs, err := s.look(ctx)
+		if err != nil || obs == nil {
+			return err
+		}
+		s.Live = obs
+	}
+	if s.Live.Matches && !s.Live.LegacyFields {
+		s.settle(id, s.Live, false)
+		return nil
+	}
+	if s.Live.LegacyFields {
+		s.mark(differs)
+		return nil
+	}
+	dry, err := s.apply(ctx, true)
+	if err != nil {
+		return err
+	}
+	if s.run.Tracker.Observe(s.Key, dry).Projection == s.Live.Projection {
+		s.settle(id, s.Live, false)
+		return nil
+	}
+	s.mark(differs)
+	return nil
+}
+
+// migrate turns entries that an earlier engine left in managedFields into an
+// Apply entry, so that fields which left the template are removed.
+func (s *step) migrate(ctx context.Context) error {
+	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if err != nil {
+		return err
+	}
+	template, err := s.Desired.Object(s.Stamp)
+	if err != nil {
+		return err
+	}
+	patch, needed, err := drift.Migration(live, template, s.run.Tracker.served(s.Key.GroupKind()))
+	if err != nil || !needed {
+		return err
+	}
+	live, err = s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if err != nil {
+		return err
+	}
+	s.Live = s.run.Tracker.Observe(s.Key, live)
+	return nil
+}
