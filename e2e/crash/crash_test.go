@@ -30,11 +30,13 @@ const (
 	// wantEach is how often each kind of write is hit at least.
 	wantEach = 2
 	// perStage is how many kills one stage of one run takes at most.
-	perStage = 3
+	perStage = 4
 	// maxRuns bounds the runs in which strikes that missed are tried again.
-	maxRuns = 16
+	maxRuns = 20
+	// maxFailed is after how many runs that went wrong the test gives up.
+	maxFailed = 3
 	// patience is how long a stage takes at most to end, with its restarts.
-	patience = 60 * time.Second
+	patience = 45 * time.Second
 )
 
 // trial is the whole test.
@@ -73,13 +75,16 @@ func TestCrashesEndAsIfNothingHappened(t *testing.T) {
 		return
 	}
 	tr.enqueue()
+	failed := 0
 	for i := range maxRuns {
 		if len(tr.queue) == 0 && len(tr.hits) >= wantKills {
 			break
 		}
 		tr.refill()
 		if !t.Run(fmt.Sprintf("run-%02d", i), func(t *testing.T) { tr.run(t, i) }) {
-			break
+			if failed++; failed == maxFailed {
+				t.Fatalf("%d runs ended in another way; giving up", failed)
+			}
 		}
 	}
 	tr.judge(t)
@@ -164,24 +169,16 @@ func (tr *trial) begin(t *testing.T, s stage, namespaces []string) sandbox.Posit
 	return mark
 }
 
-// enqueue plans strikes: each kind of write as often before as after it takes
-// effect, spread over the stages that it occurs in, and some at any write.
+// enqueue plans strikes: each kind of write in each stage that it occurs in, once
+// before and once after it takes effect, and some at any write.
 func (tr *trial) enqueue() {
-	byKind := map[string][]string{}
 	for _, s := range tr.scenario.stages {
 		for _, kind := range slices.Compact(slices.Sorted(slices.Values(tr.writes[s.name]))) {
-			byKind[kind] = append(byKind[kind], s.name)
+			for _, after := range []bool{false, true} {
+				nth := 1 + tr.random.IntN(min(count(tr.writes[s.name], kind), 8))
+				tr.queue = append(tr.queue, strike{stage: s.name, kind: kind, nth: nth, after: after})
+			}
 		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		stages := byKind[kind]
-		for i := range max(wantEach, len(stages)) {
-			s := strike{stage: stages[i%len(stages)], kind: kind, after: i%2 == 1}
-			s.nth = 1 + tr.random.IntN(min(count(tr.writes[s.stage], kind), 8))
-			tr.queue = append(tr.queue, s)
-		}
-	}
-	for _, s := range tr.scenario.stages {
 		tr.queue = append(tr.queue, tr.anywhere(s.name))
 	}
 	tr.random.Shuffle(len(tr.queue), func(i, j int) { tr.queue[i], tr.queue[j] = tr.queue[j], tr.queue[i] })
@@ -251,6 +248,7 @@ func (tr *trial) at(s strike) int {
 
 // run goes through all stages with kills.
 func (tr *trial) run(t *testing.T, number int) {
+	start := time.Now()
 	namespaces := tr.namespaces(t, fmt.Sprintf("run-%02d", number))
 	leader := number%4 == 3
 	args := "--leader-elect=" + strconv.FormatBool(leader)
@@ -271,7 +269,7 @@ func (tr *trial) run(t *testing.T, number int) {
 				tr.missed(strikes[i:])
 				break
 			}
-			t.Logf("killed at %s: %s", next, h.name)
+			t.Logf("%5.1fs killed at %s: %s", time.Since(start).Seconds(), next, h.name)
 			tr.hits = append(tr.hits, h)
 			l.drain()
 			if leader && !expire {
@@ -284,6 +282,7 @@ func (tr *trial) run(t *testing.T, number int) {
 			}
 		}
 		tr.finish(t, s, mark, namespaces)
+		t.Logf("%5.1fs %s ended as without a kill", time.Since(start).Seconds(), s.name)
 	}
 }
 
@@ -341,8 +340,11 @@ func (tr *trial) finish(t *testing.T, s stage, mark sandbox.Position, namespaces
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = tr.same(ctx, s, namespaces)
-		return last == nil, nil
+		differs := tr.same(ctx, s, namespaces)
+		if ctx.Err() == nil || last == nil {
+			last = differs // more telling than that time is up
+		}
+		return differs == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%s does not end: %v", s.name, last)
