@@ -27,10 +27,11 @@ func refuses(name, reason string, files harness.Files, says ...string) row {
 
 // contentRows are packages that are wrong in themselves.
 func contentRows() []row {
-	scoped := func(spec string) string {
-		return strings.Replace(harness.Manifest("bad", []string{"deploy"}, spec), "[Cluster, Namespaced]", "[Cluster]", 1)
+	scoped := func(scope string) string {
+		return strings.Replace(harness.Manifest("bad", []string{"deploy"}, ""), "[Cluster, Namespaced]", scope, 1)
 	}
-	rows := []row{
+	namespaced := scoped("[Namespaced]")
+	return []row{
 		pullRow("wrong image: the tag is not there", func(env *harness.Env) string { return env.Registry() + "/good:nowhere" }, "good:nowhere", "not found", "Check the name and the tag"),
 		pullRow("wrong image: the host is not there", func(*harness.Env) string { return "registry.invalid/shop:v1" }, "registry.invalid", "registry unreachable"),
 		refuses("manifest with a typo in a value", "LoadError",
@@ -53,20 +54,19 @@ func contentRows() []row {
 			packageOf(harness.Files{"never.yaml": harness.ConfigMap("never-phase", "deplyo", "v1")}),
 			"never.yaml", "never-phase", "deplyo", `"deploy"`),
 		{
-			name: "scope that the manifest does not allow", files: packageOf(harness.Files{"manifest.yaml": scoped(""), "never.yaml": never("scope")}),
+			name: "scope that the manifest does not allow", files: packageOf(harness.Files{"manifest.yaml": scoped("[Cluster]"), "never.yaml": never("scope")}),
 			condition: "Invalid", status: "True", reason: "LoadError", says: []string{"unsupported scope", "Cluster", "ClusterPackage"},
 		},
 		refuses("cluster-scoped object in a namespaced package", "ObjectInvalid",
 			packageOf(harness.Files{
-				"manifest.yaml": strings.Replace(harness.Manifest("bad", []string{"deploy"}, ""), "[Cluster, Namespaced]", "[Namespaced]", 1),
+				"manifest.yaml": namespaced,
 				"role.yaml":     "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: never-role\n  annotations: {package-operator.run/phase: deploy}\nrules: []\n",
 				"never.yaml":    never("cluster-scoped"),
 			}), "ClusterRole", "never-role", "role.yaml", "ClusterPackage"),
-		{
-			name: "another namespace", condition: "Invalid", status: "True", reason: "ObjectInvalid",
-			files: packageOf(harness.Files{"never.yaml": never("here"), "other.yaml": strings.Replace(never("there"), "  name:", "  namespace: default\n  name:", 1)}),
-			says:  []string{"other.yaml", "never-there", "default"},
-		},
+		refuses("another namespace", "ObjectInvalid", packageOf(harness.Files{
+			"manifest.yaml": namespaced, "never.yaml": never("here"),
+			"other.yaml": strings.Replace(never("there"), "  name:", "  namespace: default\n  name:", 1),
+		}), "other.yaml", "never-there", `"default"`),
 		refuses("an object twice", "ObjectInvalid",
 			packageOf(harness.Files{"one.yaml": never("twice"), "two.yaml": never("twice")}), "never-twice", "one.yaml", "two.yaml"),
 		refuses("CEL of a probe that does not compile", "LoadError",
@@ -94,7 +94,6 @@ func contentRows() []row {
 			"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "") + "# " + strings.Repeat("x", 2_000_000) + "\n", "never.yaml": never("larger"),
 		}), "manifest.yaml", fmt.Sprint(limits.ManifestBytes)),
 	}
-	return rows
 }
 
 func pullRow(name string, image func(*harness.Env) string, says ...string) row {

@@ -58,7 +58,7 @@ func from(host, name string, says ...string) row {
 func registryRows(serve func(http.HandlerFunc) string) []row {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	stalled := serve(hang)
-	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled)
+	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String())
 	hanging.within = 100 * time.Second
 	hanging.beside = func(t *testing.T, env *harness.Env, ns string) {
 		for i := range 11 {
@@ -175,9 +175,9 @@ func drip(w http.ResponseWriter, r *http.Request) {
 
 // layerRows are images whose layers mean harm.
 func layerRows() []row {
-	layer := func(name string, make func(t *testing.T) []byte, says ...string) row {
+	layer := func(name string, build func(t *testing.T) []byte, says ...string) row {
 		r := pullRow(name, nil, says...)
-		r.image = func(t *testing.T, env *harness.Env) string { return pushLayer(t, env, r.slug(), make(t)) }
+		r.image = func(t *testing.T, env *harness.Env) string { return pushLayer(t, env, r.slug(), build(t)) }
 		r.within = time.Minute
 		return r
 	}
