@@ -19,6 +19,7 @@ const frameInterval = 100 * time.Millisecond
 type live struct {
 	program *tea.Program
 	ended   chan struct{}
+	restore func()
 }
 
 func newLive(out io.Writer, title string) *live {
@@ -30,11 +31,12 @@ func newLive(out io.Writer, title string) *live {
 		},
 	}
 	l := &live{
-		// Keys have no meaning, so the terminal stays in its usual mode: an
-		// interrupt is a signal, and what is typed is for the shell.
+		// Keys have no meaning, so the terminal stays in its usual mode, but for
+		// the echo: an interrupt is a signal, and what is typed is for the shell.
 		program: tea.NewProgram(model, tea.WithOutput(out), tea.WithInput(nil),
 			tea.WithoutSignalHandler(), tea.WithEnvironment(quiet(os.Environ()))),
-		ended: make(chan struct{}),
+		ended:   make(chan struct{}),
+		restore: terminal.Quiet(out),
 	}
 	go func() {
 		defer close(l.ended)
@@ -63,6 +65,7 @@ func (l *live) show(s progress.State, _ time.Duration) { l.program.Send(stateMsg
 func (l *live) close(s progress.State, _ time.Duration) {
 	l.program.Send(stateMsg{state: s, last: true})
 	<-l.ended
+	l.restore()
 }
 
 type (

@@ -25,7 +25,7 @@ func NewLock(config *rest.Config, namespace string, guard *Guard) (resourcelock.
 	if err != nil {
 		return nil, fmt.Errorf("read the host name for the identity of the leader: %w", err)
 	}
-	config = rest.AddUserAgent(config, "leader-election")
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	// One hung request must leave time for another one before the deadline.
 	config.Timeout = limits.LeaseRenewDeadline / 2
 	// A renewal must not queue behind other requests of this process.

@@ -76,9 +76,9 @@ type Case struct {
 	Ours, Takes, Yields func(*metav1.OwnerReference) bool
 	// Keep tells that an object to go is released instead of deleted.
 	Keep bool
-	// Written tells that the object may have been written before: an absent one
-	// is confirmed before it counts as gone.
-	Written bool
+	// Confirm tells that an object to go that the watch does not show is looked
+	// for before it counts as gone.
+	Confirm bool
 	Now     time.Time
 }
 
@@ -233,7 +233,7 @@ func correction(c Case) Verdict {
 func decideGone(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
-	case c.Record.Gone && live == nil, !c.Written && live == nil:
+	case c.Record.Gone && live == nil, !c.Confirm && live == nil:
 		return Verdict{Action: None}
 	case c.Sight.Unserved:
 		return Verdict{Action: None} // objects go with their API

@@ -32,6 +32,8 @@ type engine struct {
 	loaded  map[types.UID]*phases.Revision
 	// view is the deployment as the engine's cache shows it.
 	view deployment
+	// tearing tells that the present plan is a teardown of everything.
+	tearing bool
 	// orphaned remembers that the deployment is deleted with its objects kept.
 	orphaned   bool
 	plan       phases.Plan
@@ -163,7 +165,7 @@ func (e *engine) decide() (bool, error) {
 	if e.view.gone {
 		return false, nil
 	}
-	if e.view.deleting {
+	if e.tearing = e.view.deleting; e.tearing {
 		return e.tearDown()
 	}
 	e.load()
@@ -572,7 +574,8 @@ func (e *engine) settleHistory() (bool, error) {
 		collected = append(collected, e.c.sets[i])
 	}
 	for _, s := range e.c.sets {
-		if s.deleting && (e.plan.Torn || s.archived) {
+		rev := e.loaded[s.uid] // as the plan was made
+		if s.deleting && (e.plan.Torn && rev != nil && rev.Removing || s.archived) {
 			collected = append(collected, s)
 		}
 	}

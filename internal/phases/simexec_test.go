@@ -189,8 +189,10 @@ func (x *exec) keep(o *thing) *objects.Observed {
 	obs := x.observe(x.Key, o)
 	if o.labelled {
 		x.watch().remember(x.Key, obs)
+		delete(x.outside, x.Key)
+	} else {
+		x.outside[x.Key] = obs
 	}
-	x.outside[x.Key] = obs
 	rec := x.memory.At(x.Key)
 	rec.Gone, rec.Looked = false, x.c.now
 	return obs

@@ -89,7 +89,7 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 	}
 	if before.controller() == ownerUID {
 		// After a restart a dry run does not tell labels from other content.
-		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && step.Action != phases.Change {
+		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && step.Action != phases.Change && !s.lateMade[before.uid] {
 			s.failf("%s was written for its labels alone before %s has succeeded", key, writer.name)
 		}
 		return
@@ -138,7 +138,7 @@ func (s *simulation) checkRemoval(key objects.Key, before *thing) {
 	if before.controller() != ownerUID {
 		s.failf("%s is not ours and was removed: %s", key, before)
 	}
-	if s.engine.view.deleting {
+	if s.engine.tearing {
 		return
 	}
 	if s.stays(key) {
@@ -159,10 +159,10 @@ func (s *simulation) held(key objects.Key) bool {
 // goes tells whether the object is ours, there, and on its way out.
 func (s *simulation) goes(key objects.Key) bool {
 	o := s.c.get(key)
-	if o == nil || o.controller() != ownerUID || o.keep || s.lateMade[o.uid] {
+	if o == nil || o.controller() != ownerUID || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] {
 		return false
 	}
-	return s.engine.view.deleting || !s.stays(key) && !s.held(key)
+	return s.engine.tearing || !s.stays(key) && !s.held(key)
 }
 
 func phaseOf(r *phases.Revision, key objects.Key) int {

@@ -100,8 +100,9 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 					continue
 				}
 				seen[d.Key] = true
-				written, keep := p.written(d)
-				l := p.removal(d.Key, written, keep)
+				// Also what the revision never reached may be there: a set that is gone
+				// by now, of an earlier or a later revision, may have written it.
+				l := p.removal(d.Key, true, p.keeps(d))
 				if l.verdict.Action == None {
 					report.Phases[ph].Gone++
 					continue
@@ -150,31 +151,30 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 	return free
 }
 
-// written tells whether any revision may have written the object, and whether it
-// is to be kept: that is said by the template that was written last, and by a
-// revision that is deleted with its dependents orphaned. Only of the first
-// revision of all it is certain what nobody wrote: another one, whose set is gone
-// by now, may have written what a later one contains.
-func (p *planner) written(d *objects.Desired) (written, keep bool) {
-	keep = d.Keep
-	orphan, others := false, len(p.Revisions) > 1
+// keeps tells whether the object is to be kept: that is said by the template that
+// was written last, and by a revision that is deleted with its dependents
+// orphaned.
+func (p *planner) keeps(d *objects.Desired) bool {
+	keep, written := d.Keep, false
 	for _, r := range slices.Backward(p.Revisions) {
 		old, ph := r.Find(d.Key)
 		if old == nil {
 			continue
 		}
-		orphan, others = orphan || r.KeepAll, others || r.Number > 1
+		if r.KeepAll {
+			return true
+		}
 		if ph < r.Opened && !written {
-			written, keep = true, old.Keep
+			keep, written = old.Keep, true
 		}
 	}
-	return written || others, keep || orphan
+	return keep
 }
 
 // removal decides what the removal of one object needs.
-func (p *planner) removal(key objects.Key, written, keep bool) removal {
+func (p *planner) removal(key objects.Key, confirm, keep bool) removal {
 	c := p.caseOf(key)
-	c.Written, c.Keep = written, keep
+	c.Confirm, c.Keep = confirm, keep
 	return removal{key: key, sight: c.Sight, verdict: Decide(c)}
 }
 

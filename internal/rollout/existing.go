@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// listPage is how many objects one page of a listing holds. A namespace with
-// more is not listed through: its objects are asked for one by one.
+// listPage is how many objects one page of a listing holds. A namespace is listed
+// as long as that takes fewer requests than asking for each object.
 const listPage = 500
 
 // group is what one listing can answer for.
@@ -49,20 +49,27 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (map[objec
 
 func (e *Executor) lookUp(ctx context.Context, mapping *meta.RESTMapping, g group, members []phases.Step, found map[objects.Key]*objects.Observed) error {
 	resource := e.Metadata.Resource(mapping.Resource).Namespace(g.namespace)
-	if len(members) > 1 {
-		page, err := resource.List(ctx, metav1.ListOptions{Limit: listPage})
-		if err != nil && !apierrors.IsNotFound(err) {
+	opts := metav1.ListOptions{Limit: listPage}
+	for range len(members) / 2 {
+		page, err := resource.List(ctx, opts)
+		if apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) {
+			break
+		}
+		if err != nil {
 			return err
 		}
-		if err == nil && page.Continue == "" {
-			for i := range page.Items {
-				key := objects.Key{Group: g.kind.Group, Kind: g.kind.Kind, Namespace: g.namespace, Name: page.Items[i].Name}
-				found[key] = glimpse(&page.Items[i])
-			}
+		for i := range page.Items {
+			key := objects.Key{Group: g.kind.Group, Kind: g.kind.Kind, Namespace: g.namespace, Name: page.Items[i].Name}
+			found[key] = glimpse(&page.Items[i])
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
 			return nil
 		}
 	}
 	for _, s := range members {
+		if found[s.Key] != nil {
+			continue
+		}
 		one, err := resource.Get(ctx, s.Key.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue

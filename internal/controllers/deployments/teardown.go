@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,6 +189,10 @@ func (s *session) collectSlices(ctx context.Context) error {
 	return s.dropSlices(ctx, used)
 }
 
+// sliceGrace is for how long a slice is kept that nothing uses: it is written
+// before the template that names it.
+const sliceGrace = time.Minute
+
 // dropSlices deletes the slices of the deployment that are not used.
 func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 	list := &metav1.PartialObjectMetadataList{}
@@ -201,7 +206,8 @@ func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 	}
 	for i := range list.Items {
 		slice := &list.Items[i]
-		if used[slice.Name] || !s.mine(slice) {
+		young := used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace
+		if used[slice.Name] || young || !s.mine(slice) {
 			continue
 		}
 		if slice.DeletionTimestamp == nil {
