@@ -1,0 +1,86 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// Suite stands in for a test that lasts as long as all tests of a package, or as
+// a command: for what is set up once.
+type Suite struct {
+	testing.TB // nil: only the methods below may be used
+	ctx        context.Context
+	cancel     context.CancelFunc
+	cleanups   []func()
+	failed     bool
+}
+
+// NewSuite returns a suite without any set-up.
+func NewSuite() *Suite {
+	s := &Suite{}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Do runs a step of the set-up and tells whether it succeeded.
+func (s *Suite) Do(step func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		step()
+	}()
+	<-done
+	return !s.failed
+}
+
+// End takes everything away, in reverse. A code other than 0 says that a test
+// failed.
+func (s *Suite) End(code int) {
+	s.failed = s.failed || code != 0
+	s.cancel()
+	for _, cleanup := range slices.Backward(s.cleanups) {
+		cleanup()
+	}
+}
+
+// Helper does nothing.
+func (s *Suite) Helper() {}
+
+// Context ends with the suite.
+func (s *Suite) Context() context.Context { return s.ctx }
+
+// Cleanup has f called by End.
+func (s *Suite) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+
+// Failed tells whether a step or a test failed.
+func (s *Suite) Failed() bool { return s.failed }
+
+// Log writes to standard error.
+func (s *Suite) Log(args ...any) { fmt.Fprintln(os.Stderr, args...) }
+
+// Logf writes to standard error.
+func (s *Suite) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// Fatal ends the step.
+func (s *Suite) Fatal(args ...any) { s.Log(args...); s.fail() }
+
+// Fatalf ends the step.
+func (s *Suite) Fatalf(format string, args ...any) {
+	s.Logf(format, args...)
+	s.fail()
+}
+
+// Errorf has the step fail at its end.
+func (s *Suite) Errorf(format string, args ...any) {
+	s.Logf(format, args...)
+	s.failed = true
+}
+
+func (s *Suite) fail() {
+	s.failed = true
+	runtime.Goexit()
+}
