@@ -48,6 +48,7 @@ func look(ctx context.Context, env *harness.Env, namespace string) (snapshot, er
 			}
 		}
 	}
+	all = withoutSpares(all)
 	aliases, err := aliasesOf(all, namespace)
 	if err != nil {
 		return nil, err
@@ -63,6 +64,32 @@ func look(ctx context.Context, env *harness.Env, namespace string) (snapshot, er
 		s[aliases.Replace(obj.GetKind()+" "+obj.GetName())] = aliases.Replace(string(text))
 	}
 	return s, nil
+}
+
+// withoutSpares leaves out slices that nothing names while their deployment lives:
+// when they are collected depends on their age.
+func withoutSpares(all []unstructured.Unstructured) []unstructured.Unstructured {
+	used, alive := map[string]bool{}, false
+	for i := range all {
+		path := []string{"spec", "phases"}
+		switch all[i].GetKind() {
+		case "ObjectDeployment":
+			path, alive = []string{"spec", "template", "spec", "phases"}, true
+		case "ObjectSet":
+		default:
+			continue
+		}
+		phases, _, _ := unstructured.NestedSlice(all[i].Object, path...)
+		for _, phase := range phases {
+			names, _, _ := unstructured.NestedStringSlice(phase.(map[string]any), "slices")
+			for _, name := range names {
+				used[name] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(obj unstructured.Unstructured) bool {
+		return alive && obj.GetKind() == "ObjectSlice" && !used[obj.GetName()]
+	})
 }
 
 // aliasesOf names what has a name of its own in each run after what it stands
