@@ -74,6 +74,8 @@ type Case struct {
 	Owner  objects.Owner
 	// Ours, Takes and Yields are those of State.
 	Ours, Takes, Yields func(*metav1.OwnerReference) bool
+	// Earlier is that of the object's phase.
+	Earlier bool
 	// Keep tells that an object to go is released instead of deleted.
 	Keep bool
 	// Confirm tells that an object to go that the watch does not show is looked
@@ -159,8 +161,10 @@ func leaving(c Case, live *objects.Observed) Verdict {
 func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	controller := live.Controller()
 	switch {
-	case controller == nil && c.Record.UID != "" && c.Record.UID == live.UID:
-		return Verdict{Action: Correct}, false // someone took our reference off
+	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Applied):
+		// Someone took our reference off, maybe while no manager ran. Whoever puts it
+		// back makes sure first that the owner is not on its way out.
+		return Verdict{Action: Correct}, false
 	case c.Owner.Is(controller):
 		return Verdict{}, true
 	case controller != nil && c.Yields(controller):

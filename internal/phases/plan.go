@@ -166,7 +166,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		}
 		src := p.source(r, d)
 		c := p.caseOf(d.Key)
-		c.Desired, c.Labels, c.Relabel = d, src.Labels, r.Succeeded
+		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, r.Succeeded, r.Phases[ph].Earlier
 		v := Decide(c)
 		p.retry(v.Retry)
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object}
@@ -185,6 +185,9 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		if v.Action == Confirm || v.writes() && writable {
 			p.route(step, &entry, c.Record.Content == d.Content)
 		}
+	}
+	if r != p.active() && !r.Phases[ph].Earlier {
+		held = true // what an older revision never wrote is not created any more
 	}
 	if !held && len(entry.Steps) > 0 && p.plan.Entry == nil {
 		p.plan.Entry = &entry

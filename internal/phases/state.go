@@ -84,6 +84,9 @@ type Phase struct {
 	// Entered tells that what the phase is to create or change was checked in
 	// this process; until then its entry is planned as a whole.
 	Entered bool
+	// Earlier tells that every object of the phase was written before this
+	// process began, by the durable record.
+	Earlier bool
 }
 
 type position struct{ phase, index int }
