@@ -39,6 +39,9 @@ type Observed struct {
 	// Matches tells that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool
+	// Applied tells that managedFields hold an Apply entry of ours: this engine,
+	// or Package Operator, wrote the object.
+	Applied bool
 	// LegacyFields tells that managedFields hold an entry of ours that has to
 	// be turned into an Apply entry before the first apply (engine.md 2).
 	LegacyFields bool
