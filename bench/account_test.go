@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+
+func about(resource, name, subresource string) sandbox.ObjectRef {
+	return sandbox.ObjectRef{Resource: resource, Name: name, Subresource: subresource}
+}
+
+func TestTally(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason  string
+		entries []sandbox.Entry
+		want    count
+	}{
+		"nothing":     {reason: "an empty log has no requests"},
+		"others":      {"only the manager's requests count", []sandbox.Entry{{User: "admin", Verb: "create"}}, count{}},
+		"watch":       {"watches are kept apart", []sandbox.Entry{{User: "m", Verb: "watch"}}, count{Watches: 1}},
+		"lease":       {"so is the Lease, read or written", []sandbox.Entry{{User: "m", Verb: "get", Object: about("leases", "l", "")}, {User: "m", Verb: "update", Object: about("leases", "l", "")}}, count{Leases: 2}},
+		"list":        {"a list is a request, shown as such", []sandbox.Entry{{User: "m", Verb: "list"}}, count{Requests: 1, Lists: 1}},
+		"read":        {"discovery is a read too", []sandbox.Entry{{User: "m", Verb: "get", RequestURI: "/apis"}}, count{Requests: 1, Reads: 1}},
+		"dry run":     {"a dry run is a request and no write", []sandbox.Entry{{User: "m", Verb: "patch", DryRun: true}}, count{Requests: 1, DryRuns: 1}},
+		"status":      {"a status is a request", []sandbox.Entry{{User: "m", Verb: "patch", Object: about("packages", "p", "status")}}, count{Requests: 1, Statuses: 1}},
+		"event":       {"an event is a request", []sandbox.Entry{{User: "m", Verb: "create", Object: about("events", "e", "")}}, count{Requests: 1, Events: 1}},
+		"write":       {"what changes an object is a write", []sandbox.Entry{{User: "m", Verb: "create"}, {User: "m", Verb: "delete"}, {User: "m", Verb: "patch"}}, count{Requests: 3, Writes: 3}},
+		"refused":     {"a refused request counts as any other", []sandbox.Entry{{User: "m", Verb: "patch", Code: 409}}, count{Requests: 1, Writes: 1, Refused: 1}},
+		"impersonate": {"what the manager does as someone else is its own", []sandbox.Entry{{User: "m", ImpersonatedUser: "jane", Verb: "get"}}, count{Requests: 1, Reads: 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := tally(test.entries, "m")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			if sum := got.Reads + got.Lists + got.DryRuns + got.Writes + got.Statuses + got.Events; sum != got.Requests {
+				t.Errorf("%d requests, but their kinds add up to %d", got.Requests, sum)
+			}
+		})
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	cause, effect := sandbox.ByVerb("delete"), sandbox.ByVerb("patch")
+	tests := map[string]struct {
+		reason  string
+		entries []sandbox.Entry
+		want    time.Duration
+		err     error
+	}{
+		"one of each": {"from arrival to end", []sandbox.Entry{
+			{Verb: "delete", Received: at(0), Done: at(3)}, {Verb: "patch", Received: at(5), Done: at(9)},
+		}, 9 * time.Millisecond, nil},
+		"several": {"from the first arrival to the last end, in whatever order they were logged", []sandbox.Entry{
+			{Verb: "delete", Received: at(4), Done: at(5)}, {Verb: "delete", Received: at(1), Done: at(6)},
+			{Verb: "patch", Received: at(7), Done: at(20)}, {Verb: "patch", Received: at(8), Done: at(9)},
+		}, 19 * time.Millisecond, nil},
+		"no cause":  {"a time needs a start", []sandbox.Entry{{Verb: "patch", Done: at(1)}}, 0, errNoCause},
+		"no effect": {"and an end", []sandbox.Entry{{Verb: "delete", Received: at(1)}}, 0, errNoEffect},
+		"effect came first": {"what was before the cause is not its effect", []sandbox.Entry{
+			{Verb: "patch", Received: at(0), Done: at(1)}, {Verb: "delete", Received: at(2), Done: at(3)},
+		}, 0, errNoEffect},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := span(test.entries, cause, effect)
+			if got != test.want || !errors.Is(err, test.err) {
+				t.Errorf("%s: got %s, %v, want %s, %v", test.reason, got, err, test.want, test.err)
+			}
+		})
+	}
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	status := sandbox.Entry{Object: about("packages", "shop", "status"), Received: at(5), Code: 200}
+	tests := map[string]struct {
+		filter sandbox.Filter
+		want   bool
+	}{
+		"the subresource asked for":   {named("shop", "status"), true},
+		"another subresource":         {named("shop", ""), false},
+		"another name":                {named("park", "status"), false},
+		"arrived before it was seen":  {knownBy(map[string]time.Time{"shop": at(6)}), true},
+		"arrived after it was seen":   {knownBy(map[string]time.Time{"shop": at(4)}), false},
+		"of an object never seen":     {knownBy(map[string]time.Time{"park": at(6)}), false},
+		"both hold":                   {all(named("shop", "status"), succeeded), true},
+		"one of two does not hold":    {all(named("park", "status"), succeeded), false},
+		"nothing asked, all accepted": {all(), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.filter(status); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+	if succeeded(sandbox.Entry{Code: 409}) {
+		t.Error("a conflict is no success")
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	for want, of := range map[time.Duration][]time.Duration{4: {4}, 3: {9, 1, 3}, 8: {8, 2}} {
+		if got := median(of); got != want {
+			t.Errorf("median of %v is %d, want %d", of, got, want)
+		}
+	}
+}

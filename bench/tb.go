@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tester lets a command use what takes a testing.TB. It overrides the methods
+// that the harness and the sandbox call; every other one panics on the nil TB.
+type tester struct {
+	testing.TB
+	name     string
+	log      io.Writer
+	ctx      context.Context
+	cleanups []func()
+	failures []string
+}
+
+// fatal is what Fatal panics with.
+type fatal struct{}
+
+// withTester calls f, then the clean-ups that f registered, and returns f's
+// failures. They run also when f panics.
+func withTester(ctx context.Context, name string, log io.Writer, f func(testing.TB)) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &tester{name: name, log: log, ctx: ctx}
+	defer func() {
+		if len(t.failures) > 0 {
+			err = errors.New(name + ": " + strings.Join(t.failures, "\n"))
+		}
+	}()
+	defer t.cleanup()
+	defer cancel()
+	t.guard(func() { f(t) })
+	return nil
+}
+
+// guard calls f and returns when it is done or has called Fatal.
+func (t *tester) guard(f func()) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil, fatal:
+		default:
+			t.failures = append(t.failures, fmt.Sprint("panic: ", r))
+			panic(r)
+		}
+	}()
+	f()
+}
+
+func (t *tester) cleanup() {
+	for _, f := range slices.Backward(t.cleanups) {
+		t.guard(f)
+	}
+}
+
+func (t *tester) Helper() {}
+
+func (t *tester) Name() string { return t.name }
+
+func (t *tester) Failed() bool { return len(t.failures) > 0 }
+
+func (t *tester) Context() context.Context { return t.ctx }
+
+func (t *tester) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+
+func (t *tester) Logf(format string, args ...any) { fmt.Fprintf(t.log, format+"\n", args...) }
+
+func (t *tester) Error(args ...any) { t.failures = append(t.failures, fmt.Sprint(args...)) }
+
+func (t *tester) Errorf(format string, args ...any) { t.Error(fmt.Sprintf(format, args...)) }
+
+func (t *tester) FailNow() { panic(fatal{}) }
+
+func (t *tester) Fatal(args ...any) {
+	t.Error(args...)
+	t.FailNow()
+}
+
+func (t *tester) Fatalf(format string, args ...any) { t.Fatal(fmt.Sprintf(format, args...)) }
+
+func (t *tester) TempDir() string {
+	dir, err := os.MkdirTemp("", "lockstep-bench-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
