@@ -36,7 +36,7 @@ func findingsOf(problems, warnings violation.Violations) findings {
 		for _, v := range vs {
 			out = append(out, finding{
 				Reason: string(v.Reason), Component: v.Component, Path: v.Path, Document: v.Document, Line: v.Line,
-				Object: v.Object, Field: v.Field, Details: v.Details, Remedy: v.Remedy,
+				Object: v.Object, Field: v.Field, Details: v.Details, Remedy: v.Advice(),
 			})
 		}
 		return out

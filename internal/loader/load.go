@@ -92,8 +92,9 @@ func (l *load) scope() {
 	}
 	scopes := l.unit.result.Manifest.Spec.Scopes
 	for _, s := range scopes {
-		if s == want {
-			return
+		known := s == manifestsv1alpha1.PackageManifestScopeCluster || s == manifestsv1alpha1.PackageManifestScopeNamespaced
+		if s == want || !known {
+			return // a value that is wrong is reported as such
 		}
 	}
 	if len(scopes) == 0 {

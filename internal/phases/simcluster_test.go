@@ -46,6 +46,7 @@ type thing struct {
 	// somebody made of it.
 	value, release string
 	labelled       bool // with the label of the watch
+	applied        bool // managedFields hold an entry of ours
 	keep           bool // annotated with deletion-policy: Keep
 	owners         []metav1.OwnerReference
 	healthy        bool
@@ -262,7 +263,7 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, dry
 			next.healthy = false
 		}
 	}
-	next.value, next.release, next.keep, next.labelled = w.value, release, w.keep, true
+	next.value, next.release, next.keep, next.labelled, next.applied = w.value, release, w.keep, true, true
 	next.owners = append(next.owners, metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "app", UID: ownerUID, Controller: ptr.To(true),
 	})

@@ -195,6 +195,9 @@ func (e *engine) load() {
 		rev := e.loaded[s.uid]
 		if rev == nil {
 			rev = e.revisionOf(s)
+			for i := range s.ready {
+				rev.Phases[i].Entered, rev.Phases[i].Earlier = true, true
+			}
 			e.loaded[s.uid] = rev
 		}
 		rev.Claimed, rev.Succeeded = s.claimed, s.succeeded
@@ -302,7 +305,7 @@ func (e *engine) look(key objects.Key) phases.Sight {
 func (e *engine) observe(key objects.Key, o *thing) *objects.Observed {
 	obs := &objects.Observed{
 		UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Owners: o.owners,
-		Terminating: o.terminating, Keep: o.keep,
+		Terminating: o.terminating, Keep: o.keep, Applied: o.applied,
 	}
 	if o.terminating {
 		obs.Finalizers = o.finalizers
@@ -527,7 +530,7 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 	return true, e.request("open phase "+strconv.Itoa(gate.Phase+1)+" of "+s.name, func() error {
 		e.checkGate(s, gate, proof)
 		e.wrote()
-		s.opened = gate.Phase + 1
+		s.opened, s.ready = gate.Phase+1, gate.Phase
 		return nil
 	})
 }
@@ -547,7 +550,7 @@ func (e *engine) succeed() (bool, error) {
 	}
 	return true, e.request("succeed "+s.name, func() error {
 		e.wrote()
-		s.succeeded = true
+		s.succeeded, s.ready = true, len(s.template.phases)
 		return nil
 	})
 }

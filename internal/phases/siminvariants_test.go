@@ -249,7 +249,7 @@ func (s *simulation) checkHeld() {
 	for _, key := range universe {
 		for _, set := range slices.Backward(s.c.sets) {
 			w, ph := set.template.Find(key)
-			if w == nil || ph >= set.opened || set.archived || set.deleting || set.lifecycleArchived {
+			if w == nil || ph >= set.opened || ph >= set.ready && set != s.c.newest() || set.archived || set.deleting || set.lifecycleArchived {
 				continue
 			}
 			if o := s.c.get(key); o == nil || o.value != w.value || !o.labelled || o.controller() != ownerUID {

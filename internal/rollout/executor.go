@@ -231,8 +231,10 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
 	if live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue {
 		s.run.Live.Remember(s.Key, obs)
+		delete(s.run.rollout.seen, s.Key)
+	} else {
+		s.run.rollout.seen[s.Key] = obs
 	}
-	s.run.rollout.seen[s.Key] = obs
 	rec := s.run.rollout.Memory.At(s.Key)
 	rec.Gone, rec.Looked = false, s.run.Now()
 	return obs

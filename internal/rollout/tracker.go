@@ -225,6 +225,9 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	fields := live.GetManagedFields()
 	t.shapes.Learn(key.GroupKind(), fields)
 	obs.Writer = lastWriter(fields)
+	obs.Applied = slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == corev1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	})
 	obs.LegacyFields = drift.NeedsMigration(fields, t.served(key.GroupKind()))
 	if followed {
 		if template, err := tr.desired.Object(tr.stamp); err == nil {

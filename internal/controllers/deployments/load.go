@@ -85,9 +85,10 @@ func (s *session) loadSets(ctx context.Context) error {
 			}
 			loaded.Opened = opened
 			s.rollout.Put(loaded)
-			rev = loaded
+			s.refresh(loaded, set, rev == nil)
+			continue
 		}
-		s.refresh(rev, set)
+		s.refresh(rev, set, false)
 	}
 	return nil
 }
@@ -163,8 +164,9 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 	return r.Live.State(gk).Namespaced, true
 }
 
-// refresh copies what changes on a set into its revision.
-func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet) {
+// refresh copies what changes on a set into its revision; fresh tells that this
+// process sees the set for the first time.
+func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	status := set.ObjectSetStatus()
 	conds := status.Conditions
 	rev.Claimed = !rev.Denied && (legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
@@ -176,6 +178,7 @@ func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectS
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
 		if i < len(rev.Phases) && (written || rev.Succeeded) {
 			rev.Phases[i].Entered = true // its entry was checked, maybe before a restart
+			rev.Phases[i].Earlier = rev.Phases[i].Earlier || fresh
 		}
 	}
 	rev.KeepAll = rev.Removing && orphaned(set)

@@ -172,6 +172,9 @@ func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 
 // collectSlices deletes slices that neither the template nor a set uses.
 func (s *session) collectSlices(ctx context.Context) error {
+	if !s.sliced() {
+		return nil
+	}
 	used := map[string]bool{}
 	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
 		for _, name := range phase.Slices {
@@ -197,9 +200,6 @@ const sliceGrace = time.Minute
 func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice") + "List"))
-	if !s.sliced() {
-		return nil
-	}
 	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name})
 	if err != nil {
 		return fmt.Errorf("cannot list slices: %w", err)

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -132,7 +133,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	case errors.As(err, &answer):
 		e.fromAnswer(answer)
 	case isTimeout(err):
-		e.Reason, e.Details, e.Temporary = ReasonTimeout, err.Error(), true
+		e.Reason, e.Details, e.Temporary = ReasonTimeout, p.timeout(err), true
 	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Reason, e.Details = ReasonInsecure, "the registry answers by plain HTTP only"
 		e.Remedy = "Serve it by HTTPS, or name this host as an insecure registry."
@@ -141,8 +142,26 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	default:
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
 	}
-	e.Details = secrets.redact(e.Details)
+	e.Details, e.Remedy = secrets.redact(e.Details), cmp.Or(e.Remedy, remedies[e.Reason])
 	return e
+}
+
+// remedies say what to do where nothing more precise is known.
+var remedies = map[Reason]string{
+	ReasonTimeout:        "Ask whoever runs the registry; the pull is tried again by itself.",
+	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is tried again by itself.",
+	ReasonUnavailable:    "Ask whoever runs the registry; the pull is tried again by itself.",
+	ReasonDigestMismatch: "Push the image again, and ask whoever runs the registry.",
+	ReasonLimit:          "Build a smaller image, FROM scratch.",
+	ReasonInvalidImage:   "Build the image again, with all files of the package below /package.",
+}
+
+// timeout names the limit that a registry did not keep.
+func (p *Puller) timeout(err error) string {
+	if strings.Contains(err.Error(), "awaiting response headers") {
+		return fmt.Sprintf("the registry did not answer within %v", p.opts.Timeouts.Header)
+	}
+	return fmt.Sprintf("the registry could not be reached within %v: %v", p.opts.Timeouts.Connect, err)
 }
 
 // isTimeout recognises timeouts also where several attempts failed.

@@ -84,7 +84,7 @@ func TestFaultyRegistries(t *testing.T) {
 		temporary bool
 		text      string
 	}{
-		{"hangs", func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }, ReasonTimeout, true, "timeout awaiting response headers"},
+		{"hangs", func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }, ReasonTimeout, true, "did not answer within"},
 		{"stalls within a manifest", on("manifests", drip), ReasonTimeout, true, fmt.Sprintf("less than %d bytes in 500ms", limits.StallBytes)},
 		{"stalls within a layer", on("blobs", drip), ReasonTimeout, true, fmt.Sprintf("less than %d bytes in 500ms", limits.StallBytes)},
 		{"never ends a manifest", on("manifests", flood), ReasonLimit, false, fmt.Sprintf("more than %d bytes", limits.ImageManifestBytes)},

@@ -116,7 +116,7 @@ func TestPathRules(t *testing.T) {
 		t.Error(diff, problems)
 	}
 	_, problems = render(t, f, nil, rules(manifestsv1alpha1.PackageManifestPath{Glob: "a/**", Expression: "config.x"}))
-	if want := "Filter invalid: spec.filter.paths[0].expression: evaluation failed: no such key: x"; len(problems) != 1 || problems[0].String() != want {
+	if want := "Filter invalid: spec.filter.paths[0].expression: evaluation failed: no such key: x. Correct the filter."; len(problems) != 1 || problems[0].String() != want {
 		t.Error(problems)
 	}
 }

@@ -46,6 +46,26 @@ const (
 	ReasonUnsupported       Reason = "Not supported by this version"
 )
 
+// remedies say what to do where nothing more precise is known.
+var remedies = map[Reason]string{
+	ReasonInvalidYAML:         "Correct the YAML at this place.",
+	ReasonUnknownPhase:        "Name one of the manifest's phases, or add it there.",
+	ReasonLimit:               "Split the file, or leave out what the package does not need.",
+	ReasonTemplate:            "Correct the template; `kubectl package tree` renders it.",
+	ReasonUnknownGVK:          "Correct apiVersion and kind.",
+	ReasonManifestInvalid:     "Correct the field in the manifest.",
+	ReasonLockInvalid:         "Correct the field in the lock file.",
+	ReasonLabelsInvalid:       "Correct the label.",
+	ReasonConfigInvalid:       "Correct spec.config of the Package.",
+	ReasonConstraintUnmet:     "Install the package in a cluster that meets its constraints.",
+	ReasonObjectInvalid:       "Correct the object.",
+	ReasonAnnotationInvalid:   "Correct the annotation.",
+	ReasonProbeInvalid:        "Correct the probe.",
+	ReasonInvalidCELCondition: "Write a CEL expression of type bool.",
+	ReasonFilterInvalid:       "Correct the filter.",
+	ReasonNoFiles:             "Build the image with all files of the package below /package.",
+}
+
 // stages lists the condition reasons in the order in which a package is
 // loaded; a package that fails in several reports the first.
 var stages = []string{

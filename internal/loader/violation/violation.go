@@ -59,15 +59,18 @@ func (v Violation) String() string {
 			b.WriteString(": " + clean(part))
 		}
 	}
-	if v.Remedy != "" {
+	if advice := v.Advice(); advice != "" {
 		s := b.String()
 		if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
 			b.WriteString(".")
 		}
-		b.WriteString(" " + clean(v.Remedy))
+		b.WriteString(" " + clean(advice))
 	}
 	return b.String()
 }
+
+// Advice says what to do: the remedy, or what helps with problems of the reason.
+func (v Violation) Advice() string { return cmp.Or(v.Remedy, remedies[v.Reason]) }
 
 // clean keeps text from a package on one line, of bounded length, and without
 // characters that change how a terminal shows the rest.

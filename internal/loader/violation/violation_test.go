@@ -17,8 +17,8 @@ func TestString(t *testing.T) {
 		v    Violation
 		want string
 	}{
-		{Violation{Reason: ReasonNoFiles}, "Package image contains no files. Might be corrupted."},
-		{Violation{Reason: ReasonInvalidYAML, Path: "a.yaml"}, "Invalid YAML in a.yaml"},
+		{Violation{Reason: ReasonNoFiles}, "Package image contains no files. Might be corrupted. Build the image with all files of the package below /package."},
+		{Violation{Reason: ReasonInvalidYAML, Path: "a.yaml"}, "Invalid YAML in a.yaml. Correct the YAML at this place."},
 		{
 			Violation{
 				Reason: ReasonUnknownPhase, Path: "a.yaml", Document: 2, Line: 7, Component: "web", Object: "v1 ConfigMap x",
@@ -26,8 +26,8 @@ func TestString(t *testing.T) {
 			},
 			"Phase name not found in manifest in a.yaml idx 1 line 7 [web]: v1 ConfigMap x: metadata.name: what is wrong. What to do.",
 		},
-		{Violation{Reason: ReasonTemplate, Details: "a\nb\x1b[31m\u202ec\xff"}, "Template error: a b?[31m?c?"},
-		{Violation{Reason: ReasonTemplate, Details: strings.Repeat("ü", limits.DetailBytes)}, "Template error: " + strings.Repeat("ü", limits.DetailBytes/2) + "…"},
+		{Violation{Reason: ReasonTemplate, Details: "a\nb\x1b[31m\u202ec\xff"}, "Template error: a b?[31m?c? Correct the template; `kubectl package tree` renders it."},
+		{Violation{Reason: ReasonTemplate, Details: strings.Repeat("ü", limits.DetailBytes)}, "Template error: " + strings.Repeat("ü", limits.DetailBytes/2) + "…. Correct the template; `kubectl package tree` renders it."},
 		{Violation{Reason: ReasonTemplate, Details: "why?", Remedy: "Because."}, "Template error: why? Because."},
 	} {
 		if diff := cmp.Diff(test.want, test.v.String()); diff != "" {
