@@ -14,6 +14,7 @@ func (t *trial) whatNext(took time.Duration) {
 
   export KUBECONFIG=%s
   export PATH=%s:%s:"$PATH"
+  IMAGE=%[7]s
 
   kubectl package status clusterpackage/%[1]s
   kubectl package tree %[6]s
@@ -25,8 +26,8 @@ Something drifts: the Deployment comes back by itself.
 
 An upgrade, of which only what changes is written; and one that is refused, with the reason:
 
-  echo '{"replicas": 3}'        | kubectl package install %[7]s %[1]s --cluster --config -
-  echo '{"logLevel": "debug"}'  | kubectl package install %[7]s %[1]s --cluster --config -
+  echo '{"replicas": 3}'        | kubectl package install "$IMAGE" %[1]s --cluster --config -
+  echo '{"logLevel": "debug"}'  | kubectl package install "$IMAGE" %[1]s --cluster --config -
 
 The end, in reverse order; and the end of the sandbox and of the manager:
 
