@@ -59,6 +59,8 @@ type owner struct {
 	prechecked map[types.UID]time.Time
 	// slices are the contents of the slices of loaded revisions, by name.
 	slices map[string][]corev1alpha1.ObjectSetObject
+	// slicesDue is when unused slices are looked for again that were too young.
+	slicesDue time.Time
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
 	// progressed is when a set opened its last phase in this process.

@@ -78,11 +78,13 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if removed = removed || len(d.Collect) > 0; removed {
+	removed = removed || len(d.Collect) > 0
+	if removed || !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue) {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
 		}
 	}
+	s.requeueAt(s.slicesDue)
 	if !archived && !removed {
 		return false, nil
 	}

@@ -172,6 +172,7 @@ func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 
 // collectSlices deletes slices that neither the template nor a set uses.
 func (s *session) collectSlices(ctx context.Context) error {
+	s.slicesDue = time.Time{}
 	if !s.sliced() {
 		return nil
 	}
@@ -206,8 +207,11 @@ func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 	}
 	for i := range list.Items {
 		slice := &list.Items[i]
-		young := used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace
-		if used[slice.Name] || young || !s.mine(slice) {
+		if used[slice.Name] || !s.mine(slice) {
+			continue
+		}
+		if used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
+			s.slicesDue = s.Now().Add(sliceGrace)
 			continue
 		}
 		if slice.DeletionTimestamp == nil {
