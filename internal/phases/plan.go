@@ -182,17 +182,31 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			held = held || v.Action == Refuse || c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(d) ||
 				!r.Phases[ph].Entered && c.Record.failed(d, p.Now)
 		}
-		if v.Action == Confirm || v.writes() && writable {
-			p.route(step, &entry, c.Record.Content == d.Content)
+		recreate := c.Record.Content == d.Content
+		if v.Action == Create && !recreate && p.overtaken(r, ph, d) {
+			continue
 		}
-	}
-	if r != p.active() && !r.Phases[ph].Earlier {
-		held = true // what an older revision never wrote is not created any more
+		if v.Action == Confirm || v.writes() && writable {
+			p.route(step, &entry, recreate)
+		}
 	}
 	if !held && len(entry.Steps) > 0 && p.plan.Entry == nil {
 		p.plan.Entry = &entry
 	}
 	return report.ready(ph)
+}
+
+// overtaken tells whether the object is one that r would be the first to create,
+// though a newer revision is active by now.
+func (p *planner) overtaken(r *Revision, ph int, d *objects.Desired) bool {
+	if r == p.active() || r.Phases[ph].Earlier {
+		return false
+	}
+	older := p.Revisions[:slices.Index(p.Revisions, r)]
+	return !slices.ContainsFunc(older, func(o *Revision) bool {
+		old, at := o.Find(d.Key)
+		return old != nil && at < o.Opened
+	})
 }
 
 // route puts a step where it belongs: what a phase is entered with is checked

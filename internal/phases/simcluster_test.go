@@ -107,6 +107,7 @@ type set struct {
 	release           string
 	claimed           bool
 	opened            int
+	ready             int // phases that were complete, by the status
 	succeeded         bool
 	archived          bool // the condition
 	paused            bool // by the deployment

@@ -7,8 +7,8 @@ import (
 )
 
 // cleanup removes what no revision needs any more: objects that only older
-// revisions have, once the active one has succeeded, those of revisions that
-// are removed by themselves, and strays.
+// revisions have, once a newer one has succeeded, those of revisions that are
+// removed by themselves, and strays.
 func (p *planner) cleanup() {
 	active := p.active()
 	if active != nil && active.Incomplete {
@@ -43,8 +43,11 @@ func (p *planner) strays() {
 // obsolete tells whether r is to own nothing: it is removed, a newer revision has
 // succeeded, or it came too late to open a phase and never will.
 func (p *planner) obsolete(r *Revision) bool {
-	active := p.active()
-	return r.Removing || active != nil && active != r && (active.Succeeded || r.Opened == 0)
+	if r.Removing || r.Opened == 0 && r != p.active() {
+		return true
+	}
+	newer := p.Revisions[slices.Index(p.Revisions, r)+1:]
+	return slices.ContainsFunc(newer, func(n *Revision) bool { return n.Succeeded && !n.Removing })
 }
 
 // kept tells whether a revision that stays contains key.

@@ -98,23 +98,23 @@ func Decide(s State) Decision {
 }
 
 // archivable returns the older revisions that are done, once what only they had
-// is gone: all of them after the current one has succeeded, and before that those
-// that never opened a phase. Such a one may still have taken over the objects of
-// a set that a user deleted.
+// is gone: those that a newer one has succeeded, and those that never opened a
+// phase. Such a one may still have taken over the objects of a set that a user
+// deleted.
 func archivable(s State, order []int, current int) []int {
 	if current < 0 || !s.Torn {
 		return nil
 	}
 	var done []int
-	for _, i := range order {
+	succeeded := false // a newer one has
+	for _, i := range slices.Backward(order) {
 		r := &s.Revisions[i]
-		if i == current || !r.Live() {
-			continue
-		}
-		if !r.Opened || s.Revisions[current].Succeeded {
+		if r.Live() && i != current && (!r.Opened || succeeded) {
 			done = append(done, i)
 		}
+		succeeded = succeeded || r.Live() && r.Succeeded
 	}
+	slices.Reverse(done)
 	return done
 }
 
