@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"lockstep.run/lockstep/e2e/harness"
 )
@@ -92,6 +94,7 @@ func parse(args []string) (options, error) {
 
 // run measures every workload, and prints each when it is done.
 func run(ctx context.Context, o options, out, progress io.Writer) error {
+	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
 	rep := report{Machine: thisMachine()}
 	binary := ""
 	defer func() {
