@@ -132,14 +132,12 @@ func (tr *trial) ended(ctx context.Context, s stage, namespaces []string) error 
 		if err != nil {
 			return err
 		}
-		ready := 0
-		for _, c := range pkg.Status.Conditions {
-			if c.ObservedGeneration == pkg.Generation && (c.Type == corev1alpha1.ConditionAvailable && c.Status == "True" ||
-				c.Type == corev1alpha1.ConditionProgressing && c.Status == "False" && c.Reason == corev1alpha1.ReasonIdle) {
-				ready++
-			}
+		says := func(typ, status string) bool {
+			return slices.ContainsFunc(pkg.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Type == typ && string(c.Status) == status && c.ObservedGeneration == pkg.Generation
+			})
 		}
-		if ready != 2 {
+		if !says(corev1alpha1.ConditionAvailable, "True") || !says(corev1alpha1.ConditionProgressing, "False") || says(corev1alpha1.ConditionPaused, "True") != s.paused {
 			return fmt.Errorf("the package says %+v", pkg.Status)
 		}
 	}

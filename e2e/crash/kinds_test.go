@@ -74,12 +74,15 @@ func parse(r *http.Request, body []byte) request {
 type ledger struct {
 	mu sync.Mutex
 	// stage of the scenario, and the objects that it changes.
-	stage   stage
-	claimed map[string]bool
-	opened  map[string]int
+	stage stage
+	// What each set's status says since: by its namespace and name.
+	claimed, succeeded map[string]bool
+	opened             map[string]int
 }
 
-func newLedger() *ledger { return &ledger{claimed: map[string]bool{}, opened: map[string]int{}} }
+func newLedger() *ledger {
+	return &ledger{claimed: map[string]bool{}, succeeded: map[string]bool{}, opened: map[string]int{}}
+}
 
 func (l *ledger) enter(s stage) {
 	l.mu.Lock()
@@ -138,6 +141,8 @@ func (l *ledger) objectKind(q request) string {
 		return "object change"
 	case q.apply:
 		return "object relabelling"
+	case q.jsonPatch:
+		return "object release"
 	}
 	return "object " + strings.ToLower(q.method)
 }
@@ -152,7 +157,7 @@ func (l *ledger) setStatusKind(q request) string {
 		return "set claim"
 	case q.opened() > l.opened[key]:
 		return "set gate"
-	case q.says(corev1alpha1.ConditionSucceeded, "True"):
+	case q.says(corev1alpha1.ConditionSucceeded, "True") && !l.succeeded[key]:
 		return "set success"
 	}
 	return "set status"
@@ -167,6 +172,7 @@ func (l *ledger) took(q request) {
 	defer l.mu.Unlock()
 	key := q.namespace + "/" + q.name
 	l.claimed[key] = l.claimed[key] || q.says(corev1alpha1.ConditionClaimed, "True")
+	l.succeeded[key] = l.succeeded[key] || q.says(corev1alpha1.ConditionSucceeded, "True")
 	l.opened[key] = max(l.opened[key], q.opened())
 }
 

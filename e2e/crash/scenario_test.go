@@ -28,6 +28,8 @@ type stage struct {
 	// changes are the objects that the stage creates or changes, and removes those
 	// that it deletes.
 	changes, removes []string
+	// paused tells that the package is paused at the end.
+	paused bool
 	// drift tells that objects are changed by others, and put back.
 	drift bool
 	// sets is how many revisions the stage makes.
@@ -36,14 +38,18 @@ type stage struct {
 
 // scenario is the life of a package: four phases, of which each is gated by an
 // object that an operator makes ready. The first two versions need slices; the
-// third one raises the version and needs none, while history still has some.
+// third one raises the version and needs none, while history still has some, and
+// drops an object that is to be kept.
 type scenario struct {
 	env    *harness.Env
 	images [4]string
 	stages []stage
 }
 
-const phaseCount = 4
+const (
+	phaseCount = 4
+	keptName   = "kept-01"
+)
 
 func newScenario(t *testing.T, env *harness.Env) *scenario {
 	t.Helper()
@@ -57,6 +63,8 @@ func newScenario(t *testing.T, env *harness.Env) *scenario {
 	s.stages = []stage{
 		{name: "install", begin: install, changes: v1.names(), sets: 1},
 		{name: "drift", begin: drift, drift: true},
+		{name: "pause", begin: pause(true), paused: true},
+		{name: "resume", begin: resume, drift: true},
 		{name: "upgrade", begin: upgrade(2), changes: []string{"shop-01-000", "gate-02", "big-01", "shop-03-009"}, removes: []string{"shop-03-002"}, sets: 1},
 		{name: "release", begin: upgrade(3), changes: []string{"shop-00-000"}, removes: []string{"big-00", "big-01", "big-02", "big-03"}, sets: 1},
 		{name: "delete", begin: remove, removes: v3.names()},
@@ -83,6 +91,9 @@ func (v version) names() []string {
 		if v.big {
 			all = append(all, fmt.Sprintf("big-%02d", p))
 		}
+		if v.big && p == 1 {
+			all = append(all, keptName)
+		}
 		for _, name := range all {
 			if (!strings.HasSuffix(name, "-009") || p == phaseCount-1) && !slices.Contains(v.absent, name) {
 				names = append(names, name)
@@ -104,6 +115,8 @@ func (v version) files() harness.Files {
 		switch {
 		case strings.HasPrefix(name, "gate-"):
 			doc = strings.Replace(doc, "  annotations:", "  labels: {gated: \"true\"}\n  annotations:", 1)
+		case name == keptName:
+			doc = strings.Replace(doc, "  annotations:\n", "  annotations:\n    package-operator.run/deletion-policy: Keep\n", 1)
 		case strings.HasPrefix(name, "big-"):
 			doc += fmt.Sprintf("  big: %q\n", strings.Repeat(name+" ", 4000))
 		}
@@ -144,6 +157,19 @@ func upgrade(version int) func(*testing.T, *scenario, string) {
 	return func(t *testing.T, s *scenario, ns string) { s.env.SetImage(t, ns, "shop", s.images[version]) }
 }
 
+func pause(paused bool) func(*testing.T, *scenario, string) {
+	return func(t *testing.T, s *scenario, ns string) {
+		patch := fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused)
+		check(t, s.env.Client.Patch(t.Context(), harness.Package(ns, "shop", ""), client.RawPatch(types.MergePatchType, patch)))
+	}
+}
+
+// resume ends a pause in which objects drifted.
+func resume(t *testing.T, s *scenario, ns string) {
+	drift(t, s, ns)
+	pause(false)(t, s, ns)
+}
+
 func remove(t *testing.T, s *scenario, ns string) {
 	check(t, s.env.Client.Delete(t.Context(), harness.Package(ns, "shop", "")))
 }
@@ -155,6 +181,7 @@ func drift(t *testing.T, s *scenario, ns string) {
 		"shop-01-001": `{"data":{"text":null}}`,
 		"shop-02-001": fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel),
 		"shop-03-001": `{"metadata":{"labels":{"package-operator.run/package":"another"}}}`,
+		"shop-01-002": `{"metadata":{"ownerReferences":null}}`,
 		"big-02":      `{"data":{"big":"small"}}`,
 	} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
