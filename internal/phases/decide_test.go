@@ -1,0 +1,396 @@
+package phases_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+var (
+	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	content = digest("content")
+	former  = digest("former content")
+	tmpl    = digest("template")
+	shown   = digest("what the template shows")
+	labels  = digest("labels")
+	group   = corev1alpha1.GroupVersion.String()
+)
+
+func controlledBy(kind, name, uid string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
+}
+
+// settledCase is an object of ours that is as wanted.
+func settledCase() phases.Case {
+	return phases.Case{
+		Desired: &objects.Desired{
+			Key: objects.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "x"}, Version: "v1",
+			Content: content, Collision: corev1alpha1.CollisionProtectionPrevent,
+		},
+		Labels: labels,
+		Sight: phases.Sight{Synced: true, Object: &objects.Observed{
+			UID: "live", ResourceVersion: "7", Owners: controlledBy("ObjectDeployment", "app", "deployment"),
+			Projection: shown, ProjectedBy: tmpl, Watched: true,
+		}},
+		Record: phases.Record{Content: content, Labels: labels, Template: tmpl, Baseline: shown, UID: "live"},
+		Owner:  objects.Owner{Kind: "ObjectDeployment", Namespace: "n", Name: "app", UID: "deployment"},
+		Ours:   refersTo("set"),
+		Takes:  refersTo("earlier set"),
+		Yields: refersTo("later set"),
+		Now:    noon,
+	}
+}
+
+func refersTo(uid string) func(*metav1.OwnerReference) bool {
+	return func(ref *metav1.OwnerReference) bool { return ref.UID == types.UID(uid) }
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	live := func(change func(*objects.Observed)) func(*phases.Case) {
+		return func(c *phases.Case) { change(c.Sight.Object) }
+	}
+	record := func(change func(*phases.Record)) func(*phases.Case) {
+		return func(c *phases.Case) { change(&c.Record) }
+	}
+	absent := func(c *phases.Case) { c.Sight.Object = nil }
+	by := func(kind, name, uid string) func(*phases.Case) {
+		return live(func(o *objects.Observed) { o.Owners = controlledBy(kind, name, uid) })
+	}
+	free := live(func(o *objects.Observed) { o.Owners = nil })
+	another := record(func(r *phases.Record) { r.UID = "another" })
+	mode := func(m corev1alpha1.CollisionProtection) func(*phases.Case) {
+		return func(c *phases.Case) { c.Desired.Collision = m }
+	}
+	failed := func(of objects.Digest, collision bool) func(*phases.Case) {
+		return record(func(r *phases.Record) {
+			r.Failure = &phases.Failure{Content: of, Collision: collision, Message: "refused", Until: noon.Add(time.Minute)}
+		})
+	}
+	relabel := func(c *phases.Case) { c.Labels, c.Relabel = digest("other labels"), true }
+	drifted := live(func(o *objects.Observed) { o.Projection = digest("drift") })
+	corrected := func(times int, ago time.Duration) func(*phases.Case) {
+		return record(func(r *phases.Record) { r.Corrections, r.Corrected, r.Rival = times, noon.Add(-ago), "tuner" })
+	}
+	terminating := live(func(o *objects.Observed) { o.Terminating, o.Finalizers = true, []string{"a/b", "c/d"} })
+	unwatched := live(func(o *objects.Observed) { o.Watched = false })
+	looked := func(ago time.Duration) func(*phases.Case) {
+		return record(func(r *phases.Record) { r.Looked = noon.Add(-ago) })
+	}
+	leaves := func(c *phases.Case) { c.Desired, c.Confirm = nil, true }
+
+	for _, tc := range []struct {
+		name   string
+		reason string
+		given  []func(*phases.Case)
+		want   phases.Action
+		// says is part of the message; retry is when it is tried again.
+		says  string
+		retry time.Duration
+	}{
+		{
+			name: "as wanted", want: phases.None,
+			reason: "converged means zero requests",
+		},
+		{
+			name: "not served", given: []func(*phases.Case){absent, func(c *phases.Case) { c.Sight.Unserved, c.Sight.Synced = true, false }},
+			want: phases.Wait, says: "does not serve apps/v1 Deployment",
+			reason: "an operator of an earlier phase may bring the API",
+		},
+		{
+			name: "core kind not served", given: []func(*phases.Case){absent, func(c *phases.Case) { c.Sight.Unserved = true; c.Desired.Key.Group = "" }},
+			want: phases.Wait, says: "does not serve v1 Deployment",
+			reason: "the core group has no name",
+		},
+		{
+			name: "watch starting", given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Synced = false }},
+			want: phases.Wait, says: "is starting",
+			reason: "what a watch has not shown may exist",
+		},
+		{
+			name: "watch broken", given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Synced, c.Sight.Err = false, "forbidden" }},
+			want: phases.Wait, says: "cannot be watched: forbidden",
+			reason: "without a watch nothing is known",
+		},
+		{
+			name: "absent", given: []func(*phases.Case){absent}, want: phases.Create,
+			reason: "whoever deleted it, it is wanted",
+		},
+		{
+			name: "terminating", given: []func(*phases.Case){terminating}, want: phases.Wait, says: "held by finalizer a/b, c/d",
+			reason: "an object on its way out is waited for, never written",
+		},
+		{
+			name: "terminating without finalizers", given: []func(*phases.Case){live(func(o *objects.Observed) { o.Terminating = true })},
+			want: phases.Wait, says: "is being deleted", reason: "the grace period of a pod",
+		},
+		{
+			name: "terminating, unlabelled, just read", given: []func(*phases.Case){terminating, unwatched, looked(time.Second)},
+			want: phases.Wait, says: "is being deleted", retry: time.Second,
+			reason: "no watch tells when an object without our label is gone",
+		},
+		{
+			name: "terminating, unlabelled, read before", given: []func(*phases.Case){terminating, unwatched, looked(2 * time.Second)},
+			want: phases.Confirm, says: "is being deleted", reason: "so it is read again",
+		},
+		{
+			name: "terminating, the answer to our own write", given: []func(*phases.Case){terminating, unwatched},
+			want: phases.Wait, reason: "the watch shows it soon",
+		},
+		{
+			name: "reference taken off", given: []func(*phases.Case){free}, want: phases.Correct,
+			reason: "this process knows that the object is its own",
+		},
+		{
+			name: "reference taken off while nobody ran", given: []func(*phases.Case){free, another, func(c *phases.Case) { c.Earlier, c.Sight.Object.Applied = true, true }},
+			want: phases.Correct, reason: "a phase that was complete, and fields that we applied, say the same after a restart",
+		},
+		{
+			name: "nobody's, in a complete phase", given: []func(*phases.Case){free, another, func(c *phases.Case) { c.Earlier = true }},
+			want: phases.Refuse, says: "nothing controls it", reason: "somebody replaced our object by another one",
+		},
+		{
+			name: "nobody's with our fields, phase never complete", given: []func(*phases.Case){free, another, live(func(o *objects.Observed) { o.Applied = true })},
+			want: phases.Refuse, says: "nothing controls it", reason: "an earlier install left it behind",
+		},
+		{
+			name: "of another set of ours", given: []func(*phases.Case){by("ObjectSet", "app-1", "set")}, want: phases.Adopt,
+			reason: "an earlier engine had sets control objects",
+		},
+		{
+			name: "of a predecessor", given: []func(*phases.Case){by("ObjectSet", "first", "earlier set")}, want: phases.Adopt,
+			reason: "spec.previous hands it over",
+		},
+		{
+			name: "of a predecessor, none known", given: []func(*phases.Case){by("ObjectSet", "first", "earlier set"), func(c *phases.Case) { c.Takes = nil }},
+			want: phases.Refuse, says: "controlled by ObjectSet first", reason: "Takes may be nil",
+		},
+		{
+			name: "of a successor", given: []func(*phases.Case){by("ObjectSet", "second", "later set")},
+			want: phases.Wait, says: "handed over to ObjectSet second", reason: "it is the successor's to write",
+		},
+		{
+			name: "of a successor, unlabelled", given: []func(*phases.Case){by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)},
+			want: phases.Confirm, says: "handed over", reason: "no watch tells when the successor lets go",
+		},
+		{
+			name: "of our namesake", given: []func(*phases.Case){by("ObjectDeployment", "app", "before the restore")}, want: phases.Adopt,
+			reason: "a restore from backup gives owners other UIDs",
+		},
+		{
+			name: "of a stranger", given: []func(*phases.Case){by("Helm", "release", "rival")}, want: phases.Refuse, says: "controlled by Helm release",
+			reason: "Prevent",
+		},
+		{
+			name: "of a stranger, IfNoController", given: []func(*phases.Case){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionIfNoController)},
+			want: phases.Refuse, says: "controlled by Helm release", reason: "it has a controller",
+		},
+		{
+			name: "of a stranger, None", given: []func(*phases.Case){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone)},
+			want: phases.Adopt, reason: "None takes over from everyone outside of the engine",
+		},
+		{
+			name: "of a stranger, unlabelled, read before", given: []func(*phases.Case){by("Helm", "release", "rival"), unwatched, looked(30 * time.Second)},
+			want: phases.Confirm, says: "controlled by Helm release", reason: "no watch tells when it is free",
+		},
+		{
+			name: "of a stranger, unlabelled, just read", given: []func(*phases.Case){by("Helm", "release", "rival"), unwatched, looked(time.Second)},
+			want: phases.Refuse, says: "controlled by Helm release", retry: 29 * time.Second, reason: "not at once",
+		},
+		{
+			name: "nobody's", given: []func(*phases.Case){free, another}, want: phases.Refuse, says: "nothing controls it",
+			reason: "Prevent takes nothing over",
+		},
+		{
+			name: "nobody's, IfNoController", given: []func(*phases.Case){free, another, mode(corev1alpha1.CollisionProtectionIfNoController)},
+			want: phases.Adopt, reason: "nothing controls it",
+		},
+		{
+			name: "nobody's, None", given: []func(*phases.Case){free, another, mode(corev1alpha1.CollisionProtectionNone)}, want: phases.Adopt,
+			reason: "None includes IfNoController",
+		},
+		{
+			name: "an unknown mode", given: []func(*phases.Case){free, another, mode("Whatever")}, want: phases.Refuse,
+			reason: "unknown modes are Prevent (reference 6.6)",
+		},
+		{
+			name: "after a restart", given: []func(*phases.Case){record(func(r *phases.Record) { *r = phases.Record{} })}, want: phases.Verify,
+			reason: "what was written last is not known",
+		},
+		{
+			name: "replaced by an object of the same name", given: []func(*phases.Case){another}, want: phases.Verify,
+			reason: "what is remembered is about another object",
+		},
+		{
+			name: "other content", given: []func(*phases.Case){record(func(r *phases.Record) { r.Content = former })}, want: phases.Change,
+			reason: "the revision changed the object",
+		},
+		{
+			name: "other content and drift", given: []func(*phases.Case){record(func(r *phases.Record) { r.Content = former }), drifted, corrected(9, 0)},
+			want: phases.Change, reason: "a change is no fight",
+		},
+		{
+			name: "compared with another template", given: []func(*phases.Case){live(func(o *objects.Observed) { o.ProjectedBy = digest("other") }), drifted},
+			want: phases.Verify, reason: "such a projection says nothing about drift",
+		},
+		{
+			name: "drift", given: []func(*phases.Case){drifted}, want: phases.Correct, reason: "the first time at once",
+		},
+		{
+			name: "drift, the fifth time", given: []func(*phases.Case){drifted, corrected(4, 0)}, want: phases.Correct, reason: "five are free",
+		},
+		{
+			name: "drift, the sixth time", given: []func(*phases.Case){drifted, corrected(5, 300*time.Millisecond)},
+			want: phases.Wait, says: "field manager tuner changes it back", retry: 700 * time.Millisecond, reason: "then it is a fight",
+		},
+		{
+			name: "drift, by somebody unknown", given: []func(*phases.Case){drifted, corrected(5, 0), record(func(r *phases.Record) { r.Rival = "" })},
+			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields may not tell",
+		},
+		{
+			name: "drift, after the pause", given: []func(*phases.Case){drifted, corrected(5, time.Second)}, want: phases.Correct,
+			reason: "the engine does not give up",
+		},
+		{
+			name: "drift, long fought", given: []func(*phases.Case){drifted, corrected(1000, time.Minute)},
+			want: phases.Wait, says: "tuner", retry: 4 * time.Minute, reason: "the pause ends at five minutes",
+		},
+		{
+			name: "labels, before success", given: []func(*phases.Case){relabel, func(c *phases.Case) { c.Relabel = false }}, want: phases.None,
+			reason: "labels gate no phase",
+		},
+		{
+			name: "labels, after success", given: []func(*phases.Case){relabel}, want: phases.Relabel, reason: "a raised spec.version follows the rollout",
+		},
+		{
+			name: "failed, not due", given: []func(*phases.Case){absent, failed(content, false)}, want: phases.Wait, says: "refused", retry: time.Minute,
+			reason: "back-off",
+		},
+		{
+			name: "collided, not due", given: []func(*phases.Case){absent, failed(content, true)}, want: phases.Refuse, says: "refused", retry: time.Minute,
+			reason: "an object without our label stands in the way",
+		},
+		{
+			name: "failed, due", given: []func(*phases.Case){absent, failed(content, false), func(c *phases.Case) { c.Now = noon.Add(time.Minute) }},
+			want: phases.Create, reason: "tried again",
+		},
+		{
+			name: "failed with other content", given: []func(*phases.Case){absent, failed(former, false)}, want: phases.Create,
+			reason: "another content is tried at once",
+		},
+		{
+			name: "failed, and as wanted by now", given: []func(*phases.Case){failed(content, false)}, want: phases.None,
+			reason: "somebody put it right: a failure stops writes only",
+		},
+		{
+			name: "labels refused", given: []func(*phases.Case){relabel, failed(content, false)}, want: phases.None, retry: time.Minute,
+			reason: "refused labels do not make an object unready",
+		},
+		{
+			name: "failed, then stolen", given: []func(*phases.Case){failed(content, false), by("Helm", "release", "rival")}, want: phases.Refuse,
+			says: "controlled by Helm release", reason: "the owner comes first",
+		},
+		{
+			name: "gone, as confirmed", given: []func(*phases.Case){leaves, absent, record(func(r *phases.Record) { *r = phases.Record{Gone: true} })},
+			want: phases.None, reason: "a GET said so",
+		},
+		{
+			name: "gone, as the watch says", given: []func(*phases.Case){leaves, absent}, want: phases.Confirm,
+			reason: "an object that lost our label looks deleted too",
+		},
+		{
+			name: "stray that went", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) { c.Confirm = false }}, want: phases.None,
+			reason: "nobody waits for it",
+		},
+		{
+			name: "to go, API gone", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) { c.Sight.Unserved, c.Sight.Synced = true, false }},
+			want: phases.None, reason: "objects go with their API",
+		},
+		{
+			name: "to go, watch starting", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) { c.Sight.Synced = false }},
+			want: phases.Wait, says: "is starting", reason: "it may be there",
+		},
+		{
+			name: "to go, the last try failed", given: []func(*phases.Case){leaves, failed(objects.Digest{}, false)},
+			want: phases.Wait, says: "refused", retry: time.Minute, reason: "back-off",
+		},
+		{
+			name: "to go, a write failed before", given: []func(*phases.Case){leaves, failed(content, false)}, want: phases.Delete,
+			reason: "that says nothing about a removal",
+		},
+		{
+			name: "to go", given: []func(*phases.Case){leaves}, want: phases.Delete, reason: "ours",
+		},
+		{
+			name: "to go, of our set", given: []func(*phases.Case){leaves, by("ObjectSet", "app-1", "set")}, want: phases.Delete, reason: "ours too",
+		},
+		{
+			name: "to go, of our namesake", given: []func(*phases.Case){leaves, by("ObjectDeployment", "app", "before the restore")}, want: phases.Delete,
+			reason: "restored from a backup",
+		},
+		{
+			name: "to go, of a predecessor", given: []func(*phases.Case){leaves, by("ObjectSet", "first", "earlier set")}, want: phases.None,
+			reason: "it was not taken over, and the predecessor lives",
+		},
+		{
+			name: "to go, of a successor", given: []func(*phases.Case){leaves, by("ObjectSet", "second", "later set")}, want: phases.None,
+			reason: "handed over",
+		},
+		{
+			name: "to go, of a stranger", given: []func(*phases.Case){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
+		},
+		{
+			name: "to go, nobody's", given: []func(*phases.Case){leaves, free}, want: phases.None,
+			reason: "the garbage collector takes references off when an owner is deleted with its objects kept",
+		},
+		{
+			name: "to go, terminating", given: []func(*phases.Case){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",
+		},
+		{
+			name: "to go, terminating, unlabelled", given: []func(*phases.Case){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
+			says: "a/b", reason: "no watch tells when it is gone",
+		},
+		{
+			name: "to keep, says the template", given: []func(*phases.Case){leaves, func(c *phases.Case) { c.Keep = true }}, want: phases.Release,
+			reason: "data and CRDs outlive their package",
+		},
+		{
+			name: "to keep, says the object", given: []func(*phases.Case){leaves, live(func(o *objects.Observed) { o.Keep = true })}, want: phases.Release,
+			reason: "whatever wrote it",
+		},
+		{
+			name: "to keep, terminating", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Keep = true }}, want: phases.Wait,
+			reason: "somebody else deleted it",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := settledCase()
+			for _, change := range tc.given {
+				change(&c)
+			}
+			got := phases.Decide(c)
+			if got.Action != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("%s: got %s, %q; want %s, %q", tc.reason, got.Action, got.Message, tc.want, tc.says)
+			}
+			if (got.Action == phases.Wait || got.Action == phases.Refuse) && got.Message == "" {
+				t.Errorf("%s: %s has to say why", tc.reason, got.Action)
+			}
+			want := time.Time{}
+			if tc.retry > 0 {
+				want = noon.Add(tc.retry)
+			}
+			if !got.Retry.Equal(want) {
+				t.Errorf("%s: retry at %s, want %s", tc.reason, got.Retry, want)
+			}
+		})
+	}
+}
