@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
@@ -32,7 +33,16 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 		install(t, deployment(row.name, phase("one", configMap("object", "v1"), configMap("beside", "v1"))))
 		before[row.name] = get(t, row.name, "object")
 	}
-	begin(t).rest(t, "nothing")
+	env.Namespace(t, "paused")
+	paused := install(t, deployment("paused", phase("one", configMap("object", "v1"))))
+	change(t, paused, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
+	await(t, paused, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
+		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+	})
+	quiet := []string{"nothing", "paused"}
+	for _, ns := range quiet {
+		begin(t).rest(t, ns)
+	}
 	manager.Stop()
 	for _, row := range rows {
 		row.drift(row.name)
@@ -42,8 +52,10 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 	for _, row := range rows[1:] {
 		t.Run(row.name, func(t *testing.T) { awaitSame(t, before[row.name]) })
 	}
-	j.rest(t, "nothing")
-	if writes := j.requests(t, "nothing", sandbox.Writes()); len(writes) != 0 {
-		t.Errorf("a restart with everything in place wrote:%s", lines(writes))
+	for _, ns := range quiet {
+		j.rest(t, ns)
+		if writes := j.requests(t, ns, sandbox.Writes()); len(writes) != 0 {
+			t.Errorf("a restart with everything in place wrote:%s", lines(writes))
+		}
 	}
 }
