@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -40,7 +41,12 @@ func newLive(out io.Writer, title string) *live {
 	}
 	go func() {
 		defer close(l.ended)
-		_, _ = l.program.Run()
+		if last, err := l.program.Run(); err == nil {
+			// Back over the empty lines.
+			if empty := last.(liveModel).padding(); empty > 0 {
+				fmt.Fprintf(out, "\x1b[%dA", empty)
+			}
+		}
 	}()
 	return l
 }
@@ -76,12 +82,22 @@ type (
 	tickMsg struct{}
 )
 
-// liveModel is what the picture is made of.
+// liveModel is what the picture is made of. A picture that becomes smaller is
+// filled with empty lines: the library leaves remains of the former one where
+// its height shrinks.
 type liveModel struct {
 	state   progress.State
 	options progress.FrameOptions
 	begin   time.Time
+	tallest int
 }
+
+func (m liveModel) frame() string { return progress.Frame(m.state, m.options) }
+
+// padding is the number of empty lines below the picture.
+func (m liveModel) padding() int { return max(0, m.tallest-height(m.frame())) }
+
+func height(frame string) int { return strings.Count(frame, "\n") + 1 }
 
 func tick() tea.Cmd { return tea.Tick(frameInterval, func(time.Time) tea.Msg { return tickMsg{} }) }
 
@@ -90,25 +106,28 @@ func (m liveModel) Init() tea.Cmd { return tick() }
 
 // Update implements tea.Model.
 func (m liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var next tea.Cmd
 	m.options.Elapsed = time.Since(m.begin)
 	switch msg := msg.(type) {
 	case tickMsg:
 		m.options.Tick++
-		return m, tick()
+		next = tick()
 	case stateMsg:
 		m.state, m.options.Done = msg.state, msg.last
 		if msg.last {
-			return m, tea.Quit
+			next = tea.Quit
 		}
 	case tea.WindowSizeMsg:
 		m.options.Width, m.options.Height = msg.Width, msg.Height
+		m.tallest = min(m.tallest, max(msg.Height-1, 1))
 	}
-	return m, nil
+	m.tallest = max(m.tallest, height(m.frame()))
+	return m, next
 }
 
 // View implements tea.Model.
 func (m liveModel) View() tea.View {
-	content := progress.Frame(m.state, m.options)
+	content := m.frame() + strings.Repeat("\n", m.padding())
 	if m.options.Done {
 		content += "\n" // the library clears the line that it ends on
 	}

@@ -34,6 +34,11 @@ func TestLiveModel(t *testing.T) {
 	if narrow, _ := draw(tea.WindowSizeMsg{Width: 30, Height: 10}); len(strings.Split(narrow, "\n")[0]) != 30 {
 		t.Errorf("the width of the window is not followed:\n%s", narrow)
 	}
+	tall, _ := draw(stateMsg{state: progress.State{Unpacked: true, Phases: []progress.Phase{{Name: "a"}, {Name: "b"}}}})
+	short, _ := draw(stateMsg{state: progress.State{Unpacked: true}})
+	if strings.Count(tall, "\n") != strings.Count(short, "\n") || m.(liveModel).padding() != 2 {
+		t.Errorf("the picture shrinks from\n%s\nto\n%s", tall, short)
+	}
 	last, quit := draw(stateMsg{state: progress.State{Gone: true}, last: true})
 	if !strings.HasSuffix(last, "\n") || quit == nil {
 		t.Errorf("the last picture is %q", last)
