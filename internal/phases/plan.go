@@ -179,8 +179,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		case Wait, Refuse, Confirm:
 			report.block(Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
 			report.Unknown = report.Unknown || starting(c.Sight)
-			held = held || v.Action == Refuse || c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(d) ||
-				!r.Phases[ph].Entered && c.Record.failed(d, p.Now)
+			held = held || v.Action == Refuse || c.holds(!r.Phases[ph].Entered)
 		}
 		recreate := c.Record.Content == d.Content
 		if v.Action == Create && !recreate && p.overtaken(r, ph, d) {
@@ -194,6 +193,12 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		p.plan.Entry = &entry
 	}
 	return report.ready(ph)
+}
+
+// holds tells whether an object that is waited for forbids that its phase is
+// entered; entering tells that the phase was not entered before.
+func (c *Case) holds(entering bool) bool {
+	return c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(c.Desired) || entering && c.Record.failed(c.Desired, c.Now)
 }
 
 // overtaken tells whether the object is one that r would be the first to create,

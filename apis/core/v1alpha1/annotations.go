@@ -58,6 +58,9 @@ const (
 	// deleted with its objects kept.
 	OrphanedAnnotation = "package-operator.run/orphaned"
 
+	// SlicedAnnotation is "true" on an ObjectDeployment that has, or had, slices.
+	SlicedAnnotation = "package-operator.run/sliced"
+
 	// PackageSourceImageAnnotation is the package image, on the ObjectDeployment
 	// and its revisions.
 	PackageSourceImageAnnotation = "package-operator.run/package-source-image"

@@ -173,9 +173,6 @@ func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 // collectSlices deletes slices that neither the template nor a set uses.
 func (s *session) collectSlices(ctx context.Context) error {
 	s.slicesDue = time.Time{}
-	if !s.sliced() {
-		return nil
-	}
 	used := map[string]bool{}
 	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
 		for _, name := range phase.Slices {
@@ -201,6 +198,9 @@ const sliceGrace = time.Minute
 func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice") + "List"))
+	if !s.sliced() {
+		return nil
+	}
 	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name})
 	if err != nil {
 		return fmt.Errorf("cannot list slices: %w", err)
@@ -234,13 +234,11 @@ func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
 	return nil
 }
 
-// sliced tells whether the deployment has slices, so that one without them costs
-// no request.
+// sliced tells whether the deployment has, or had, slices, so that one without
+// them costs no request.
 func (s *session) sliced() bool {
-	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
-		if len(phase.Slices) > 0 {
-			return true
-		}
+	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" {
+		return true
 	}
 	return slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return len(slicesOf(set)) > 0 })
 }

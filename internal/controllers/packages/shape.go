@@ -81,6 +81,11 @@ func fill(
 	}
 	annotations[corev1alpha1.PackageSourceImageAnnotation] = image
 	annotations[corev1alpha1.PackageConfigAnnotation] = config
+	for _, phase := range template.Phases {
+		if len(phase.Slices) > 0 {
+			annotations[corev1alpha1.SlicedAnnotation] = "true"
+		}
+	}
 	dep.SetAnnotations(annotations)
 
 	labels := orMake(dep.GetLabels())
