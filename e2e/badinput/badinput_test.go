@@ -53,6 +53,8 @@ type row struct {
 	// validate are parts of what `validate` prints about the folder; nil where the
 	// folder alone does not tell.
 	validate []string
+	// valid tells that validate only warns.
+	valid bool
 	// within is how long the verdict takes at most; 0 means patience.
 	within time.Duration
 	// after goes on from the verdict.
@@ -235,8 +237,8 @@ func (b *bed) judgeValidateCommand(t *testing.T, r row) {
 	out, err := b.plugin(t, "validate", dir)
 	out = strings.ReplaceAll(out, dir, "DIR")
 	note(t, r.name, "$ kubectl package validate DIR    (%s)\n%s", outcome(err), indent(out))
-	if err == nil {
-		t.Error("validate accepts the package")
+	if (err == nil) != r.valid {
+		t.Errorf("validate ends with %s", outcome(err))
 	}
 	if text := missing(unwrap(out), unwrapAll(r.validate)); text != "" {
 		t.Errorf("validate does not print %q", text)

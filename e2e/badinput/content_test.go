@@ -33,7 +33,7 @@ func contentRows() []row {
 	namespaced := scoped("[Namespaced]")
 	return []row{
 		pullRow("wrong image: the tag is not there", func(env *harness.Env) string { return env.Registry() + "/good:nowhere" }, "good:nowhere", "not found", "Check the name and the tag"),
-		pullRow("wrong image: the host is not there", func(*harness.Env) string { return "registry.invalid/shop:v1" }, "registry.invalid", "registry unreachable"),
+		pullRow("wrong image: the host is not there", func(*harness.Env) string { return "registry.invalid/shop:v1" }, "registry.invalid", "registry unreachable", "Check the host"),
 		refuses("manifest with a typo in a value", "LoadError",
 			packageOf(harness.Files{"manifest.yaml": strings.Replace(harness.Manifest("bad", []string{"deploy"}, ""), "Namespaced", "Namespacd", 1), "never.yaml": never("typo")}),
 			"manifest.yaml", "spec.scopes", "Namespacd", `"Namespaced"`),
@@ -63,10 +63,16 @@ func contentRows() []row {
 				"role.yaml":     "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: never-role\n  annotations: {package-operator.run/phase: deploy}\nrules: []\n",
 				"never.yaml":    never("cluster-scoped"),
 			}), "ClusterRole", "never-role", "role.yaml", "ClusterPackage"),
-		refuses("another namespace", "ObjectInvalid", packageOf(harness.Files{
-			"manifest.yaml": namespaced, "never.yaml": never("here"),
-			"other.yaml": strings.Replace(never("there"), "  name:", "  namespace: default\n  name:", 1),
-		}), "other.yaml", "never-there", `"default"`),
+		{
+			name: "another namespace", condition: "Invalid", status: "True", reason: "ObjectInvalid",
+			files: packageOf(harness.Files{
+				"manifest.yaml": namespaced, "never.yaml": never("here"),
+				"other.yaml": strings.Replace(never("there"), "  name:", "  namespace: default\n  name:", 1),
+			}),
+			says: []string{"other.yaml", "never-there", `"default"`, "Remove metadata.namespace"},
+			// In the namespace default the package could be installed.
+			validate: []string{"warning", "other.yaml", "never-there", `"default"`, "Remove metadata.namespace"}, valid: true,
+		},
 		refuses("an object twice", "ObjectInvalid",
 			packageOf(harness.Files{"one.yaml": never("twice"), "two.yaml": never("twice")}), "never-twice", "one.yaml", "two.yaml"),
 		refuses("CEL of a probe that does not compile", "LoadError",

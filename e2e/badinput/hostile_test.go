@@ -58,7 +58,7 @@ func from(host, name string, says ...string) row {
 func registryRows(serve func(http.HandlerFunc) string) []row {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	stalled := serve(hang)
-	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String())
+	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String(), "Ask whoever runs the registry")
 	hanging.within = 100 * time.Second
 	hanging.beside = func(t *testing.T, env *harness.Env, ns string) {
 		for i := range 11 {
