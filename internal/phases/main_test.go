@@ -9,7 +9,7 @@ import (
 // simulations is how many random runs of each property are made unless
 // -rapid.checks says otherwise: a few seconds' worth. Before a release, and after
 // a change of the core, run some hundred thousand.
-const simulations = "2500"
+const simulations = "2000"
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -204,7 +204,7 @@ func (c *Case) holds(entering bool) bool {
 // overtaken tells whether the object is one that r would be the first to create,
 // though a newer revision is active by now.
 func (p *planner) overtaken(r *Revision, ph int, d *objects.Desired) bool {
-	if r == p.active() || r.Phases[ph].Earlier {
+	if r == p.active() || r.Succeeded || r.Phases[ph].Earlier {
 		return false
 	}
 	older := p.Revisions[:slices.Index(p.Revisions, r)]

@@ -1,0 +1,399 @@
+package phases_test
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+var update = flag.Bool("update", false, "write what is planned now into the scenarios")
+
+// TestScenarios plays the files in testdata: each block of commands changes what
+// the core sees, "plan" prints what it decides. testdata/README.md lists the
+// commands.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := play(string(raw))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(raw), got); diff != "" {
+				t.Errorf("%s: go test -run TestScenarios -update writes it anew\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// play runs the commands of a scenario and returns it with what they print.
+func play(text string) (string, error) {
+	p := newPlayer()
+	var out strings.Builder
+	lines := bufio.NewScanner(strings.NewReader(text))
+	answer := false // within what was printed before
+	for number := 1; lines.Scan(); number++ {
+		line := lines.Text()
+		if answer {
+			if answer = line != ""; answer {
+				continue
+			}
+		}
+		fmt.Fprintln(&out, line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := p.do(line); err != nil {
+			return "", fmt.Errorf("line %d, %q: %w", number, line, err)
+		}
+		if line == "plan" {
+			out.WriteString(p.print(phases.Next(p.state)))
+			answer = true
+		}
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n", nil
+}
+
+// player is what the core sees.
+type player struct {
+	state    *phases.State
+	sights   map[objects.Key]*phases.Sight
+	unserved map[string]bool
+	starting map[string]bool
+	versions int
+}
+
+func newPlayer() *player {
+	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}}
+	p.state = &phases.State{
+		Owner:  objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
+		Memory: phases.Memory{}, Now: noon, Look: p.look,
+		Ours: refersTo("set"), Takes: refersTo("earlier set"), Yields: refersTo("later set"),
+		Probe: func(_ *phases.Revision, _ objects.Key, obs *objects.Observed) probes.Result {
+			switch {
+			case obs.Trimmed == nil:
+				return probes.Result{Status: probes.True}
+			case !obs.Watched:
+				return probes.Result{Messages: []string{"the watch does not show it yet"}}
+			case string(obs.Trimmed) == "ready":
+				return probes.Result{Status: probes.True}
+			}
+			return probes.Result{Status: probes.False, Messages: []string{"not ready"}}
+		},
+	}
+	return p
+}
+
+func (p *player) look(key objects.Key) phases.Sight {
+	sight := phases.Sight{Synced: !p.starting[key.Kind], Unserved: p.unserved[key.Kind]}
+	if s := p.sights[key]; s != nil && sight.Synced && !sight.Unserved {
+		sight.Object = s.Object
+	}
+	return sight
+}
+
+func parseKey(text string) objects.Key {
+	kind, name, _ := strings.Cut(text, "/")
+	return objects.Key{Kind: kind, Name: name}
+}
+
+func (p *player) revision(name string) *phases.Revision {
+	for _, r := range p.state.Revisions {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// do runs one command.
+func (p *player) do(line string) error {
+	words := strings.Fields(line)
+	rest := words[1:]
+	if strings.HasPrefix(line, "  ") {
+		return p.addPhase(words[0], rest)
+	}
+	switch words[0] {
+	case "plan":
+		return nil
+	case "revision":
+		r := &phases.Revision{Name: rest[0], UID: types.UID(rest[0]), Number: int64(len(p.state.Revisions) + 1)}
+		p.state.Revisions = append(p.state.Revisions, r)
+		return p.set(r, rest[1:])
+	case "set":
+		return p.set(p.revision(rest[0]), rest[1:])
+	case "drop":
+		p.state.Revisions = slices.DeleteFunc(p.state.Revisions, func(r *phases.Revision) bool { return r.Name == rest[0] })
+	case "live":
+		return p.live(parseKey(rest[0]), rest[1:])
+	case "gone":
+		delete(p.sights, parseKey(rest[0]))
+	case "confirmed":
+		p.state.Memory[parseKey(rest[0])] = &phases.Record{Gone: true}
+	case "restart":
+		p.state.Memory = phases.Memory{}
+		for _, r := range p.state.Revisions {
+			for i := range r.Phases {
+				r.Phases[i].Entered = false
+			}
+		}
+	case "unserved":
+		p.unserved[rest[0]] = true
+	case "served":
+		delete(p.unserved, rest[0])
+	case "starting":
+		p.starting[rest[0]] = true
+	case "started":
+		delete(p.starting, rest[0])
+	case "fail":
+		return p.fail(parseKey(rest[0]), rest[1:])
+	case "stray":
+		p.state.Strays = append(p.state.Strays, parseKey(rest[0]))
+	case "teardown":
+		p.state.Teardown = true
+	case "orphan":
+		p.state.Orphan = true
+	case "wait":
+		d, err := time.ParseDuration(rest[0])
+		p.state.Now = p.state.Now.Add(d)
+		return err
+	default:
+		return fmt.Errorf("no such command")
+	}
+	return nil
+}
+
+// addPhase adds a phase to the last revision, as "name: Kind/name=value".
+func (p *player) addPhase(name string, items []string) error {
+	phase := phases.Phase{Name: strings.TrimSuffix(name, ":")}
+	for _, item := range items {
+		text, flags, _ := strings.Cut(item, ",")
+		ref, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return fmt.Errorf("%q has no value", item)
+		}
+		phase.Objects = append(phase.Objects, &objects.Desired{
+			Key: parseKey(ref), Version: "v1", Raw: []byte(value), Content: digest(value),
+			Collision: corev1alpha1.CollisionProtection(flags), Keep: flags == "keep",
+		})
+	}
+	r := p.state.Revisions[len(p.state.Revisions)-1]
+	r.Phases = append(r.Phases, phase)
+	return nil
+}
+
+func (p *player) set(r *phases.Revision, words []string) error {
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "opened":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			r.Opened = n
+		case "entered":
+			for i := range r.Phases {
+				r.Phases[i].Entered = true
+			}
+		case "earlier":
+			for i := range r.Phases {
+				r.Phases[i].Earlier = true
+			}
+		case "release":
+			r.Stamp.Labels, r.Labels = map[string]string{"version": value}, digest(value)
+		case "blocked":
+			r.Blocked = value
+		case "claimed":
+			r.Claimed = true
+		case "succeeded":
+			r.Succeeded = true
+		case "paused":
+			r.Paused = true
+		case "resumed":
+			r.Paused = false
+		case "removing":
+			r.Removing = true
+		case "keepall":
+			r.KeepAll = true
+		case "incomplete":
+			r.Incomplete = true
+		default:
+			return fmt.Errorf("%q is no property of a revision", word)
+		}
+	}
+	return nil
+}
+
+// live puts an object into the cluster, by default one that this process wrote,
+// that the watch shows, and that no probe selects.
+func (p *player) live(key objects.Key, words []string) error {
+	p.versions++
+	tmpl := digest(key.String(), "template")
+	obs := &objects.Observed{
+		UID: types.UID(key.String()), ResourceVersion: strconv.Itoa(p.versions), Watched: true,
+		Owners:     []metav1.OwnerReference{},
+		Projection: digest("as written"), ProjectedBy: tmpl,
+	}
+	rec := &phases.Record{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}
+	p.state.Memory[key], p.sights[key] = rec, &phases.Sight{Object: obs}
+	obs.Owners = controlledBy("ObjectDeployment", "app", string(ownerUID))
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "value":
+			rec.Content = digest(value)
+		case "release":
+			rec.Labels = digest(value)
+		case "by":
+			obs.Owners = controlledBy("Someone", value, value)
+		case "free":
+			obs.Owners = nil
+		case "ready", "sick":
+			obs.Trimmed = []byte(name)
+		case "unwatched":
+			obs.Watched = false
+		case "drifted":
+			obs.Projection = digest("drift")
+		case "terminating":
+			obs.Terminating = true
+		case "keep":
+			obs.Keep = true
+		case "unknown":
+			delete(p.state.Memory, key)
+		default:
+			return fmt.Errorf("%q is no property of an object", word)
+		}
+	}
+	return nil
+}
+
+// fail remembers that the last write of an object failed: content, then what
+// sort of failure.
+func (p *player) fail(key objects.Key, words []string) error {
+	f := &phases.Failure{Content: digest(words[0]), Message: "refused by a webhook", Until: p.state.Now.Add(time.Minute)}
+	for _, word := range words[1:] {
+		switch word {
+		case "preflight":
+			f.Preflight = true
+		case "collision":
+			f.Collision = true
+		default:
+			return fmt.Errorf("%q is no sort of failure", word)
+		}
+	}
+	p.state.Memory.At(key).Failure = f
+	return nil
+}
+
+// print writes a plan down.
+func (p *player) print(plan phases.Plan) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "  > "+format+"\n", args...) }
+	for _, s := range plan.Steps {
+		line("%s", stepText(s))
+	}
+	if e := plan.Entry; e != nil {
+		line("enter phase %s of %s:", e.Revision.Phases[e.Phase].Name, e.Revision.Name)
+		for _, s := range e.Steps {
+			line("  %s", stepText(s))
+		}
+	}
+	if g := plan.Gate; g != nil {
+		line("open phase %s of %s%s", g.Revision.Phases[g.Phase].Name, g.Revision.Name, proofText(g))
+	}
+	if plan.Torn {
+		line("nothing is left to remove")
+	}
+	if !plan.Retry.IsZero() {
+		line("ask again after %s", plan.Retry.Sub(p.state.Now))
+	}
+	for i, r := range p.state.Revisions {
+		for _, text := range reportText(&plan.Reports[i], r.Name) {
+			line("%s", text)
+		}
+	}
+	return b.String()
+}
+
+func stepText(s phases.Step) string {
+	text := s.Action.String() + " " + s.Key.Kind + "/" + s.Key.Name
+	if s.Desired != nil && s.Action != phases.Confirm {
+		text += "=" + string(s.Desired.Raw)
+	}
+	if v := s.Stamp.Labels["version"]; v != "" && s.Action != phases.Confirm {
+		text += " release " + v
+	}
+	if s.Background {
+		text += " in the background"
+	}
+	return text
+}
+
+func proofText(g *phases.Gate) string {
+	var proven []string
+	for key, version := range g.Probed {
+		proven = append(proven, key.Kind+"/"+key.Name+"@"+version)
+	}
+	if len(proven) == 0 {
+		return ""
+	}
+	slices.Sort(proven)
+	return ", once proven: " + strings.Join(proven, " ")
+}
+
+func reportText(r *phases.Report, name string) []string {
+	var lines []string
+	for _, ph := range r.Phases {
+		counts := []string{fmt.Sprintf("%d of %d ready", ph.Ready, ph.Total)}
+		for _, c := range []struct {
+			n    int
+			what string
+		}{{ph.Pending, "pending"}, {ph.Taken, "taken"}, {ph.Gone, "gone"}} {
+			if c.n > 0 {
+				counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
+			}
+		}
+		if ph.Opened || len(counts) > 1 {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", name, ph.Name, strings.Join(counts, ", ")))
+		}
+	}
+	for _, b := range r.Blocking {
+		lines = append(lines, fmt.Sprintf("%s %s waits for %s/%s: %s", name, b.Phase, b.Key.Kind, b.Key.Name, b.Message))
+	}
+	if r.Unknown {
+		lines = append(lines, name+" is not known yet")
+	}
+	return lines
+}
