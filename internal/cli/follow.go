@@ -82,7 +82,11 @@ func (f following) run(ctx context.Context) (progress.State, progress.Verdict, t
 			continue
 		}
 		now := time.Now()
-		state = progress.Of(snap)
+		if snap.Package == nil {
+			state = progress.Ended(state)
+		} else {
+			state = progress.Of(snap)
+		}
 		state.Unnoticed = !state.Gone && !state.Deleting && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
 		verdict = f.judge(state, now)
 		if verdict.Again > 0 && !state.Unnoticed {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,9 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	remedy := "Check that it runs, and that the context is the right one: kubectl config current-context"
 	if c.Host == "http://localhost:8080" {
 		remedy = "No kubeconfig was found: set KUBECONFIG or --kubeconfig"
+		if named := os.Getenv("KUBECONFIG"); named != "" {
+			remedy = fmt.Sprintf("No kubeconfig was found at KUBECONFIG=%s", named)
+		}
 	}
 	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. %s", doing, c.Host, err, remedy)
 }

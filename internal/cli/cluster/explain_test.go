@@ -16,7 +16,7 @@ import (
 )
 
 func TestExplain(t *testing.T) {
-	t.Parallel()
+	t.Setenv("KUBECONFIG", "")
 	packages := corev1alpha1.Resource("packages")
 	refused := &url.Error{Op: "Get", URL: "https://cluster/api", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
 	for name, tc := range map[string]struct {
@@ -52,7 +52,6 @@ func TestExplain(t *testing.T) {
 		"other":       {err: errors.New("teapot"), want: "cannot do it: teapot"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			c := &cluster.Cluster{Host: "https://cluster"}
 			if tc.host != "" {
 				c.Host = tc.host

@@ -39,10 +39,10 @@ func Frame(s State, o FrameOptions) string {
 	f.head()
 	if !s.Gone {
 		f.image()
-		f.phases()
-		f.note()
-		f.cut()
 	}
+	f.phases()
+	f.note()
+	f.cut()
 	return strings.Join(f.lines, "\n")
 }
 
@@ -246,6 +246,7 @@ func (f *frame) object(o Object, room int) {
 // note is the last line: what the rest does not say.
 func (f *frame) note() {
 	switch {
+	case f.Gone:
 	case f.Lost != "":
 		f.put(0, "", "connection lost, trying again: "+f.Lost, f.Styles.Bad)
 	case f.Paused != "":

@@ -210,6 +210,9 @@ func TestGolden(t *testing.T) {
 			var last progress.State
 			for i, st := range tc.steps {
 				s := progress.Of(st.snap)
+				if s.Gone {
+					s = progress.Ended(last)
+				}
 				v := tc.judge(s, begin.Add(st.at))
 				fmt.Fprintf(&out, "=== %s\n", st.what)
 				out.WriteString(progress.Frame(s, progress.FrameOptions{

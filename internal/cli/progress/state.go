@@ -109,6 +109,21 @@ func Before(snap Snapshot) State {
 	return s
 }
 
+// Ended is the State of a package that is gone, with its phases as far as they
+// were being torn down when it was last seen.
+func Ended(last State) State {
+	s := State{Target: last.Target, Gone: true, Deleting: true}
+	for _, ph := range last.Phases {
+		if !last.Deleting || ph.State != corev1alpha1.PhaseStateTearingDown && ph.State != corev1alpha1.PhaseStateGone {
+			s.Phases = nil
+			break
+		}
+		ph.State, ph.Ready, ph.Objects = corev1alpha1.PhaseStateGone, ph.Total, nil
+		s.Phases = append(s.Phases, ph)
+	}
+	return s
+}
+
 // Of makes a State of a Snapshot.
 func Of(snap Snapshot) State {
 	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost)}
