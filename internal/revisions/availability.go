@@ -2,6 +2,7 @@ package revisions
 
 import (
 	"fmt"
+	"slices"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/phases"
@@ -62,20 +63,20 @@ func Available(s Standing) Verdict {
 }
 
 // harmful returns the objects of a rollout in progress that take availability
-// away.
+// away: whatever fails in a phase that was completed, and in the one in progress
+// what the deadline does not excuse.
 func harmful(s Standing) []phases.Blocker {
 	if s.Current == nil {
 		return nil
 	}
-	inProgress := ""
-	if s.Opened > 0 && s.Opened <= len(s.Current.Phases) {
-		inProgress = s.Current.Phases[s.Opened-1].Name
-	}
+	inProgress := s.Opened - 1
 	var failing []phases.Blocker
 	for _, b := range s.Current.Blocking {
+		at := slices.IndexFunc(s.Current.Phases, func(ph phases.PhaseReport) bool { return ph.Name == b.Phase })
 		probe := b.Kind == phases.BlockProbe || b.Kind == phases.BlockProbeFalse
 		switch {
-		case b.Phase != inProgress && b.Kind != phases.BlockWait, // completed once
+		case at < 0, at > inProgress: // nothing of it was written
+		case at < inProgress,
 			b.Kind == phases.BlockProbeFalse,
 			s.DeadlinePassed && probe:
 			failing = append(failing, b)

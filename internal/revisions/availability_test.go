@@ -1,0 +1,166 @@
+package revisions_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+// report is a revision of three phases with one object each, of which the first
+// ones are ready.
+func report(ready int, blocking ...phases.Blocker) *phases.Report {
+	r := &phases.Report{Blocking: blocking}
+	for i, name := range []string{"first", "second", "third"} {
+		ph := phases.PhaseReport{Name: name, Opened: i <= ready, Total: 1}
+		if i < ready {
+			ph.Ready = 1
+		}
+		r.Phases = append(r.Phases, ph)
+	}
+	return r
+}
+
+func blocker(phase string, kind phases.BlockKind) phases.Blocker {
+	return phases.Blocker{Key: objects.Key{Kind: "App", Name: phase}, Phase: phase, Message: "is not as it should be", Kind: kind}
+}
+
+func TestAvailable(t *testing.T) {
+	t.Parallel()
+	standing := func(change func(*revisions.Standing)) revisions.Standing {
+		s := revisions.Standing{
+			Current: report(1), CurrentName: "app-2", Opened: 2, Previous: report(3), PreviousName: "app-1",
+		}
+		change(&s)
+		return s
+	}
+	for _, tc := range []struct {
+		name, reason string
+		given        revisions.Standing
+		want         bool
+		says         string
+	}{
+		{
+			name: "nothing yet", reason: "no set was made", given: revisions.Standing{}, says: "no revision was made yet",
+		},
+		{
+			name: "first install", reason: "nothing was available before",
+			given: standing(func(s *revisions.Standing) { s.Previous = nil }), says: "first revision has not become available",
+		},
+		{
+			name: "first install, blocked", reason: "the message names what is in the way",
+			given: standing(func(s *revisions.Standing) {
+				s.Previous, s.Current = nil, report(1, blocker("second", phases.BlockProbe))
+			}),
+			says: `Phase "second" failed: App second: is not as it should be`,
+		},
+		{
+			name: "first install, complete", reason: "it waits for its success delay",
+			given: standing(func(s *revisions.Standing) { s.Previous, s.Current, s.Opened = nil, report(3), 3 }),
+			says:  "first revision has not become available",
+		},
+		{
+			name: "succeeded", reason: "all is well", want: true,
+			given: standing(func(s *revisions.Standing) { s.Succeeded, s.Current, s.Opened = true, report(3), 3 }), says: "Latest revision app-2 is available.",
+		},
+		{
+			name: "succeeded, then broken", reason: "the previous revision owns nothing any more",
+			given: standing(func(s *revisions.Standing) {
+				s.Succeeded, s.Current, s.Opened = true, report(2, blocker("third", phases.BlockProbe)), 3
+			}),
+			says: `latest revision app-2 is unavailable: Phase "third" failed`,
+		},
+		{
+			name: "succeeded, being corrected", reason: "an object that waits for its write is not ready",
+			given: standing(func(s *revisions.Standing) { s.Succeeded, s.Current, s.Opened = true, report(2), 3 }), says: "app-2 is unavailable",
+		},
+		{
+			name: "rollout", reason: "nothing that was ready fails", given: standing(func(*revisions.Standing) {}),
+			want: true, says: "Previous revision app-1 is still available.",
+		},
+		{
+			name: "rollout not begun", reason: "nothing was touched", want: true,
+			given: standing(func(s *revisions.Standing) { s.Opened, s.Current = 0, report(0) }), says: "app-1 is still available",
+		},
+		{
+			name: "no current revision", reason: "the template changed, its set is not made yet", want: true,
+			given: standing(func(s *revisions.Standing) { s.Current = nil }), says: "app-1 is still available",
+		},
+		{
+			name: "rollout, claim refused", reason: "nothing of it was written", want: true,
+			given: standing(func(s *revisions.Standing) {
+				s.Opened, s.Current = 0, report(0, blocker("first", phases.BlockCollision))
+			}),
+			says: "app-1 is still available",
+		},
+		{
+			name: "old object fails", reason: "an object that was not touched counts by the old probes",
+			given: standing(func(s *revisions.Standing) { s.Previous = report(2, blocker("third", phases.BlockProbe)) }),
+			says:  "objects of previous revision app-1 are unavailable",
+		},
+		{
+			name: "completed phase fails", reason: "it was ready once",
+			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockProbe)) }), says: "app-2 broke what was available",
+		},
+		{
+			name: "completed phase lost an object", reason: "it cannot be made again",
+			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockRefused)) }), says: "app-2 broke what was available",
+		},
+		{
+			name: "object of a completed phase was taken", reason: "it is not the revision's any more",
+			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockCollision)) }), says: "app-2 broke",
+		},
+		{
+			name: "completed phase lost its API", reason: "its objects went along",
+			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockAPI)) }), says: "app-2 broke",
+		},
+		{
+			name: "object of a completed phase goes", reason: "somebody deleted it",
+			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockWait)) }), says: "app-2 broke",
+		},
+		{
+			name: "phase in progress: Unknown", reason: "it has until the deadline", want: true,
+			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockProbe)) }), says: "app-1 is still available",
+		},
+		{
+			name: "phase in progress: a condition is False", reason: "that counts at once",
+			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockProbeFalse)) }), says: "app-2 broke",
+		},
+		{
+			name: "phase in progress: Unknown after the deadline", reason: "the deadline is over",
+			given: standing(func(s *revisions.Standing) {
+				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockProbe)), true
+			}),
+			says: "app-2 broke",
+		},
+		{
+			name: "phase in progress: refused after the deadline", reason: "what was refused changed nothing", want: true,
+			given: standing(func(s *revisions.Standing) {
+				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockRefused)), true
+			}),
+			says: "app-1 is still available",
+		},
+		{
+			name: "phase in progress: missing API", reason: "the phase waits, nothing broke", want: true,
+			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockAPI)) }), says: "app-1 is still available",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := revisions.Available(tc.given)
+			if got.Status != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("%s: got %t, %q; want %t, %q", tc.reason, got.Status, got.Message, tc.want, tc.says)
+			}
+			reason := corev1alpha1.ReasonObjectSetUnready
+			if tc.want {
+				reason = corev1alpha1.ReasonAvailable
+			}
+			if got.Reason != reason {
+				t.Errorf("%s: got reason %s, want %s", tc.reason, got.Reason, reason)
+			}
+		})
+	}
+}
