@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ func manager(t *testing.T, c *cluster.Cluster, target progress.Target, statuses 
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
+			time.Sleep(10 * time.Millisecond)
 		}
 	}()
 }
@@ -283,7 +285,9 @@ func TestDelete(t *testing.T) {
 	leaving := available()
 	leaving.Phases[0].State = "TearingDown"
 	leaving.Blocking = []corev1alpha1.BlockingObject{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Phase: "deploy", Message: "is held by the finalizer x"}}
-	manager(t, c, target, leaving)
+	// The fake API server's watches do not show what happened before they began, so
+	// the status is written again while the command waits.
+	manager(t, c, target, slices.Repeat([]corev1alpha1.PackageStatus{leaving}, 50)...)
 	got := invokeOn(t, dialTo(c), "", "delete", "web", "--timeout", "1s")
 	_, got.err = splitProgress(got.err)
 	got.err = times.ReplaceAllString(got.err, " T")
