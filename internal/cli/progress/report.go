@@ -1,6 +1,9 @@
 package progress
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -68,7 +71,7 @@ func ReportOf(snap Snapshot) Report {
 		Current: s.Observed, Available: s.Available,
 		Image: pkg.PackageSpec().Image, Component: pkg.PackageSpec().Component,
 		Revision: status.Revision, Phases: status.Phases, Ignored: s.Ignored,
-		Conditions: status.Conditions, Created: pkg.GetCreationTimestamp(),
+		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
 	}
 	for _, b := range status.Blocking {
 		if blocksNow(b.Phase, status.Phases, s.Deleting) {
@@ -88,6 +91,26 @@ func ReportOf(snap Snapshot) Report {
 		r.Message = Culprit(s)
 	}
 	return r
+}
+
+// conditionOrder has the conditions that say most first.
+var conditionOrder = []string{
+	corev1alpha1.ConditionReady, corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing,
+	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
+	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
+}
+
+// ordered returns the conditions in a fixed order, others by name at the end.
+func ordered(conds []metav1.Condition) []metav1.Condition {
+	rank := func(typ string) int {
+		if i := slices.Index(conditionOrder, typ); i >= 0 {
+			return i
+		}
+		return len(conditionOrder)
+	}
+	return slices.SortedStableFunc(slices.Values(conds), func(a, b metav1.Condition) int {
+		return cmp.Or(cmp.Compare(rank(a.Type), rank(b.Type)), cmp.Compare(a.Type, b.Type))
+	})
 }
 
 // Summary is the State in one word.
