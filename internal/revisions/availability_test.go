@@ -97,6 +97,10 @@ func TestAvailable(t *testing.T) {
 			says: "app-1 is still available",
 		},
 		{
+			name: "blocked as a whole", reason: "what is in no phase is no object that broke", want: true,
+			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("", phases.BlockCollision)) }), says: "app-1 is still available",
+		},
+		{
 			name: "old object fails", reason: "an object that was not touched counts by the old probes",
 			given: standing(func(s *revisions.Standing) { s.Previous = report(2, blocker("third", phases.BlockProbe)) }),
 			says:  "objects of previous revision app-1 are unavailable",
