@@ -22,9 +22,9 @@ func TestLiveModel(t *testing.T) {
 		}
 		return m.View().Content, cmd
 	}
-	state := progress.State{Observed: true, Image: "example.com/web:v1"}
+	state := progress.State{Noticed: true, Image: "example.com/web:v1"}
 	first, _ := draw(stateMsg{state: state})
-	if want := "Installing x                        0.0s\n⠋ image example.com/web:v1  pulling"; first != want {
+	if want := "Installing x                        0.0s\n⠋ image example.com/web:v1  loading"; first != want {
 		t.Errorf("got\n%s\nwant\n%s", first, want)
 	}
 	second, again := draw(tickMsg{})

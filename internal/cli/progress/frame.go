@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,8 +102,8 @@ func (f *frame) image() {
 			text += fmt.Sprintf("  revision %d", f.Revision)
 		}
 		f.put(0, f.Styles.Good(markDone), text, plain)
-	case f.Observed:
-		f.put(0, f.turning(), "image "+f.Image+"  pulling", plain)
+	case f.Noticed:
+		f.put(0, f.turning(), "image "+f.Image+"  loading", plain)
 	default:
 		f.put(0, f.turning(), "image "+f.Image+"  waiting for the manager", plain)
 	}
@@ -137,7 +138,7 @@ func (f *frame) phases() {
 		}
 		ph := row[0]
 		f.put(0, f.mark(ph), fmt.Sprintf("%s  %7s  %s", terminal.Pad(ph.Name, wide), count(ph, f.Deleting), phaseWord(ph, f.Deleting)), f.tone(ph))
-		if active(ph, f.Deleting) {
+		if f.busy(ph) {
 			room -= f.objects(ph, room)
 		}
 	}
@@ -149,7 +150,7 @@ func (f *frame) folded(fit int) [][]Phase {
 	var rows [][]Phase
 	for _, ph := range f.inOrder() {
 		last := len(rows) - 1
-		if len(f.Phases) > fit && last >= 0 && !active(ph, f.Deleting) && rows[last][0].State == ph.State {
+		if len(f.Phases) > fit && last >= 0 && !f.busy(ph) && rows[last][0].State == ph.State {
 			rows[last] = append(rows[last], ph)
 			continue
 		}
@@ -166,18 +167,23 @@ func (f *frame) cut() {
 	}
 }
 
+// busy tells whether something goes on in a phase, or something is in its way.
+func (f *frame) busy(ph Phase) bool {
+	return active(ph, f.Deleting) || !finished(ph, f.Deleting) && slices.ContainsFunc(f.Blocking, func(b Object) bool { return b.Phase == ph.Name })
+}
+
 func (f *frame) mark(ph Phase) string {
 	switch {
 	case finished(ph, f.Deleting):
 		return f.Styles.Good(markDone)
-	case active(ph, f.Deleting):
+	case f.busy(ph):
 		return f.turning()
 	}
 	return f.Styles.Faint(markWaiting)
 }
 
 func (f *frame) tone(ph Phase) func(string) string {
-	if ph.State == corev1alpha1.PhaseStateWaiting && !f.Deleting {
+	if ph.State == corev1alpha1.PhaseStateWaiting && !f.Deleting && !f.busy(ph) {
 		return f.Styles.Faint
 	}
 	return func(text string) string { return text }
@@ -195,7 +201,7 @@ func (f *frame) objects(ph Phase, room int) int {
 		}
 		last := i == len(shown)-1
 		if used := len(f.lines) - begin; used+need > room || !last && used+need+1 > room {
-			f.put(4, "", fmt.Sprintf("… and %s more", plural(len(shown)-i, "object")), f.Styles.Faint)
+			f.put(4, "", "… and "+plural(len(shown)-i, "more object"), f.Styles.Faint)
 			break
 		}
 		f.object(o, room-(len(f.lines)-begin))

@@ -177,6 +177,16 @@ func installSteps() []step {
 	}
 }
 
+func refusedSteps() []step {
+	return []step{
+		{0, "many problems", snapshot(condition("Invalid", "True", "LoadError", "first\nsecond\nthird"))},
+		{time.Second, "taken by someone else", snapshot(unpacked(), condition("Stalled", "True", "CollisionDetected", "refused"),
+			revision(1, phase("crds", waiting, 0, 1), phase("deploy", waiting, 0, 3)),
+			blocking(corev1alpha1.BlockingObject{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "issuers.cert.example.com", Phase: "crds", Message: "exists already"}))},
+		{2 * time.Second, "no such image", snapshot(condition("Unpacked", "False", "ImagePullBackOff", "image not found"), condition("Stalled", "True", "ImagePullBackOff", "image not found"))},
+	}
+}
+
 func deleteSteps() []step {
 	return []step{
 		{0, "begun", snapshot(unpacked(), deleting(), revision(1,
@@ -195,13 +205,14 @@ func deleteSteps() []step {
 // The golden files show, step by step, the picture, the lines and the verdict.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	install, remove := &progress.Install{}, progress.Delete{}
+	install, refused, remove := &progress.Install{}, &progress.Install{}, progress.Delete{}
 	for name, tc := range map[string]struct {
 		title string
 		steps []step
 		judge func(progress.State, time.Time) progress.Verdict
 	}{
 		"install": {"Installing clusterpackage cert", installSteps(), install.Judge},
+		"refused": {"Installing clusterpackage cert", refusedSteps(), refused.Judge},
 		"delete":  {"Deleting clusterpackage cert", deleteSteps(), remove.Judge},
 	} {
 		t.Run(name, func(t *testing.T) {

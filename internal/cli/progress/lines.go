@@ -32,7 +32,7 @@ func Lines(before, after State) []string {
 		add(!before.Deleting, "deletion has begun")
 	} else {
 		add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
-		add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", after.Invalid)
+		add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
 		fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
 		add(fresh, "%s", unpacked(after))
 		for _, line := range after.Ignored {
@@ -45,7 +45,7 @@ func Lines(before, after State) []string {
 	}
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
-	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
+	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
 	return lines
 }
 
@@ -178,6 +178,15 @@ func newlyReady(was, is Phase) []string {
 		}
 	}
 	return names
+}
+
+// firstOf is the first of several lines, with the number of the others.
+func firstOf(text string) string {
+	first, rest, more := strings.Cut(text, "\n")
+	if !more {
+		return text
+	}
+	return fmt.Sprintf("%s (and %s)", first, plural(strings.Count(rest, "\n")+1, "more problem"))
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

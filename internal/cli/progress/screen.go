@@ -126,7 +126,7 @@ func (s *screen) mark(ph Phase, deleting bool) string {
 	switch {
 	case finished(ph, deleting):
 		return s.Styles.Good(markDone)
-	case active(ph, deleting) && len(s.in(ph.Name)) > 0:
+	case len(s.in(ph.Name)) > 0:
 		return s.Styles.Bad(markFailed)
 	case active(ph, deleting):
 		return s.Styles.Busy(markBusy)

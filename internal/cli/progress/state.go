@@ -32,9 +32,10 @@ type State struct {
 	Target Target
 	// Gone: there is no such package any more. Deleting: it is on its way.
 	Gone, Deleting bool
-	// Observed: a manager has looked at the spec at hand. Unnoticed: none has, for
-	// longer than UnnoticedAfter; Of does not know the time and leaves it unset.
-	Observed, Unnoticed bool
+	// Noticed: a manager has put its finalizer on. Observed: it has reported on the
+	// spec at hand. Unnoticed: it has not for longer than UnnoticedAfter; Of does
+	// not know the time and leaves it unset.
+	Noticed, Observed, Unnoticed bool
 	// Image of the spec.
 	Image string
 	// Unpacked: the image was pulled. Package, Version and Digest say what is in
@@ -136,7 +137,9 @@ func Of(snap Snapshot) State {
 	s.Image = terminal.Line(pkg.PackageSpec().Image)
 	for _, f := range pkg.GetFinalizers() {
 		switch f {
-		case corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+		case corev1alpha1.MetricsFinalizer:
+			s.Noticed = true
+		case corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
 		default:
 			s.Finalizers = append(s.Finalizers, terminal.Line(f))
 		}
