@@ -75,7 +75,7 @@ func TestDeletionMatrixWithTheManagerRunning(t *testing.T) {
 func TestDeletionMatrixWithTheManagerStopped(t *testing.T) {
 	t.Parallel()
 	env := harness.New(t)
-	waitCollector(t, env)
+	env.WaitCollector(t)
 	manager := env.StartManager(t)
 	cases := make([]*deletion, len(matrix))
 	for i, row := range matrix {
@@ -91,18 +91,6 @@ func TestDeletionMatrixWithTheManagerStopped(t *testing.T) {
 	for i, row := range matrix {
 		t.Run(fmt.Sprintf("%s %s", row.kind, row.policy), func(t *testing.T) { cases[i].judge(t, row.want) })
 	}
-}
-
-// waitCollector waits until the garbage collector knows our kinds, which it
-// looks for every half minute: before that it neither orphans nor collects them.
-func waitCollector(t *testing.T, env *harness.Env) {
-	t.Helper()
-	leftover := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "leftover",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"}},
-	}, Objects: []corev1alpha1.ObjectSetObject{}}
-	env.Create(t, leftover)
-	env.WaitGone(t, 2*time.Minute, leftover)
 }
 
 // pause lets other controllers act while the manager is away: the issue of the

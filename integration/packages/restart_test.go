@@ -58,6 +58,7 @@ func TestRestart(t *testing.T) {
 func TestOrphanWithoutManager(t *testing.T) {
 	ns := namespace(t)
 	install(t, ns, push(t, 1, 2, "v1"))
+	env.WaitCollector(t)
 	manager.Stop()
 	pkg := named(ns)
 	must(t, env.Client.Delete(t.Context(), pkg, orphan))

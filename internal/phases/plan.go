@@ -185,7 +185,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		if v.Action == Create && !recreate && p.overtaken(r, ph, d) {
 			continue
 		}
-		if v.Action == Confirm || v.writes() && writable {
+		if v.looks() || v.writes() && writable {
 			p.route(step, &entry, recreate)
 		}
 	}
@@ -194,6 +194,10 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 	}
 	return report.ready(ph)
 }
+
+// looks tells whether the verdict is to find out how things stand, which goes on
+// while nothing is written.
+func (v Verdict) looks() bool { return v.Action == Confirm || v.Action == Verify }
 
 // holds tells whether an object that is waited for forbids that its phase is
 // entered; entering tells that the phase was not entered before.

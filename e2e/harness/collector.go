@@ -1,0 +1,25 @@
+package harness
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// WaitCollector waits until the garbage collector knows our kinds, which it
+// looks for every half minute: before that it neither orphans nor collects them.
+func (e *Env) WaitCollector(tb testing.TB) {
+	tb.Helper()
+	leftover := &corev1alpha1.ObjectSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", GenerateName: "leftover-",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"}},
+		},
+		Objects: []corev1alpha1.ObjectSetObject{},
+	}
+	e.Create(tb, leftover)
+	e.WaitGone(tb, 2*time.Minute, leftover)
+}
