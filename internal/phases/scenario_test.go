@@ -99,7 +99,7 @@ func newPlayer() *player {
 	p.state = &phases.State{
 		Owner:  objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
 		Memory: phases.Memory{}, Now: noon, Look: p.look,
-		Ours: refersTo("set"), Takes: refersTo("earlier set"), Yields: refersTo("later set"),
+		Ours: refersTo("set"), Takes: refersTo("earlier"), Yields: refersTo("later"),
 		Probe: func(_ *phases.Revision, _ objects.Key, obs *objects.Observed) probes.Result {
 			switch {
 			case obs.Trimmed == nil:
