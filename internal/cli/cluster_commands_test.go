@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,27 +23,24 @@ import (
 )
 
 // manager stands for the engine: it waits for a package and then writes one
-// status after the other.
+// status after the other, the last one again and again: unlike an API server,
+// the fake one forgets what changes between a list and its watch.
 func manager(t *testing.T, c *cluster.Cluster, target progress.Target, statuses ...corev1alpha1.PackageStatus) {
 	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	t.Cleanup(func() { <-done })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(func() { cancel(); <-done })
 	go func() {
 		defer close(done)
-		defer cancel()
-		for _, status := range statuses {
-			for ctx.Err() == nil {
-				pkg, err := c.Read(ctx, target)
-				if err == nil {
-					*pkg.PackageStatus() = status
-					if c.Status().Update(ctx, pkg.(client.Object)) == nil {
-						break
-					}
-				}
-				time.Sleep(10 * time.Millisecond)
+		for i := 0; ctx.Err() == nil && len(statuses) > 0; time.Sleep(10 * time.Millisecond) {
+			pkg, err := c.Read(ctx, target)
+			if err != nil {
+				continue
 			}
-			time.Sleep(10 * time.Millisecond)
+			*pkg.PackageStatus() = statuses[i]
+			if c.Status().Update(ctx, pkg.(client.Object)) == nil && i < len(statuses)-1 {
+				i++
+			}
 		}
 	}()
 }
@@ -296,13 +294,17 @@ func TestDelete(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
 		t.Error(diff)
 	}
-	go func() {
-		time.Sleep(100 * time.Millisecond)
-		if pkg, err := c.Read(t.Context(), target); err == nil {
-			pkg.SetFinalizers(nil)
-			_ = c.Update(t.Context(), pkg.(client.Object))
+	c.WithWatch.(*listing).onWatch = sync.OnceFunc(func() {
+		pkg, err := c.Read(t.Context(), target)
+		if err != nil {
+			t.Error(err)
+			return
 		}
-	}()
+		pkg.SetFinalizers(nil)
+		if err := c.Update(t.Context(), pkg.(client.Object)); err != nil {
+			t.Error(err)
+		}
+	})
 	got = invokeOn(t, dialTo(c), "", "delete", "web")
 	if out := times.ReplaceAllString(got.out, " T"); got.code != 0 || out != "clusterpackage web is deleted, after T\n" {
 		t.Errorf("got %+v", got)

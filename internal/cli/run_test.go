@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,10 +51,22 @@ func streams(out, errOut io.Writer) genericiooptions.IOStreams {
 	return genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}
 }
 
-// listing is a fake client, which cannot stream lists.
-type listing struct{ client.WithWatch }
+// listing is a fake client, which cannot stream lists. onWatch, which may be nil,
+// is called when a cluster package is watched.
+type listing struct {
+	client.WithWatch
+	onWatch func()
+}
 
-func (listing) IsWatchListSemanticsUnSupported() bool { return true }
+func (*listing) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (l *listing) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	w, err := l.WithWatch.Watch(ctx, list, opts...)
+	if _, ok := list.(*corev1alpha1.ClusterPackageList); ok && err == nil && l.onWatch != nil {
+		l.onWatch()
+	}
+	return w, err
+}
 
 // fakeCluster holds objects in memory, and gives each that is created a UID and
 // a generation, as an API server does.
@@ -61,7 +74,7 @@ func fakeCluster(t *testing.T, objects ...client.Object) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.New("https://fake", "shop", func(o client.Options) (client.WithWatch, error) {
 		byName := func(obj client.Object) []string { return []string{obj.GetName()} }
-		return listing{fake.NewClientBuilder().WithScheme(o.Scheme).WithRESTMapper(o.Mapper).WithObjects(objects...).
+		return &listing{WithWatch: fake.NewClientBuilder().WithScheme(o.Scheme).WithRESTMapper(o.Mapper).WithObjects(objects...).
 			WithStatusSubresource(&corev1alpha1.Package{}, &corev1alpha1.ClusterPackage{}).
 			WithIndex(&corev1alpha1.Package{}, "metadata.name", byName).
 			WithIndex(&corev1alpha1.ClusterPackage{}, "metadata.name", byName).

@@ -2,9 +2,11 @@ package cluster_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -13,10 +15,34 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 )
 
-// listing is a fake client, which cannot stream lists.
-type listing struct{ client.WithWatch }
+// listing is a fake client, which cannot stream lists. Unlike an API server it
+// forgets what changes between a list and its watch, so tests that change
+// something once wait until a package is watched.
+type listing struct {
+	client.WithWatch
+	watched chan struct{}
+	once    *sync.Once
+}
 
 func (listing) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (l listing) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	w, err := l.WithWatch.Watch(ctx, list, opts...)
+	if _, ok := list.(*corev1alpha1.PackageList); ok && err == nil {
+		l.once.Do(func() { close(l.watched) })
+	}
+	return w, err
+}
+
+// watched returns when a package is watched.
+func watched(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	select {
+	case <-c.WithWatch.(listing).watched:
+	case <-testContext(t).Done():
+		t.Fatal("nothing is watched")
+	}
+}
 
 // fakeCluster holds objects in memory; intercept, which may be nil, fails
 // requests.
@@ -30,7 +56,7 @@ func fakeCluster(t *testing.T, intercept *interceptor.Funcs, objects ...client.O
 		if intercept != nil {
 			b = b.WithInterceptorFuncs(*intercept)
 		}
-		return listing{b.Build()}, nil
+		return listing{b.Build(), make(chan struct{}), &sync.Once{}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -63,6 +63,7 @@ func TestObserve(t *testing.T) {
 	until(t, o, func(s progress.Snapshot) bool {
 		return s.Package != nil && s.Package.GetName() == "a" && s.Set != nil && s.Set.GetName() == "a-2" && len(s.Slices["slice"]) == 1
 	})
+	watched(t, c)
 	changed := pkg("a")
 	if err := c.Get(testContext(t), client.ObjectKeyFromObject(changed), changed); err != nil {
 		t.Fatal(err)
