@@ -120,6 +120,9 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		e.Remedy = "Give the registry's certificate authority in the CA bundle."
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary = own.reason, own.details, own.remedy, own.temporary
+		if own.reason == ReasonLimit && own.remedy == "" {
+			e.Remedy = "Ask whoever runs the registry why it answers like that."
+		}
 	case errors.Is(context.Cause(ctx), errPullTimeout):
 		e.Reason, e.Temporary = ReasonTimeout, true
 		e.Details = fmt.Sprintf("the pull took longer than %v", p.opts.Timeouts.Pull)
@@ -152,8 +155,6 @@ var remedies = map[Reason]string{
 	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is tried again by itself.",
 	ReasonUnavailable:    "Ask whoever runs the registry; the pull is tried again by itself.",
 	ReasonDigestMismatch: "Push the image again, and ask whoever runs the registry.",
-	ReasonLimit:          "Build a smaller image, FROM scratch.",
-	ReasonInvalidImage:   "Build the image again, with all files of the package below /package.",
 }
 
 // timeout names the limit that a registry did not keep.
