@@ -92,8 +92,9 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 		return
 	}
 	if before.controller() == ownerUID {
-		// After a restart a dry run does not tell labels from other content.
-		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && step.Action != phases.Change && !s.lateMade[before.uid] {
+		// A restart, or a set that went, take along what is known of the labels.
+		known := step.Action != phases.Change && !s.lateMade[before.uid] && !s.setDeleted
+		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && known {
 			s.failf("%s was written for its labels alone before %s has succeeded", key, writer.name)
 		}
 		return
