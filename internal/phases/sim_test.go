@@ -35,6 +35,9 @@ type simulation struct {
 	// that such writes made or changed.
 	late     bool
 	lateMade map[types.UID]bool
+	// orphaned are the objects that stay behind an orphaning delete; nil where there
+	// was none.
+	orphaned map[types.UID]bool
 	// stripped are objects that did not say any more that they are ours.
 	stripped map[types.UID]bool
 	flying   []func() error // writes of crashed engines that are still to arrive
@@ -272,6 +275,7 @@ func (s *simulation) disturb(name string, key objects.Key) {
 	case "strip label":
 		next.labelled = false
 	case "steal":
+		delete(s.orphaned, o.uid) // it stays behind with its new controller
 		next.owners = []metav1.OwnerReference{{Kind: "Rival", Name: "rival", UID: rivalUID, Controller: ptr.To(true)}}
 	case "occupy":
 		if rapid.Bool().Draw(s.t, "controlled") {
@@ -346,7 +350,12 @@ func (s *simulation) use(name string) {
 		if uniform(5).Draw(s.t, "really") < 4 {
 			return
 		}
-		d.deleting, d.orphaning = true, uniform(4).Draw(s.t, "orphan") == 3
+		if d.deleting, d.orphaning = true, uniform(4).Draw(s.t, "orphan") == 3; d.orphaning {
+			s.orphaned = map[types.UID]bool{}
+			for _, key := range s.c.controlled() {
+				s.orphaned[s.c.get(key).uid] = true
+			}
+		}
 		name += fmt.Sprintf(", orphan: %t", d.orphaning)
 	}
 	s.c.logf("user: %s: %s release %s", name, d.template, d.release)

@@ -115,6 +115,9 @@ func (s *simulation) checkDelete(key objects.Key, before *thing) {
 	if before.keep {
 		s.failf("%s is to be kept and was deleted", key)
 	}
+	if s.orphaned[before.uid] && s.engine.tearing {
+		s.failf("%s was deleted, and the deployment was deleted with its objects kept", key)
+	}
 	if s.moved {
 		return
 	}
@@ -287,7 +290,9 @@ func (s *simulation) checkSettled() {
 			s.failf("the deployment is not gone")
 		}
 		for _, key := range c.controlled() {
-			if !s.lateMade[c.get(key).uid] {
+			// What was made before the engine knew of an orphaning delete is left to the
+			// garbage collector.
+			if o := c.get(key); !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) {
 				s.failf("%s is left of the deployment: %s", key, c.get(key))
 			}
 		}
