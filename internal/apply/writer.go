@@ -91,6 +91,21 @@ func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstr
 	return object(ctx, req, describe(verb, r.Mapping, r.Namespace, r.Name))
 }
 
+// Create sends a POST of an object that must not exist, by the field manager
+// package-operator, and returns the object as it is then. It costs the API server
+// about two thirds of an apply that creates. Unknown and repeated fields are
+// refused. What it created carries an Update entry in managedFields, see
+// drift.Migration.
+func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
+	req := w.client.Post().AbsPath(Path(m, namespace, "")...).
+		Param("fieldManager", corev1alpha1.FieldManager).
+		Param("fieldValidation", metav1.FieldValidationStrict).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).
+		Body(body).
+		MaxRetries(0)
+	return object(ctx, req, describe("create", m, namespace, name))
+}
+
 // Patch sends a JSON patch (RFC 6902) and returns the object as it is then. A
 // test in the patch that fails gives an error of class Conflict.
 func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
@@ -193,7 +208,7 @@ func deleteOptions(uid types.UID, resourceVersion string, policy metav1.Deletion
 // Error is the failure of one request, with the object that it was about. Its
 // text is that of its cause behind verb and object.
 type Error struct {
-	// Verb is get, apply, dry-run apply, patch or delete.
+	// Verb is get, create, apply, dry-run apply, patch or delete.
 	Verb string
 	// Resource is the plural name of the resource, with its group.
 	Resource string

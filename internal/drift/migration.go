@@ -14,19 +14,28 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// NeedsMigration tells that managedFields hold an entry that has to be rewritten
-// by [Migration] before the first apply: an Update entry of ours, which would
-// keep fields that leave the template, or any entry in a version of the API that
-// is no longer served, on which the API server answers 500. served takes an
-// apiVersion such as apps/v1; nil means that every version is.
-func NeedsMigration(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion string) bool) bool {
-	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool {
-		return isLegacy(&entry) || isStale(&entry, served)
-	})
+// HasUpdates tells that managedFields hold an Update entry of ours, which has to
+// be rewritten by [Migration] before another content is applied: it would keep
+// fields that leave the template.
+func HasUpdates(managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isUpdate(&entry) })
 }
 
-// isLegacy tells that an earlier engine, or a POST of ours, left the entry.
-func isLegacy(entry *metav1.ManagedFieldsEntry) bool {
+// HasApply tells that managedFields hold an Apply entry of ours.
+func HasApply(managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isApply(&entry) })
+}
+
+// IsStale tells that managedFields hold an entry in a version of the API that is
+// no longer served, on which the API server answers every apply with 500 until
+// [Migration] has rewritten it. served takes an apiVersion such as apps/v1; nil
+// means that every version is.
+func IsStale(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion string) bool) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isStale(&entry, served) })
+}
+
+// isUpdate tells that a POST of ours, or an earlier engine, left the entry.
+func isUpdate(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" &&
 		slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
 }
@@ -42,21 +51,26 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 
 // Migration returns a JSON patch that turns our entries of live into one Apply
 // entry of the engine's field manager (engine.md 2). The entry is limited to the
-// paths of template, the template that wrote the object, so that the next apply
-// removes what left it; owner references that we set stay in it, so that the
-// next apply removes those of earlier owners. An Apply entry that we have
-// already keeps its fields. Entries of others in a version that is no longer
-// served are put under the version of live.
+// paths of the templates, those that may have written the object, so that the
+// next apply removes what left them; owner references that we set stay in it, so
+// that the next apply removes those of earlier owners. An Apply entry that we
+// have already keeps its fields. Entries of others in a version that is no
+// longer served are put under the version of live.
+//
+// live may be the answer to a dry-run apply of the next template, too: the
+// fields that it takes over from others are then ours before they are applied.
 //
 // The patch tests uid and resourceVersion, and changes managedFields alone.
 // needed is false where there is nothing to do. An error means that managedFields
 // cannot be read.
-func Migration(live *unstructured.Unstructured, template map[string]any, served func(apiVersion string) bool) (jsonPatch []byte, needed bool, err error) {
+func Migration(
+	live *unstructured.Unstructured, templates []map[string]any, served func(apiVersion string) bool,
+) (jsonPatch []byte, needed bool, err error) {
 	entries := live.GetManagedFields()
-	if !NeedsMigration(entries, served) {
+	if !HasUpdates(entries) && !IsStale(entries, served) {
 		return nil, false, nil
 	}
-	migrated, err := migrate(entries, live.GetAPIVersion(), template, served)
+	migrated, err := migrate(entries, live.GetAPIVersion(), templates, served)
 	if err != nil {
 		return nil, false, fmt.Errorf("migrate managedFields of %s %s/%s: %w",
 			live.GetKind(), live.GetNamespace(), live.GetName(), err)
@@ -77,7 +91,7 @@ type patchOperation struct {
 
 // migrate returns the entries of others and one of ours.
 func migrate(
-	entries []metav1.ManagedFieldsEntry, liveVersion string, template map[string]any, served func(string) bool,
+	entries []metav1.ManagedFieldsEntry, liveVersion string, templates []map[string]any, served func(string) bool,
 ) ([]metav1.ManagedFieldsEntry, error) {
 	ours := metav1.ManagedFieldsEntry{
 		Manager:    corev1alpha1.FieldManager,
@@ -88,8 +102,8 @@ func migrate(
 	var others []metav1.ManagedFieldsEntry
 	owned := fieldpath.NewSet()
 	for _, entry := range entries {
-		legacy, stale := isLegacy(&entry), isStale(&entry, served)
-		if !legacy && !isApply(&entry) {
+		update, stale := isUpdate(&entry), isStale(&entry, served)
+		if !update && !isApply(&entry) {
 			if stale {
 				entry.APIVersion = liveVersion
 			}
@@ -100,8 +114,8 @@ func migrate(
 		if err != nil {
 			return nil, err
 		}
-		if legacy || stale {
-			fields = within(fields, template)
+		if update || stale {
+			fields = within(fields, templates)
 		}
 		owned = owned.Union(fields)
 		if ours.Time == nil || ours.Time.Before(entry.Time) {
@@ -127,11 +141,12 @@ func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// within returns the fields that the template has.
-func within(fields *fieldpath.Set, template map[string]any) *fieldpath.Set {
+// within returns the fields that one of the templates has.
+func within(fields *fieldpath.Set, templates []map[string]any) *fieldpath.Set {
 	kept := fieldpath.NewSet()
 	for path := range fields.All() {
-		if isOwnerReference(path) || hasPath(template, path) {
+		has := func(template map[string]any) bool { return hasPath(template, path) }
+		if isOwnerReference(path) || slices.ContainsFunc(templates, has) {
 			kept.Insert(path.Copy())
 		}
 	}

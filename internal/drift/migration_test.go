@@ -63,10 +63,10 @@ func TestMigrationRemovesFields(t *testing.T) {
 			})
 			c.update("other", func(obj map[string]any) { fieldsAt(t, obj, "metadata", "labels")["other"] = "x" })
 			live := c.live()
-			if !NeedsMigration(live.GetManagedFields(), nil) {
+			if !HasUpdates(live.GetManagedFields()) {
 				t.Fatal("no migration is needed")
 			}
-			patch, needed, err := Migration(live, c.object(deployment).Object, nil)
+			patch, needed, err := Migration(live, []map[string]any{c.object(deployment).Object}, nil)
 			if err != nil || !needed {
 				t.Fatalf("Migration = %t, %v", needed, err)
 			}
@@ -74,7 +74,7 @@ func TestMigrationRemovesFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if NeedsMigration(migrated.GetManagedFields(), nil) {
+			if HasUpdates(migrated.GetManagedFields()) {
 				t.Errorf("migration is still needed: %v", migrated.GetManagedFields())
 			}
 			if err := c.fields.Update(migrated, "migration"); err != nil {
@@ -119,7 +119,7 @@ func TestMigrationGuards(t *testing.T) {
 		obj["metadata"] = map[string]any{"name": "a", "uid": "u", "resourceVersion": "7"}
 		obj["data"] = map[string]any{"a": "1"}
 	})
-	patch, _, err := Migration(c.live(), decode(t, `{data: {a: "1"}}`), nil)
+	patch, _, err := Migration(c.live(), []map[string]any{decode(t, `{data: {a: "1"}}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,16 +182,16 @@ func TestMigrationEntries(t *testing.T) {
 		{"nothing in common", []metav1.ManagedFieldsEntry{entry("package-operator", update, "v1", `{"f:immutable":{}}`)},
 			[]metav1.ManagedFieldsEntry{entry("package-operator", apply, "v1", `{}`)}},
 	}
-	template := decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: [x]}, data: {a: "1", b: "2"}, list: [{name: a}], immutable: null}`)
+	templates := []map[string]any{
+		decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: [x]}, data: {a: "1"}, list: [{name: a}], immutable: null}`),
+		decode(t, `{apiVersion: v1, kind: ConfigMap, data: {b: "2"}}`),
+	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			live := &unstructured.Unstructured{Object: decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}}`)}
 			live.SetManagedFields(test.entries)
-			if got := NeedsMigration(test.entries, served); got != (test.want != nil) {
-				t.Errorf("NeedsMigration = %t", got)
-			}
-			patch, needed, err := Migration(live, template, served)
+			patch, needed, err := Migration(live, templates, served)
 			if err != nil || needed != (test.want != nil) {
 				t.Fatalf("Migration = %t, %v", needed, err)
 			}

@@ -278,7 +278,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 		return s
 	}
 	s.Served, s.Namespaced, s.Terminating = true, e.namespaced(), e.terminating
-	s.Version = e.preferred().Resource.Version
+	s.Version, s.Custom = e.preferred().Resource.Version, e.identity != ""
 	if !e.watchable {
 		s.Err = ErrNotWatchable
 		return s

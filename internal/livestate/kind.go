@@ -18,6 +18,8 @@ type KindState struct {
 	// Terminating tells that the kind's CRD is being deleted: its objects can be
 	// read and deleted, and none can be created.
 	Terminating bool
+	// Custom tells that a CustomResourceDefinition defines the kind.
+	Custom bool
 	// Version is the served version that is watched: the preferred one.
 	Version string
 	// Synced tells that the records are complete, or were when Err came up.

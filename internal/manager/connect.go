@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/controllers/deployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/fresh"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/rollout"
@@ -31,7 +32,8 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 	if err != nil {
 		return err
 	}
-	reconciler, err := packages.Setup(mgr, packages.Options{Load: load, Environment: env})
+	slices := fresh.NewStore()
+	reconciler, err := packages.Setup(mgr, packages.Options{Load: load, Environment: env, Slices: slices})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
@@ -40,6 +42,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 	if err != nil {
 		return err
 	}
+	o.Slices = slices
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}

@@ -39,12 +39,21 @@ type Observed struct {
 	// Matches tells that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool
-	// Applied tells that managedFields hold an Apply entry of ours: this engine,
-	// or Package Operator, wrote the object.
-	Applied bool
-	// LegacyFields tells that managedFields hold an entry of ours that has to
-	// be turned into an Apply entry before the first apply (engine.md 2).
-	LegacyFields bool
+	// Revision is the number of the revision that wrote the object last, by its
+	// annotation; 0 where it is not known. Anybody can change it: it may cause a
+	// write that was not needed, and decides nothing else.
+	Revision int64
+	// Wrote tells that managedFields hold an entry of ours: this engine, or
+	// Package Operator, wrote the object.
+	Wrote bool
+	// UpdateFields tells that managedFields hold an Update entry of ours, left by
+	// the POST that created the object or by an earlier engine. It has to become an
+	// Apply entry before the first apply of another content (engine.md 2): else
+	// fields that left the template would stay.
+	UpdateFields bool
+	// StaleFields tells that managedFields hold an entry in a version that is not
+	// served any more, on which every apply fails.
+	StaleFields bool
 	// Writer is the field manager that wrote the object last, if it is not ours:
 	// who to name when a drift comes back.
 	Writer string

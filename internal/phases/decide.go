@@ -76,6 +76,9 @@ type Case struct {
 	Ours, Takes, Yields func(*metav1.OwnerReference) bool
 	// Earlier is that of the object's phase.
 	Earlier bool
+	// Outdated tells that the live object, not written in this process, shows the
+	// content of an older revision.
+	Outdated bool
 	// Keep tells that an object to go is released instead of deleted.
 	Keep bool
 	// Confirm tells that an object to go that the watch does not show is looked
@@ -161,7 +164,7 @@ func leaving(c Case, live *objects.Observed) Verdict {
 func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	controller := live.Controller()
 	switch {
-	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Applied):
+	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Wrote):
 		// Someone took our reference off, maybe while no manager ran. Whoever puts it
 		// back makes sure first that the owner is not on its way out.
 		return Verdict{Action: Correct}, false
@@ -198,6 +201,8 @@ func decideContent(c Case, live *objects.Observed) Verdict {
 		r.Content = objects.Digest{} // another object of that name
 	}
 	switch {
+	case r.Content.IsZero() && c.Outdated:
+		return Verdict{Action: Change}
 	case r.Content.IsZero():
 		return Verdict{Action: Verify}
 	case r.Content != c.Desired.Content:

@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 			reason: "this process knows that the object is its own",
 		},
 		{
-			name: "reference taken off while nobody ran", given: []func(*phases.Case){free, another, func(c *phases.Case) { c.Earlier, c.Sight.Object.Applied = true, true }},
+			name: "reference taken off while nobody ran", given: []func(*phases.Case){free, another, func(c *phases.Case) { c.Earlier, c.Sight.Object.Wrote = true, true }},
 			want: phases.Correct, reason: "a phase that was complete, and fields that we applied, say the same after a restart",
 		},
 		{
@@ -158,7 +158,7 @@ func TestDecide(t *testing.T) {
 			want: phases.Refuse, says: "nothing controls it", reason: "somebody replaced our object by another one",
 		},
 		{
-			name: "nobody's with our fields, phase never complete", given: []func(*phases.Case){free, another, live(func(o *objects.Observed) { o.Applied = true })},
+			name: "nobody's with our fields, phase never complete", given: []func(*phases.Case){free, another, live(func(o *objects.Observed) { o.Wrote = true })},
 			want: phases.Refuse, says: "nothing controls it", reason: "an earlier install left it behind",
 		},
 		{

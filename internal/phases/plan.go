@@ -167,6 +167,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		src := p.source(r, d)
 		c := p.caseOf(d.Key)
 		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, r.Succeeded, r.Phases[ph].Earlier
+		c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
 		v := Decide(c)
 		p.retry(v.Retry)
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object}
@@ -193,6 +194,27 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		p.plan.Entry = &entry
 	}
 	return report.ready(ph)
+}
+
+// outdated tells whether an object that this process has not written shows an
+// older content than d: an upgrade was on its way when the process before ended.
+// By its values alone a content that lost a field looks the same as before.
+func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observed, record Record) bool {
+	if live == nil || len(p.Revisions) == 1 || !record.Content.IsZero() && record.UID == live.UID {
+		return false
+	}
+	older := false
+	for _, o := range p.Revisions {
+		other, _ := o.Find(d.Key)
+		switch {
+		case other == nil:
+		case other.Content != d.Content:
+			older = older || o.Number < r.Number
+		case o.Number == live.Revision:
+			return false
+		}
+	}
+	return older
 }
 
 // looks tells whether the verdict is to find out how things stand, which goes on

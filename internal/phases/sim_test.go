@@ -414,7 +414,7 @@ func (s *simulation) newTemplate() *template {
 			continue
 		}
 		keep := key.Kind == "Config" && uniform(6).Draw(s.t, "keep") == 5
-		value := sample(s, "value", []string{"1", "2"})
+		value := sample(s, "value", []string{"1", "1.x", "2"})
 		if keep {
 			value += "+keep" // the annotation is content
 		}

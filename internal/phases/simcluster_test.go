@@ -45,9 +45,10 @@ type thing struct {
 	// value is all content but the release label: what the template says, or what
 	// somebody made of it.
 	value, release string
-	labelled       bool // with the label of the watch
-	applied        bool // managedFields hold an entry of ours
-	keep           bool // annotated with deletion-policy: Keep
+	revision       int64 // by the annotation of the last write
+	labelled       bool  // with the label of the watch
+	wrote          bool  // managedFields hold an entry of ours
+	keep           bool  // annotated with deletion-policy: Keep
 	owners         []metav1.OwnerReference
 	healthy        bool
 	terminating    bool
@@ -236,7 +237,7 @@ type guard struct {
 }
 
 // apply is a server-side apply with force.
-func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, dryRun bool) (*thing, error) {
+func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, revision int64, dryRun bool) (*thing, error) {
 	before := c.get(key)
 	switch {
 	case g.uid == "" && before != nil, g.uid != "" && before == nil:
@@ -264,7 +265,7 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, dry
 			next.healthy = false
 		}
 	}
-	next.value, next.release, next.keep, next.labelled, next.applied = w.value, release, w.keep, true, true
+	next.value, next.release, next.revision, next.keep, next.labelled, next.wrote = w.value, release, revision, w.keep, true, true
 	next.owners = append(next.owners, metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "app", UID: ownerUID, Controller: ptr.To(true),
 	})
@@ -281,7 +282,7 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, dry
 }
 
 func same(a, b *thing) bool {
-	return a.value == b.value && a.release == b.release && a.labelled == b.labelled && a.keep == b.keep &&
+	return a.value == b.value && a.release == b.release && a.revision == b.revision && a.labelled == b.labelled && a.keep == b.keep &&
 		a.controller() == b.controller() && len(a.owners) == len(b.owners)
 }
 

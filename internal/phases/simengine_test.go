@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -305,7 +306,7 @@ func (e *engine) look(key objects.Key) phases.Sight {
 func (e *engine) observe(key objects.Key, o *thing) *objects.Observed {
 	obs := &objects.Observed{
 		UID: o.uid, ResourceVersion: strconv.Itoa(o.version), Owners: o.owners,
-		Terminating: o.terminating, Keep: o.keep, Applied: o.applied,
+		Terminating: o.terminating, Keep: o.keep, Wrote: o.wrote, Revision: o.revision,
 	}
 	if o.terminating {
 		obs.Finalizers = o.finalizers
@@ -318,11 +319,21 @@ func (e *engine) observe(key objects.Key, o *thing) *objects.Observed {
 	}
 	if tr, ok := e.tracks[key]; ok {
 		mine := o.controller() == ownerUID
-		obs.Projection = digest(string(tr.id[:]), o.value, o.release, strconv.FormatBool(o.labelled), strconv.FormatBool(mine))
+		value := visible(tr.value, o.value)
+		obs.Projection = digest(string(tr.id[:]), value, o.release, strconv.FormatBool(o.labelled), strconv.FormatBool(mine))
 		obs.ProjectedBy = tr.id
-		obs.Matches = o.value == tr.value && o.release == tr.release && o.labelled && mine
+		obs.Matches = value == tr.value && o.release == tr.release && o.labelled && mine
 	}
 	return obs
+}
+
+// visible is what a live value looks like on the paths of a template: a field that
+// the template does not have is not seen.
+func visible(template, live string) string {
+	if strings.HasPrefix(live, template+".") {
+		return template
+	}
+	return live
 }
 
 func (e *engine) follow(d *objects.Desired, stamp objects.Stamp, labels objects.Digest) objects.Digest {

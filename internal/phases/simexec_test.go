@@ -87,7 +87,7 @@ func (x *exec) apply(dryRun bool) (*thing, error) {
 	g := x.guard()
 	write := func() (err error) {
 		before := x.c.get(x.Key)
-		if got, err = x.c.apply(x.Key, g, w, release, dryRun); err == nil && !dryRun {
+		if got, err = x.c.apply(x.Key, g, w, release, x.Stamp.Revision, dryRun); err == nil && !dryRun {
 			x.checkApply(x.Step, before, got)
 			x.wrote()
 		}

@@ -92,9 +92,7 @@ func (x *run) perform(ctx context.Context, s phases.Step) error {
 
 func (s *step) do(ctx context.Context) error {
 	switch s.Action {
-	case phases.Create:
-		return s.write(ctx, false)
-	case phases.Change, phases.Adopt, phases.Relabel:
+	case phases.Create, phases.Change, phases.Adopt, phases.Relabel:
 		return s.write(ctx, false)
 	case phases.Correct:
 		return s.correct(ctx)
@@ -111,9 +109,14 @@ func (s *step) do(ctx context.Context) error {
 	return nil
 }
 
-// body returns what to apply: the template with the guards that the API server
-// checks (engine.md 2). An absent object is guarded by a resourceVersion that
-// never exists, so that the apply can only create.
+// custom tells that a CustomResourceDefinition defines the kind. Its objects are
+// created by an apply: the API server holds back POSTs for two seconds after the
+// definition was established.
+func (s *step) custom() bool { return s.run.Live.State(s.Key.GroupKind()).Custom }
+
+// body returns what to write: the template with the guards that the API server
+// checks (engine.md 2). An absent object that is applied is guarded by a
+// resourceVersion that never exists, so that the apply can only create.
 func (s *step) body() ([]byte, error) {
 	obj, err := s.Desired.Object(s.Stamp)
 	if err != nil {
@@ -121,7 +124,9 @@ func (s *step) body() ([]byte, error) {
 	}
 	meta := obj["metadata"].(map[string]any)
 	if s.Live == nil {
-		meta["resourceVersion"] = "1"
+		if s.custom() {
+			meta["resourceVersion"] = apply.AbsentVersion
+		}
 		return json.Marshal(obj)
 	}
 	meta["resourceVersion"], meta["uid"] = s.Live.ResourceVersion, string(s.Live.UID)
@@ -144,17 +149,29 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 	})
 }
 
-// write applies the object and remembers the response as the baseline that
+// send creates the object, or applies it where it exists.
+func (s *step) send(ctx context.Context) (*unstructured.Unstructured, error) {
+	if s.Live != nil || s.custom() {
+		return s.apply(ctx, false)
+	}
+	body, err := s.body()
+	if err != nil {
+		return nil, err
+	}
+	return s.run.Writer.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
+}
+
+// write writes the object and remembers the response as the baseline that
 // drift is judged by.
 func (s *step) write(ctx context.Context, correction bool) error {
 	id := s.follow()
 	s.begin()
-	if s.Live != nil && s.Live.LegacyFields {
+	if s.migrates() {
 		if err := s.migrate(ctx); err != nil {
 			return err
 		}
 	}
-	live, err := s.apply(ctx, false)
+	live, err := s.send(ctx)
 	if err != nil {
 		return err
 	}

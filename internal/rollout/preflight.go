@@ -88,7 +88,15 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 		return false, nil
 	}
 	one := &step{Step: s, run: x, mapping: mapping}
-	_, err = one.apply(ctx, true)
+	if s.Live.StaleFields {
+		if err := one.migrate(ctx); err != nil {
+			return false, one.recover(ctx, err)
+		}
+	}
+	dry, err := one.apply(ctx, true)
+	if err == nil {
+		err = one.prepare(dry)
+	}
 	if err == nil {
 		return true, nil
 	}

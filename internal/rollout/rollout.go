@@ -38,6 +38,8 @@ type Rollout struct {
 	revisions map[types.UID]*Revision
 	followed  string                            // mark of the last Follow that reached the watches
 	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
+	// migrations were prepared by dry runs for the writes that follow them.
+	migrations map[objects.Key]migration
 }
 
 // New returns an empty memory for an owner.
@@ -48,6 +50,8 @@ func New(key OwnerKey, uid types.UID) *Rollout {
 		Memory:    phases.Memory{},
 		revisions: map[types.UID]*Revision{},
 		seen:      map[objects.Key]*objects.Observed{},
+
+		migrations: map[objects.Key]migration{},
 	}
 }
 
@@ -74,6 +78,7 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 			tracker.Unfollow(r.Key, key)
 			delete(r.Memory, key)
 			delete(r.seen, key)
+			delete(r.migrations, key)
 		}
 	}
 }

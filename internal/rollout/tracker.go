@@ -3,6 +3,7 @@ package rollout
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -217,7 +218,9 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
 		Owners: slim(live.GetOwnerReferences()),
 	}
-	obs.Keep = live.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
+	annotations := live.GetAnnotations()
+	obs.Keep = annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
+	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
 		obs.Finalizers = live.GetFinalizers()
@@ -225,10 +228,9 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	fields := live.GetManagedFields()
 	t.shapes.Learn(key.GroupKind(), fields)
 	obs.Writer = lastWriter(fields)
-	obs.Applied = slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == corev1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
-	})
-	obs.LegacyFields = drift.NeedsMigration(fields, t.served(key.GroupKind()))
+	obs.UpdateFields = drift.HasUpdates(fields)
+	obs.Wrote = obs.UpdateFields || drift.HasApply(fields)
+	obs.StaleFields = drift.IsStale(fields, t.served(key.GroupKind()))
 	if followed {
 		if template, err := tr.desired.Object(tr.stamp); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -43,12 +42,12 @@ func (s *step) verify(ctx context.Context) error {
 		}
 		s.Live = obs
 	}
-	if s.Live.Matches && !s.Live.LegacyFields {
+	if s.Live.Matches {
 		s.settle(id, s.Live, false)
 		return nil
 	}
-	if s.Live.LegacyFields {
-		s.mark(differs)
+	if s.Live.StaleFields {
+		s.mark(differs) // not even a dry run is possible
 		return nil
 	}
 	dry, err := s.apply(ctx, true)
@@ -60,28 +59,5 @@ func (s *step) verify(ctx context.Context) error {
 		return nil
 	}
 	s.mark(differs)
-	return nil
-}
-
-// migrate turns entries that an earlier engine left in managedFields into an
-// Apply entry, so that fields which left the template are removed.
-func (s *step) migrate(ctx context.Context) error {
-	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
-	if err != nil {
-		return err
-	}
-	template, err := s.Desired.Object(s.Stamp)
-	if err != nil {
-		return err
-	}
-	patch, needed, err := drift.Migration(live, template, s.run.Tracker.served(s.Key.GroupKind()))
-	if err != nil || !needed {
-		return err
-	}
-	live, err = s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
-	if err != nil {
-		return err
-	}
-	s.Live = s.run.Tracker.Observe(s.Key, live)
 	return nil
 }

@@ -111,6 +111,7 @@ func (s *session) learned(rev *rollout.Revision) bool {
 
 // loadSet reads the slices of a set and loads it.
 func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
+	s.takeWritten()
 	var missing []string
 	for _, name := range slicesOf(set) {
 		if _, known := s.slices[name]; known {
@@ -133,6 +134,17 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 		rev.Blocked = fmt.Sprintf("slices %v are missing: restore them, or change the package so that a new revision is made", missing)
 	}
 	return rev, nil
+}
+
+// takeWritten takes over the slices that were written for the owner since.
+func (s *session) takeWritten() {
+	owner := string(s.top().GetUID())
+	for _, obj := range s.written.Created(owner) {
+		if slice, ok := obj.(corev1alpha1.GenericObjectSlice); ok {
+			s.slices[obj.GetName()] = *slice.SliceObjects()
+		}
+	}
+	s.written.Forget(owner)
 }
 
 // slicesOf returns the names of a set's slices in the order of its phases.

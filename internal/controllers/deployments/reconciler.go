@@ -38,9 +38,11 @@ type Reconciler struct {
 	Owners *OwnerWatch
 	Now    func() time.Time
 
-	fresh  *fresh.Store
-	warmed bool
-	warmMu sync.Mutex
+	fresh *fresh.Store
+	// written are slices of deployments by the UID of their owner.
+	written *fresh.Store
+	warmed  bool
+	warmMu  sync.Mutex
 
 	mu     sync.Mutex
 	owners map[rollout.OwnerKey]*owner

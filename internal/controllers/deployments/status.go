@@ -111,7 +111,8 @@ func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revi
 		blocking = rev.Refusals
 	}
 	status.Blocking = blockingObjects(blocking)
-	if len(report.Controlled) <= limits.ControllerOfInline || report.Complete() {
+	// A long list goes into a write of its own after the rollout: nobody waits for it.
+	if len(report.Controlled) <= limits.ControllerOfInline || report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded) {
 		status.ControllerOf = controllerOf(report)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking)

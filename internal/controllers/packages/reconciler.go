@@ -33,6 +33,7 @@ type Reconciler struct {
 	queue       wakeQueue
 	attempts    *attempts
 	fresh       *fresh.Store
+	slices      *fresh.Store
 	reports     reports
 	metrics     *metrics
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Load Load
 	// Environment is what packages are rendered for.
 	Environment manifestsv1alpha1.PackageEnvironment
+	// Slices takes the slices that were written, for the controller of deployments.
+	Slices *fresh.Store
 }
 
 // Setup adds the controller of Packages and ClusterPackages to mgr and returns
@@ -46,7 +48,7 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		fresh: fresh.NewStore(), metrics: &metrics{reader: mgr.GetClient()},
+		fresh: fresh.NewStore(), slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
 	}
 	r.attempts = newAttempts(o.Load, r.queue.wake, time.Now)
 	r.environment.Store(&o.Environment)

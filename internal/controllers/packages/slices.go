@@ -40,6 +40,9 @@ func (s *session) createSlices(ctx context.Context, made []slicing.Slice, exist 
 func (s *session) createSlice(ctx context.Context, content slicing.Slice) error {
 	slice := s.newSlice(content)
 	err := s.Client.Create(ctx, slice)
+	if err == nil {
+		s.slices.PutCreated(string(s.dep.GetUID()), slice)
+	}
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}

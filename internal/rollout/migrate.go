@@ -1,0 +1,95 @@
+package rollout
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// migration is the patch of one state of an object's managedFields.
+type migration struct {
+	resourceVersion string
+	patch           []byte
+}
+
+// migrates tells whether managedFields have to be rewritten before the object is
+// applied: so that fields which left the template are removed, or because no
+// apply is possible before. Putting back the same content removes nothing.
+func (s *step) migrates() bool {
+	if s.Live == nil {
+		return false
+	}
+	another := s.Action == phases.Change || s.Action == phases.Adopt
+	return s.Live.StaleFields || s.Live.UpdateFields && another
+}
+
+// migrate turns our entries in managedFields into an Apply entry. The dry run of
+// the phase's entry has mostly shown what they are.
+func (s *step) migrate(ctx context.Context) error {
+	patch, err := s.migration(ctx)
+	if err != nil || patch == nil {
+		return err
+	}
+	live, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if err != nil {
+		return err
+	}
+	s.Live = s.run.Tracker.Observe(s.Key, live)
+	s.run.Live.Remember(s.Key, s.Live)
+	return nil
+}
+
+func (s *step) migration(ctx context.Context) ([]byte, error) {
+	s.run.mu.Lock()
+	prepared, ok := s.run.rollout.migrations[s.Key]
+	delete(s.run.rollout.migrations, s.Key)
+	s.run.mu.Unlock()
+	if ok && prepared.resourceVersion == s.Live.ResourceVersion {
+		return prepared.patch, nil
+	}
+	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if err != nil {
+		return nil, err
+	}
+	patch, _, err := s.patchFor(live)
+	return patch, err
+}
+
+// prepare keeps the migration that follows from the answer to a dry run.
+func (s *step) prepare(dry *unstructured.Unstructured) error {
+	if !s.migrates() {
+		return nil
+	}
+	patch, needed, err := s.patchFor(dry)
+	if err != nil || !needed {
+		return err
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.rollout.migrations[s.Key] = migration{resourceVersion: s.Live.ResourceVersion, patch: patch}
+	return nil
+}
+
+// patchFor limits our entries to the templates that may have written the object.
+func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
+	next, err := s.Desired.Object(s.Stamp)
+	if err != nil {
+		return nil, false, err
+	}
+	templates := []map[string]any{next}
+	for _, rev := range s.run.rollout.Revisions() {
+		d, _ := rev.Find(s.Key)
+		if d == nil || d.Content == s.Desired.Content {
+			continue
+		}
+		template, err := d.Object(rev.Stamp)
+		if err != nil {
+			return nil, false, err
+		}
+		templates = append(templates, template)
+	}
+	return drift.Migration(live, templates, s.run.Tracker.served(s.Key.GroupKind()))
+}
