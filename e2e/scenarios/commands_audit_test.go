@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lockstep.run/lockstep/e2e/faults/invariants"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
@@ -75,33 +76,28 @@ func (s *scenario) writesSince(ctx context.Context, since sandbox.Position) ([]w
 	if err != nil {
 		return nil, err
 	}
-	known := s.known()
+	known := map[invariants.Object]object{}
+	for _, r := range s.releases {
+		for _, o := range r.objects {
+			known[s.audited(o)] = o
+		}
+	}
 	var writes []write
 	for _, e := range entries {
-		if o, ok := known[resourceName{e.Object.Resource, e.Object.Namespace, e.Object.Name}]; ok {
+		if o, ok := known[invariants.Of(e)]; ok {
 			writes = append(writes, write{Entry: e, phase: o.phase, id: o.id()})
 		}
 	}
 	return writes, nil
 }
 
-// resourceName is an object as the audit log names it.
-type resourceName struct{ resource, namespace, name string }
-
-// known are the objects of all releases of the script.
-func (s *scenario) known() map[resourceName]object {
-	known := map[resourceName]object{}
-	for _, r := range s.releases {
-		for _, o := range r.objects {
-			known[s.resourceName(o)] = o
-		}
+// audited returns an object of a release as the audit log names it.
+func (s *scenario) audited(o object) invariants.Object {
+	mapping, err := s.env.Client.RESTMapper().RESTMapping(o.template.GroupVersionKind().GroupKind())
+	s.check(err)
+	return invariants.Object{
+		Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: s.namespaceOf(o), Name: o.template.GetName(),
 	}
-	return known
-}
-
-func (s *scenario) resourceName(o object) resourceName {
-	// The plural is what the audit log has; irregular ones do not occur here.
-	return resourceName{strings.ToLower(o.template.GetKind()) + "s", s.namespaceOf(o), o.template.GetName()}
 }
 
 // namespaceOf returns the namespace that an object of a release is in.

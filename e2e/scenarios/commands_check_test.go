@@ -2,6 +2,7 @@ package scenarios_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/faults/invariants"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -25,17 +28,16 @@ var checkCommands = commands{
 	//   - each object of the present version of each package is there, with the
 	//     values of its template, controlled by the deployment; no other object with
 	//     the engine's label is in the namespace (4, 6);
-	//   - one ObjectSet per package is not archived, and it is Available (3);
-	//   - nothing was deleted that the version asked for contained (2);
-	//   - what a step changes was written phase after phase, and no phase before the
-	//     gates of the earlier ones were made ready (1);
-	//   - what a step removes went in the reverse order of the phases (6).
+	//   - one ObjectSet per package is not archived (3);
+	//   - each step of the script is judged as package invariants does it: the order
+	//     of phases and gates (1), deletions (2), and the reverse order (6).
 	"check": func(s *scenario, _ bool, args []string) {
 		limit, args := s.within(args)
 		s.usage(len(args) == 0, "check [--within=DURATION]")
 		s.eventually(limit, "everything to be as asked for", s.asAsked)
 		for i := range s.steps {
 			s.judgeStep(i)
+			s.steps[i].ended = true
 		}
 	},
 }
@@ -166,117 +168,72 @@ func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) erro
 
 // judgeStep judges what happened between a step and the next one of its package.
 func (s *scenario) judgeStep(i int) {
-	step, until := s.steps[i], time.Now()
-	before := ""
+	at, until, before, ended := s.steps[i], time.Now(), "", true
 	for j, other := range s.steps {
-		if other.name == step.name && j < i {
+		if other.name == at.name && j < i {
 			before = other.version
 		}
-		if other.name == step.name && j > i {
-			until = other.at
+		if other.name == at.name && j > i {
+			until, ended = other.at, at.ended
 			break
 		}
 	}
-	from, to := s.contents(step.name, before), s.contents(step.name, step.version)
+	if at.restored {
+		before = at.version
+	}
 	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), func(e sandbox.Entry) bool {
-		return e.Code < 300 && e.Object.Subresource == "" && e.Received.After(step.at) && e.Received.Before(until)
+		return e.Received.After(at.at) && e.Received.Before(until)
 	})
 	s.check(err)
-	h := history{s, step, entries}
-	h.judgeDeletes(from, to)
-	h.judgeOrder(from, to)
+	from, to := s.releases[at.name+" "+before], s.releases[at.name+" "+at.version]
+	step := invariants.Step{
+		Name: strings.TrimSpace(at.name + " " + at.version), Manager: harness.ManagerUser(),
+		From: s.contentOf(from), To: s.contentOf(to), Writes: entries, Gated: s.gated(to),
+		Drifted: s.drifted(entries), Unfinished: !ended,
+	}
+	for _, v := range step.Judge() {
+		s.Error(v)
+	}
 }
 
-// contents are the objects of a version, none without a version.
-func (s *scenario) contents(name, version string) map[resourceName]object {
-	contents := map[resourceName]object{}
-	if r := s.releases[name+" "+version]; r != nil {
+// contentOf returns what a release contains, as the judges want it.
+func (s *scenario) contentOf(r *release) invariants.Content {
+	content := invariants.Content{}
+	if r == nil {
+		return content
+	}
+	for _, o := range r.objects {
+		text, err := json.Marshal(o.template.Object)
+		s.check(err)
+		content[s.audited(o)] = invariants.Place{
+			Phase: o.phase, Content: string(text),
+			Keep: o.template.GetAnnotations()["package-operator.run/deletion-policy"] == "Keep",
+		}
+	}
+	return content
+}
+
+func (s *scenario) gated(r *release) func(invariants.Object) bool {
+	gates := map[invariants.Object]bool{}
+	if r != nil {
 		for _, o := range r.objects {
-			contents[s.resourceName(o)] = o
+			gates[s.audited(o)] = o.gated
 		}
 	}
-	return contents
+	return func(o invariants.Object) bool { return gates[o] }
 }
 
-// history is what was written from one step to the next one.
-type history struct {
-	*scenario
-	step    step
-	entries []sandbox.Entry
-}
-
-func nameOf(e sandbox.Entry) resourceName {
-	return resourceName{e.Object.Resource, e.Object.Namespace, e.Object.Name}
-}
-
-func (h history) byManager(verb string) []sandbox.Entry {
-	return slices.DeleteFunc(slices.Clone(h.entries), func(e sandbox.Entry) bool { return e.Verb != verb || !byManager[0](e) })
-}
-
-// judgeDeletes: nothing is deleted that the version contains, and what goes, goes
-// in reverse.
-func (h history) judgeDeletes(from, to map[resourceName]object) {
-	deletes := h.byManager("delete")
-	for _, e := range deletes {
-		if o, has := to[nameOf(e)]; has {
-			h.Errorf("%s was deleted, which %s %s contains", o.id(), h.step.name, h.step.version)
-		}
-		o, known := from[nameOf(e)]
-		if !known {
-			continue
-		}
-		for _, other := range deletes {
-			if p, known := from[nameOf(other)]; known && o.phase < p.phase && e.Received.Before(other.Done) {
-				h.Errorf("%s was deleted at %s, before %s of a later phase at %s", o.id(), stamp(e.Received), p.id(), stamp(other.Done))
-			}
+// drifted are the objects that others than the manager wrote, other than to make
+// gates ready.
+func (s *scenario) drifted(entries []sandbox.Entry) []invariants.Object {
+	var found []invariants.Object
+	for _, e := range entries {
+		if e.User != harness.ManagerUser() && e.Code < 300 && !strings.Contains(e.RequestURI, "fieldManager="+operator) {
+			found = append(found, invariants.Of(e))
 		}
 	}
+	return found
 }
-
-// judgeOrder: the first writes of what the step changes come phase after phase,
-// and after the gates of the earlier phases were made ready.
-func (h history) judgeOrder(from, to map[resourceName]object) {
-	first := map[resourceName]sandbox.Entry{}
-	for _, e := range h.byManager("patch") {
-		o, has := to[nameOf(e)]
-		if !has || !differs(o, from[nameOf(e)]) {
-			continue
-		}
-		if _, seen := first[nameOf(e)]; !seen {
-			first[nameOf(e)] = e
-		}
-	}
-	for late, e := range first {
-		for early, before := range first {
-			if to[early].phase >= to[late].phase {
-				continue
-			}
-			if e.Received.Before(before.Done) {
-				h.Errorf("%s was written at %s, before %s of an earlier phase at %s", to[late].id(), stamp(e.Received), to[early].id(), stamp(before.Done))
-			}
-			if at := h.madeReady(early); to[early].gated && e.Received.Before(at) {
-				h.Errorf("%s was written at %s, before %s was ready at %s", to[late].id(), stamp(e.Received), to[early].id(), stamp(at))
-			}
-		}
-	}
-}
-
-// differs tells whether a step changes the content of an object.
-func differs(after, before object) bool {
-	return before.template == nil || difference(after.template.Object, before.template.Object, "") != ""
-}
-
-// madeReady returns when a gate was first made ready in this time.
-func (h history) madeReady(gate resourceName) time.Time {
-	for _, e := range h.entries {
-		if nameOf(e) == gate && strings.Contains(e.RequestURI, "fieldManager=operator") {
-			return e.Received
-		}
-	}
-	return time.Time{}
-}
-
-func stamp(t time.Time) string { return t.Format("15:04:05.000000") }
 
 // restored returns the steps that count after a restore: what the script had
 // asked for until the snapshot, as of now; what was before that is judged no
@@ -285,7 +242,7 @@ func (s *scenario) restored(steps []step) []step {
 	kept := slices.Clone(steps)
 	now := time.Now()
 	for i := range kept {
-		kept[i].at = now
+		kept[i].at, kept[i].restored = now, true
 	}
 	return kept
 }

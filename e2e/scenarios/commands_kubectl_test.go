@@ -10,6 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// operator is the field manager that makes gates ready.
+const operator = "operator"
+
 // kubectlCommands run kubectl in the script's namespace.
 var kubectlCommands = commands{
 	// kubectl ARGUMENTS: as the administrator. A command that has to be refused
@@ -73,6 +76,6 @@ func (s *scenario) ready(name string) {
 			return err
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"data":{"ready":%q}}`, obj.GetUID(), value)
-		return s.env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("operator"))
+		return s.env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(operator))
 	})
 }

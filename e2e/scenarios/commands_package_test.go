@@ -78,6 +78,10 @@ type step struct {
 	at time.Time
 	// name of the package, and its version from then on; empty for none.
 	name, version string
+	// ended tells that a check found it complete.
+	ended bool
+	// restored tells that the state that it asked for came back with a snapshot.
+	restored bool
 }
 
 // begin notes a step just before it is asked for.
