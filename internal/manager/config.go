@@ -25,6 +25,9 @@ type Config struct {
 	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
 	MetricsAddress string
 	ProbeAddress   string
+	// PprofAddress serves profiles of this process, to anyone who can reach it;
+	// "0" or empty means nothing.
+	PprofAddress string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
 	// CacheDir keeps pulled images; empty means that nothing is kept.
@@ -51,6 +54,7 @@ func Parse(args []string) (*Config, error) {
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
+	flags.StringVar(&c.PprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; it asks for no credentials, so keep it to loopback")
 	flags.StringVar(&c.LogLevel, "log-level", cmp.Or(os.Getenv("LOCKSTEP_LOG_LEVEL"), os.Getenv("LOG_LEVEL"), "info"),
 		"debug, info, warn or error, or 1, 0, -1, -2 [LOCKSTEP_LOG_LEVEL, LOG_LEVEL]")
 	flags.StringVar(&c.CacheDir, "cache-dir", os.Getenv("LOCKSTEP_CACHE_DIR"), "folder that keeps pulled images (default: none) [LOCKSTEP_CACHE_DIR]")

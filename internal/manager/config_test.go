@@ -24,12 +24,12 @@ func TestParse(t *testing.T) {
 		"defaults": {want: func(*Config) {}},
 		"all flags": {
 			args: []string{
-				"--kubeconfig=k", "--namespace", "n", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1",
+				"--kubeconfig=k", "--namespace", "n", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
 				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--version",
 			},
 			want: func(c *Config) {
 				*c = Config{
-					Kubeconfig: "k", Namespace: "n", MetricsAddress: "0", ProbeAddress: ":1", LogLevel: "debug", CacheDir: "/c",
+					Kubeconfig: "k", Namespace: "n", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
 					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", Version: true,
 				}
 			},
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
-				Namespace: "package-operator-system", LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", LogLevel: "info",
+				Namespace: "package-operator-system", LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
 				InsecureRegistries: []string{},
 			}
 			tc.want(want)

@@ -109,6 +109,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger) (ctrl.Manage
 		Scheme: scheme, Logger: logger, Cache: cacheOptions(),
 		Metrics:                 metricsserver.Options{BindAddress: c.MetricsAddress},
 		HealthProbeBindAddress:  c.ProbeAddress,
+		PprofBindAddress:        c.PprofAddress,
 		GracefulShutdownTimeout: ptr.To(stopTimeout),
 	}
 	if c.LeaderElect {

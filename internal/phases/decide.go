@@ -100,7 +100,7 @@ func Decide(c Case) Verdict {
 		return Verdict{Action: Wait, Message: notSynced(c)}
 	}
 	v := decideLive(c)
-	if v.writes() && c.Record.failed(c.Desired, c.Now) {
+	if v.writes() && c.Record.failed(c.Desired, c.Sight.Object, c.Now) {
 		return pause(v, c.Record.Failure)
 	}
 	return v
@@ -109,6 +109,8 @@ func Decide(c Case) Verdict {
 func decideLive(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
+	case live == nil && c.Record.again(c.Desired):
+		return correction(c, Create, "someone deletes it again and again; created again after a pause: find out who does")
 	case live == nil:
 		return Verdict{Action: Create}
 	case live.Terminating:
@@ -167,13 +169,15 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Wrote):
 		// Someone took our reference off, maybe while no manager ran. Whoever puts it
 		// back makes sure first that the owner is not on its way out.
-		return Verdict{Action: Correct}, false
+		return correction(c, Correct, rival(c)+" takes the owner reference of this package off again and again; put back after a pause: let it keep references of others"), false
 	case c.Owner.Is(controller):
 		return Verdict{}, true
 	case controller != nil && c.Yields(controller):
 		return unwatched(c, Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
 	case controller != nil && (c.Ours(controller) || c.takes(controller) || c.Owner.Namesake(controller)):
 		return Verdict{Action: Adopt}, false
+	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Record.again(c.Desired) && c.Record.UID == live.UID:
+		return correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it"), false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
 		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
 		return Verdict{Action: Adopt}, false
@@ -195,6 +199,22 @@ func Collision(controller *metav1.OwnerReference) string {
 
 func ownerName(ref *metav1.OwnerReference) string { return ref.Kind + " " + ref.Name }
 
+// taker names who took an object over.
+func taker(controller *metav1.OwnerReference) string {
+	if controller == nil {
+		return "someone"
+	}
+	return ownerName(controller)
+}
+
+// rival names who changed the object last, where that is known.
+func rival(c Case) string {
+	if c.Record.Rival == "" {
+		return "another writer"
+	}
+	return "field manager " + c.Record.Rival
+}
+
 func decideContent(c Case, live *objects.Observed) Verdict {
 	r := c.Record
 	if r.UID != live.UID {
@@ -210,32 +230,28 @@ func decideContent(c Case, live *objects.Observed) Verdict {
 	case live.ProjectedBy != r.Template:
 		return Verdict{Action: Verify}
 	case live.Projection != r.Baseline:
-		return correction(c)
+		return correction(c, Correct, rival(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
 	case r.Labels != c.Labels && c.Relabel:
 		return Verdict{Action: Relabel}
 	}
 	return Verdict{Action: None}
 }
 
-// correction throttles a fight over a field: the first corrections are
-// immediate, then the pause doubles from one second to five minutes.
-func correction(c Case) Verdict {
+// correction throttles a fight over an object: the first corrections are
+// immediate, then the pause doubles from one second to five minutes, and the
+// message says what goes on.
+func correction(c Case, a Action, message string) Verdict {
 	const free, longest = 5, 5 * time.Minute
 	n := c.Record.Corrections - free
 	if n < 0 {
-		return Verdict{Action: Correct}
+		return Verdict{Action: a}
 	}
 	pause := min(time.Second<<min(n, 20), longest)
 	due := c.Record.Corrected.Add(pause)
 	if !c.Now.Before(due) {
-		return Verdict{Action: Correct}
+		return Verdict{Action: a}
 	}
-	rival := "another writer"
-	if c.Record.Rival != "" {
-		rival = "field manager " + c.Record.Rival
-	}
-	return Verdict{Action: Wait, Retry: due, Message: fmt.Sprintf(
-		"%s changes it back again and again; corrected again after a pause: let only one of both set the field", rival)}
+	return Verdict{Action: Wait, Retry: due, Message: message}
 }
 
 // decideGone judges an object that is to go.

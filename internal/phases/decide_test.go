@@ -71,9 +71,12 @@ func TestDecide(t *testing.T) {
 		return func(c *phases.Case) { c.Desired.Collision = m }
 	}
 	failed := func(of objects.Digest, collision bool) func(*phases.Case) {
-		return record(func(r *phases.Record) {
-			r.Failure = &phases.Failure{Content: of, Collision: collision, Message: "refused", Until: noon.Add(time.Minute)}
-		})
+		return func(c *phases.Case) {
+			c.Record.Failure = &phases.Failure{Content: of, Collision: collision, Message: "refused", Until: noon.Add(time.Minute)}
+			if c.Sight.Object != nil {
+				c.Record.Failure.UID = c.Sight.Object.UID
+			}
+		}
 	}
 	relabel := func(c *phases.Case) { c.Labels, c.Relabel = digest("other labels"), true }
 	drifted := live(func(o *objects.Observed) { o.Projection = digest("drift") })
@@ -264,6 +267,29 @@ func TestDecide(t *testing.T) {
 			want: phases.Wait, says: "tuner", retry: 4 * time.Minute, reason: "the pause ends at five minutes",
 		},
 		{
+			name: "deleted, the sixth time", given: []func(*phases.Case){absent, corrected(5, 300*time.Millisecond)},
+			want: phases.Wait, says: "someone deletes it again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
+		},
+		{
+			name: "deleted, after the pause", given: []func(*phases.Case){absent, corrected(5, time.Second)}, want: phases.Create,
+			reason: "the engine does not give up",
+		},
+		{
+			name: "deleted, other content", given: []func(*phases.Case){absent, corrected(9, 0), record(func(r *phases.Record) { r.Content = former })},
+			want: phases.Create, reason: "a revision that brings it is no fight",
+		},
+		{
+			name: "reference taken off, the sixth time", given: []func(*phases.Case){free, corrected(5, 300*time.Millisecond)},
+			want: phases.Wait, says: "field manager tuner takes the owner reference", retry: 700 * time.Millisecond, reason: "a fight like any other",
+		},
+		{
+			name: "taken over under None, the sixth time",
+			given: []func(*phases.Case){
+				by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone), corrected(5, 300*time.Millisecond),
+			},
+			want: phases.Wait, says: "Helm release takes it over again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
+		},
+		{
 			name: "labels, before success", given: []func(*phases.Case){relabel, func(c *phases.Case) { c.Relabel = false }}, want: phases.None,
 			reason: "labels gate no phase",
 		},
@@ -285,6 +311,15 @@ func TestDecide(t *testing.T) {
 		{
 			name: "failed with other content", given: []func(*phases.Case){absent, failed(former, false)}, want: phases.Create,
 			reason: "another content is tried at once",
+		},
+		{
+			name: "failed, and deleted since", given: []func(*phases.Case){failed(content, false), absent}, want: phases.Create,
+			reason: "to delete an object is how a user makes room for what could not be changed",
+		},
+		{
+			name:  "failed, and another object by now",
+			given: []func(*phases.Case){failed(content, false), live(func(o *objects.Observed) { o.UID = "other" })}, want: phases.Verify,
+			reason: "the refusal was about its predecessor",
 		},
 		{
 			name: "failed, and as wanted by now", given: []func(*phases.Case){failed(content, false)}, want: phases.None,

@@ -224,7 +224,7 @@ func (v Verdict) looks() bool { return v.Action == Confirm || v.Action == Verify
 // holds tells whether an object that is waited for forbids that its phase is
 // entered; entering tells that the phase was not entered before.
 func (c *Case) holds(entering bool) bool {
-	return c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(c.Desired) || entering && c.Record.failed(c.Desired, c.Now)
+	return c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(c.Desired) || entering && c.Record.failed(c.Desired, c.Sight.Object, c.Now)
 }
 
 // overtaken tells whether the object is one that r would be the first to create,
@@ -260,6 +260,7 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 // settled counts an object that needs no write by its probes.
 func (p *planner) settled(r *Revision, ph int, d *objects.Desired, live *objects.Observed, report *Report) {
 	report.Controlled = append(report.Controlled, d.Key)
+	report.Phases[ph].Written++
 	p.probe(r, ph, d.Key, live, report)
 }
 

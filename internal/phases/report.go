@@ -53,10 +53,10 @@ type PhaseReport struct {
 	Name string
 	// Opened tells that objects of the phase may have been written.
 	Opened bool
-	// Pending objects wait for a write, Ready ones are written and pass all of
-	// their probes, Taken ones are a newer revision's to write, Gone ones were
-	// torn down.
-	Pending, Ready, Taken, Gone, Total int
+	// Pending objects wait for a write, Written ones show what the revision wants,
+	// Ready ones are written and pass all of their probes, Taken ones are a newer
+	// revision's to write, Gone ones were torn down.
+	Pending, Written, Ready, Taken, Gone, Total int
 }
 
 // InTransition tells that the revision does not control all of its objects.

@@ -180,6 +180,8 @@ func (p *player) do(line string) error {
 		return p.fail(parseKey(rest[0]), rest[1:])
 	case "stray":
 		p.state.Strays = append(p.state.Strays, parseKey(rest[0]))
+	case "pause":
+		p.state.Paused = true
 	case "teardown":
 		p.state.Teardown = true
 	case "orphan":
@@ -312,6 +314,9 @@ func (p *player) fail(key objects.Key, words []string) error {
 		default:
 			return fmt.Errorf("%q is no sort of failure", word)
 		}
+	}
+	if sight := p.sights[key]; sight != nil {
+		f.UID = sight.Object.UID
 	}
 	p.state.Memory.At(key).Failure = f
 	return nil

@@ -267,7 +267,7 @@ func (e *engine) state() *phases.State {
 	slices.SortFunc(strays, objects.Key.Compare)
 	return &phases.State{
 		Owner:     objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
-		Revisions: e.revisions(), Look: e.look, Memory: e.memory, Strays: strays, Now: e.c.now,
+		Revisions: e.revisions(), Look: e.look, Memory: e.memory, Strays: strays, Now: e.c.now, Paused: e.view.paused,
 		Ours:   func(ref *metav1.OwnerReference) bool { return e.setByUID(ref.UID) != nil },
 		Yields: func(*metav1.OwnerReference) bool { return false },
 		Probe: func(_ *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {

@@ -39,7 +39,9 @@ func (x *exec) do() error {
 		return errRetry
 	}
 	switch x.Action {
-	case phases.Create, phases.Change, phases.Adopt, phases.Relabel:
+	case phases.Create, phases.Adopt:
+		return x.write(x.memory.At(x.Key).Content == x.Desired.Content)
+	case phases.Change, phases.Relabel:
 		return x.write(false)
 	case phases.Correct:
 		if x.Live != nil && x.Live.Controller() == nil {
@@ -269,6 +271,9 @@ func (x *exec) refuse(obs *objects.Observed) {
 func (x *exec) fail(err error, preflight bool) {
 	rec := x.memory.At(x.Key)
 	f := &phases.Failure{Message: err.Error(), Preflight: preflight, Attempts: 1}
+	if x.Live != nil {
+		f.UID = x.Live.UID
+	}
 	if x.Desired != nil {
 		f.Content = x.Desired.Content
 	}

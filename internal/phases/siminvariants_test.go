@@ -157,9 +157,13 @@ func (s *simulation) checkRemoval(key objects.Key, before *thing) {
 	}
 }
 
-// held tells whether a paused active revision keeps what is obsolete.
+// held tells whether a paused active revision keeps what is obsolete, or a paused
+// deployment without one keeps everything for the next.
 func (s *simulation) held(key objects.Key) bool {
 	active := s.active()
+	if active == nil && s.engine.view.paused {
+		return true
+	}
 	return active != nil && active.Paused && (!s.engine.contains(key) ||
 		slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool { return !r.Removing && r.Contains(key) }))
 }

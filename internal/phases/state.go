@@ -40,6 +40,9 @@ type State struct {
 	Teardown bool
 	// Orphan is set when the owner is deleted and its objects stay.
 	Orphan bool
+	// Paused tells that no revision is made for now: where none stays, the objects
+	// are kept for the next one.
+	Paused bool
 	// Now is the time that retries are measured by.
 	Now time.Time
 }
@@ -148,8 +151,9 @@ type Record struct {
 
 	// Failure is the error of the last step, for the content it was tried with.
 	Failure *Failure
-	// Corrections counts drift that was corrected shortly after another
-	// correction; Corrected is when the last one happened.
+	// Corrections counts how often what someone else changed, took over or deleted
+	// was put back shortly after another such correction; Corrected is when the
+	// last one happened.
 	Corrections int
 	Corrected   time.Time
 	// Rival is the other field manager of the last drift, where it is known.
@@ -161,6 +165,9 @@ type Failure struct {
 	// Content of the desired object that failed; another content is tried at
 	// once.
 	Content objects.Digest
+	// UID of the live object that the step was for, "" where there was none: about
+	// another one the failure says nothing.
+	UID types.UID
 	// Message names the object, the cause and the remedy.
 	Message string
 	// Collision tells that someone else controls the object.
@@ -192,10 +199,17 @@ func (m Memory) At(key objects.Key) *Record {
 	return r
 }
 
-// failed tells whether the last try to write d failed and the next one is not
-// due yet.
-func (r *Record) failed(d *objects.Desired, now time.Time) bool {
-	return r.Failure != nil && r.Failure.Content == d.Content && now.Before(r.Failure.Until)
+// failed tells whether the last try to write d over live failed and the next one
+// is not due yet.
+func (r *Record) failed(d *objects.Desired, live *objects.Observed, now time.Time) bool {
+	return r.Failure != nil && r.Failure.Content == d.Content && r.Failure.UID == uidOf(live) && now.Before(r.Failure.Until)
+}
+
+func uidOf(live *objects.Observed) types.UID {
+	if live == nil {
+		return ""
+	}
+	return live.UID
 }
 
 // barred tells whether the object was refused with the content of d, so that
@@ -204,7 +218,10 @@ func (r *Record) barred(d *objects.Desired) bool {
 	return r.Failure != nil && r.Failure.Preflight && r.Failure.Content == d.Content
 }
 
-// Count remembers a correction: drift that comes back within a quarter of an
+// again tells whether a write of d would put back what was there before.
+func (r *Record) again(d *objects.Desired) bool { return r.Content == d.Content }
+
+// Count remembers a correction: one that follows another within a quarter of an
 // hour is a fight with another writer.
 func (r *Record) Count(now time.Time) {
 	if now.Sub(r.Corrected) > 15*time.Minute {

@@ -14,10 +14,10 @@ func (p *planner) cleanup() {
 	if active != nil && active.Incomplete {
 		return // what looks obsolete may be one of the missing objects
 	}
-	paused := active != nil && active.Paused
+	paused := active != nil && active.Paused || active == nil && p.Paused
 	p.teardown(
 		func(r *Revision, key objects.Key) bool { return p.obsolete(r) && !p.kept(key) },
-		func(key objects.Key) bool { return paused && !p.removing(key) },
+		func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) },
 	)
 	if !paused {
 		p.strays()

@@ -92,7 +92,9 @@ func (x *run) perform(ctx context.Context, s phases.Step) error {
 
 func (s *step) do(ctx context.Context) error {
 	switch s.Action {
-	case phases.Create, phases.Change, phases.Adopt, phases.Relabel:
+	case phases.Create, phases.Adopt:
+		return s.write(ctx, s.again())
+	case phases.Change, phases.Relabel:
 		return s.write(ctx, false)
 	case phases.Correct:
 		return s.correct(ctx)
@@ -179,6 +181,14 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	s.run.Live.Remember(s.Key, obs)
 	s.settle(id, obs, correction)
 	return nil
+}
+
+// again tells whether the object showed this content before, so that the write
+// puts back what someone else deleted or took over.
+func (s *step) again() bool {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.run.rollout.Memory.At(s.Key).Content == s.Desired.Content
 }
 
 // begin forgets that the object was absent: a write whose answer gets lost may

@@ -65,6 +65,9 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	defer x.mu.Unlock()
 	rec := x.rollout.Memory.At(s.Key)
 	f := &phases.Failure{Message: explain(s, err), Preflight: preflight, Attempts: 1}
+	if s.Live != nil {
+		f.UID = s.Live.UID
+	}
 	if s.Desired != nil {
 		f.Content = s.Desired.Content
 	}

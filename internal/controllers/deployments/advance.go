@@ -51,7 +51,9 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 }
 
 func (s *session) replan() {
-	s.plan = phases.Next(s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now()))
+	state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
+	state.Paused = s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
+	s.plan = phases.Next(state)
 }
 
 func (s *session) settleStrays() {

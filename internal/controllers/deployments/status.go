@@ -157,7 +157,7 @@ func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *r
 			st.State = corev1alpha1.PhaseStateReady
 		case wasReady:
 			st.State = corev1alpha1.PhaseStateUnready
-		case r.Pending > 0 || !r.Opened:
+		case r.Written+r.Taken < r.Total || !r.Opened:
 			st.State = corev1alpha1.PhaseStateApplying
 		default:
 			st.State = corev1alpha1.PhaseStateProbing

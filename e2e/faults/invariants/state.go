@@ -1,0 +1,214 @@
+package invariants
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Snapshot is all that is left in a namespace, as YAML by kind and name, without
+// what differs between two runs: UIDs, times, versions, generations, hashes.
+type Snapshot map[string]string
+
+// kinds are in every snapshot.
+var kinds = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	corev1alpha1.GroupVersion.WithKind("Package"),
+	corev1alpha1.GroupVersion.WithKind("ObjectDeployment"),
+	corev1alpha1.GroupVersion.WithKind("ObjectSet"),
+	corev1alpha1.GroupVersion.WithKind("ObjectSetPhase"),
+	corev1alpha1.GroupVersion.WithKind("ObjectSlice"),
+}
+
+// Look takes a snapshot of ConfigMaps, of our own kinds and of others that are
+// named.
+func Look(ctx context.Context, reader client.Reader, namespace string, others ...schema.GroupVersionKind) (Snapshot, error) {
+	var all []unstructured.Unstructured
+	for _, gvk := range slices.Concat(kinds, others) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		for _, obj := range list.Items {
+			if obj.GetName() != "kube-root-ca.crt" {
+				all = append(all, obj)
+			}
+		}
+	}
+	return snapshotOf(all, namespace)
+}
+
+// Same judges invariant 4: the state is that of the end without a fault. The
+// difference is in the message.
+func Same(step string, want, got Snapshot) []Violation {
+	if diff := gocmp.Diff(want, got); diff != "" {
+		return []Violation{Step{Name: step}.violation(4, "the end is not as without a fault (-want +got):\n%s", diff)}
+	}
+	return nil
+}
+
+func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, error) {
+	all = withoutSpares(all)
+	aliases, err := aliasesOf(all, namespace)
+	if err != nil {
+		return nil, err
+	}
+	s := Snapshot{}
+	for i := range all {
+		obj := &all[i]
+		normalise(obj)
+		text, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return nil, err
+		}
+		s[aliases.Replace(obj.GetKind()+" "+obj.GetName())] = aliases.Replace(string(text))
+	}
+	return s, nil
+}
+
+// withoutSpares leaves out slices that nothing names while their deployment lives:
+// when they are collected depends on their age.
+func withoutSpares(all []unstructured.Unstructured) []unstructured.Unstructured {
+	used, alive := map[string]bool{}, false
+	for i := range all {
+		path := []string{"spec", "phases"}
+		switch all[i].GetKind() {
+		case "ObjectDeployment":
+			path, alive = []string{"spec", "template", "spec", "phases"}, true
+		case "ObjectSet":
+		default:
+			continue
+		}
+		phases, _, _ := unstructured.NestedSlice(all[i].Object, path...)
+		for _, phase := range phases {
+			names, _, _ := unstructured.NestedStringSlice(phase.(map[string]any), "slices")
+			for _, name := range names {
+				used[name] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(obj unstructured.Unstructured) bool {
+		return alive && obj.GetKind() == "ObjectSlice" && !used[obj.GetName()]
+	})
+}
+
+// aliasesOf names what has a name of its own in each run after what it stands
+// for: the UIDs of objects, sets after their revision, slices after the objects
+// in them. A UID of an object that does not exist stays, and shows as a
+// difference.
+func aliasesOf(all []unstructured.Unstructured, namespace string) (*strings.Replacer, error) {
+	pairs := map[string]string{namespace: "NAMESPACE"}
+	for i := range all {
+		obj := &all[i]
+		alias := obj.GetName()
+		switch obj.GetKind() {
+		case "ObjectSet":
+			revision, _, err := unstructured.NestedInt64(obj.Object, "spec", "revision")
+			if err != nil {
+				return nil, err
+			}
+			alias = fmt.Sprintf("SET-%d", revision)
+			pairs[obj.GetName()] = alias
+			if hash := obj.GetAnnotations()[corev1alpha1.HashAnnotation]; hash != "" {
+				pairs[hash] = fmt.Sprintf("HASH-%d", revision)
+			}
+		case "ObjectSlice":
+			alias = "SLICE-" + contentOf(obj)
+			pairs[obj.GetName()] = alias
+		}
+		pairs[string(obj.GetUID())] = "UID-OF-" + obj.GetKind() + "-" + alias
+	}
+	// Longer names come first, so that none is replaced within another.
+	var list []string
+	for _, name := range slices.SortedFunc(maps.Keys(pairs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	}) {
+		list = append(list, name, pairs[name])
+	}
+	return strings.NewReplacer(list...), nil
+}
+
+// contentOf names the objects in a slice, with their values.
+func contentOf(slice *unstructured.Unstructured) string {
+	var typed struct {
+		Objects []struct {
+			Object corev1.ConfigMap `json:"object"`
+		} `json:"objects"`
+	}
+	raw, err := json.Marshal(slice.Object)
+	if err == nil {
+		err = json.Unmarshal(raw, &typed)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, o := range typed.Objects {
+		names = append(names, o.Object.Name+"="+o.Object.Data["value"])
+	}
+	return strings.Join(names, "+")
+}
+
+// normalise takes out what differs between two runs.
+func normalise(obj *unstructured.Unstructured) {
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		unstructured.RemoveNestedField(obj.Object, "metadata", field)
+	}
+	generation := obj.GetGeneration()
+	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
+	annotations := obj.GetAnnotations()
+	delete(annotations, corev1alpha1.RevisionAnnotation) // information only: the last writer
+	obj.SetAnnotations(annotations)
+	observed(obj.Object["status"], generation)
+	if conditions, found, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); found {
+		// Their order says in which order they were first reported, no more.
+		slices.SortFunc(conditions, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
+		_ = unstructured.SetNestedSlice(obj.Object, conditions, "status", "conditions")
+	}
+	unstructured.RemoveNestedField(obj.Object, "status", "templateHash")
+	unstructured.RemoveNestedField(obj.Object, "status", "unpackedHash")
+	if big, found, _ := unstructured.NestedString(obj.Object, "data", "big"); found {
+		_ = unstructured.SetNestedField(obj.Object, fmt.Sprintf("%d bytes", len(big)), "data", "big")
+	}
+	if obj.GetKind() == "ObjectSlice" {
+		delete(obj.Object, "objects") // its name says what is in it
+	}
+}
+
+func typeOf(condition any) string {
+	typ, _, _ := unstructured.NestedString(condition.(map[string]any), "type")
+	return typ
+}
+
+// observed replaces generations by whether they are the present one, and times
+// by nothing.
+func observed(status any, generation int64) {
+	switch status := status.(type) {
+	case map[string]any:
+		delete(status, "lastTransitionTime")
+		if at, ok := status["observedGeneration"].(int64); ok {
+			status["observedGeneration"] = map[bool]string{true: "present", false: "former"}[at == generation]
+		}
+		for _, value := range status {
+			observed(value, generation)
+		}
+	case []any:
+		for _, value := range status {
+			observed(value, generation)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package invariants
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// Object names an object as the audit log does.
+type Object struct{ Group, Resource, Namespace, Name string }
+
+// String returns the object as in "configmaps shop/one".
+func (o Object) String() string {
+	name := o.Resource
+	if o.Group != "" {
+		name += "." + o.Group
+	}
+	return name + " " + o.Namespace + "/" + o.Name
+}
+
+// ConfigMap names a ConfigMap.
+func ConfigMap(namespace, name string) Object {
+	return Object{Resource: "configmaps", Namespace: namespace, Name: name}
+}
+
+// Of names what a request is about.
+func Of(e sandbox.Entry) Object {
+	return Object{Group: e.Object.Group, Resource: e.Object.Resource, Namespace: e.Object.Namespace, Name: e.Object.Name}
+}
+
+// Place is where a revision has an object, and how it wants it.
+type Place struct {
+	// Phase counts from 0.
+	Phase int
+	// Content differs between two revisions exactly where what they want of the
+	// object differs, labels of the engine apart.
+	Content string
+	// Keep tells that the object is released and not deleted.
+	Keep bool
+}
+
+// Content is what a revision contains.
+type Content map[Object]Place
+
+// Step is a change of what one deployment wants, and what was requested until it
+// ended: an install where From is empty, an upgrade, a deletion where To is.
+// Where both are equal nothing is rolled out, as during drift.
+type Step struct {
+	Name string
+	// Manager is the user name of the engine.
+	Manager  string
+	From, To Content
+	// Writes are the requests of everyone in the order of their ends; dry runs and
+	// requests that were refused count for nothing.
+	Writes []sandbox.Entry
+	// Gated returns whether an object makes its phase wait until someone makes it
+	// ready. A gate that nobody wrote in this step counts as ready all along.
+	Gated func(Object) bool
+	// Operators are the users whose writes make gates ready; nil is everyone but the
+	// manager.
+	Operators []string
+	// Drifted are objects that others changed or deleted in this step: they are
+	// written in any order in phases that were open before.
+	Drifted []Object
+	// Foreign are objects that someone else controls all along.
+	Foreign []Object
+	// Recreated are objects that have to be replaced, because a field of theirs
+	// cannot be changed.
+	Recreated []Object
+	// Unfinished tells that the step did not come to its end: that something was
+	// not written or not deleted is no violation.
+	Unfinished bool
+	// Revision returns the number of the revision that a write of the manager is
+	// made for, 0 where it is unknown; it may be nil.
+	Revision func(sandbox.Entry) int64
+}
+
+// Violation is a broken invariant.
+type Violation struct {
+	Step      string
+	Invariant int
+	Message   string
+}
+
+// String says which invariant was broken where.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: invariant %d: %s", v.Step, v.Invariant, v.Message)
+}
+
+// Judge returns what the requests of the step broke of the invariants 1, 2, 3
+// and 6.
+func (s Step) Judge() []Violation {
+	return slices.Concat(s.Order(), s.Removals(), s.Writers())
+}
+
+func (s Step) violation(invariant int, format string, args ...any) Violation {
+	return Violation{Step: s.Name, Invariant: invariant, Message: fmt.Sprintf(format, args...)}
+}
+
+// Changed returns the objects that the step creates or changes, sorted.
+func (s Step) Changed() []Object {
+	return s.sorted(s.To, func(o Object, to Place) bool {
+		from, had := s.From[o]
+		return !had || from.Content != to.Content
+	})
+}
+
+// Removed returns the objects that the step deletes, sorted.
+func (s Step) Removed() []Object {
+	return s.sorted(s.From, func(o Object, from Place) bool {
+		_, stays := s.To[o]
+		return !stays && !from.Keep
+	})
+}
+
+func (s Step) sorted(content Content, accept func(Object, Place) bool) []Object {
+	var found []Object
+	for o, place := range content {
+		if accept(o, place) {
+			found = append(found, o)
+		}
+	}
+	slices.SortFunc(found, compare)
+	return found
+}
+
+func compare(a, b Object) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// took tells whether a request changed something.
+func took(e sandbox.Entry) bool { return sandbox.Writes()(e) && e.Code >= 200 && e.Code < 300 }
+
+// applied are the writes of objects by the manager that took effect, in the
+// order in which they were received.
+func (s Step) applied() []sandbox.Entry {
+	return s.mine(func(e sandbox.Entry) bool {
+		return (e.Verb == "patch" || e.Verb == "create" || e.Verb == "update") && e.Object.Subresource == ""
+	})
+}
+
+func (s Step) deleted() []sandbox.Entry {
+	return s.mine(func(e sandbox.Entry) bool { return e.Verb == "delete" })
+}
+
+func (s Step) mine(accept func(sandbox.Entry) bool) []sandbox.Entry {
+	var found []sandbox.Entry
+	for _, e := range s.Writes {
+		if e.User == s.Manager && took(e) && accept(e) {
+			found = append(found, e)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b sandbox.Entry) int { return a.Received.Compare(b.Received) })
+	return found
+}
+
+func stamp(t time.Time) string { return t.Format("15:04:05.000000") }

@@ -1,0 +1,162 @@
+package invariants_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/e2e/faults/invariants"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+const (
+	manager  = "manager"
+	operator = "operator"
+)
+
+var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// request returns an entry of a request that took from one second to the next.
+func request(at int, user, verb, name string) sandbox.Entry {
+	received := start.Add(time.Duration(at) * time.Second)
+	return sandbox.Entry{
+		ID: name, User: user, Verb: verb, Code: 200, Received: received, Done: received.Add(time.Second / 2),
+		Object: sandbox.ObjectRef{Resource: "configmaps", Namespace: "shop", Name: name},
+	}
+}
+
+func refused(e sandbox.Entry) sandbox.Entry {
+	e.Code = 409
+	return e
+}
+
+func content(places map[string]invariants.Place) invariants.Content {
+	c := invariants.Content{}
+	for name, place := range places {
+		c[object(name)] = place
+	}
+	return c
+}
+
+func object(name string) invariants.Object { return invariants.ConfigMap("shop", name) }
+
+// TestJudge has for each judge what it has to find, and what it may not.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	v1 := content(map[string]invariants.Place{"gate": {Phase: 0, Content: "1"}, "one": {Phase: 1, Content: "1"}, "two": {Phase: 2, Content: "1"}, "kept": {Phase: 2, Content: "1", Keep: true}})
+	v2 := content(map[string]invariants.Place{"gate": {Phase: 0, Content: "2"}, "one": {Phase: 1, Content: "2"}})
+	install := []sandbox.Entry{
+		request(1, manager, "patch", "gate"), request(2, operator, "patch", "gate"), request(3, manager, "patch", "one"),
+		request(4, manager, "patch", "two"), request(5, manager, "patch", "kept"),
+	}
+	upgrade := []sandbox.Entry{
+		request(1, manager, "patch", "gate"), request(2, operator, "patch", "gate"), request(3, manager, "patch", "one"), request(4, manager, "delete", "two"),
+	}
+	deletion := []sandbox.Entry{request(1, manager, "delete", "two"), request(2, manager, "delete", "one"), request(3, manager, "delete", "gate")}
+	revisions := map[string]int64{}
+	for name, tc := range map[string]struct {
+		reason   string
+		from, to invariants.Content
+		writes   []sandbox.Entry
+		change   func(*invariants.Step)
+		want     []int
+	}{
+		"install":  {reason: "in order, each gate first", to: v1, writes: install},
+		"upgrade":  {reason: "what is obsolete goes last", from: v1, to: v2, writes: upgrade},
+		"deletion": {reason: "in reverse, the kept object stays", from: v1, writes: deletion},
+		"phases out of order": {
+			reason: "two before one", to: v1, want: []int{1},
+			writes: append(slices.Clone(install[:2]), request(3, manager, "patch", "two"), request(4, manager, "patch", "one"), request(5, manager, "patch", "kept")),
+		},
+		"a gate that is not waited for": {
+			reason: "the operator comes late; each later object counts", to: v1, want: []int{1},
+			writes: append(slices.Clone(install[:1]), request(2, manager, "patch", "one"), request(3, operator, "patch", "gate"), request(4, manager, "patch", "two"), request(5, manager, "patch", "kept")),
+		},
+		"a refused write is none": {
+			reason: "a guarded create was repeated and refused", to: v1,
+			writes: append([]sandbox.Entry{refused(request(0, manager, "patch", "two"))}, install...),
+		},
+		"a write that never happens": {reason: "kept is not there", to: v1, writes: install[:4], want: []int{4}},
+		"unfinished": {
+			reason: "the step was cut short", to: v1, writes: install[:3],
+			change: func(s *invariants.Step) { s.Unfinished = true },
+		},
+		"what stays is deleted": {
+			reason: "one is in both revisions", from: v1, to: v2, want: []int{2},
+			writes: append(slices.Clone(upgrade), request(5, manager, "delete", "one")),
+		},
+		"someone else may delete": {
+			reason: "drift is no removal by the engine", from: v1, to: v2,
+			writes: append(slices.Clone(upgrade), request(5, operator, "delete", "one")),
+		},
+		"replaced on purpose": {
+			reason: "an immutable field changed", from: v1, to: v2, writes: append([]sandbox.Entry{request(0, manager, "delete", "gate")}, upgrade...),
+			change: func(s *invariants.Step) { s.Recreated = []invariants.Object{object("gate")} },
+		},
+		"what someone else controls is deleted": {
+			reason: "two was stolen", from: v1, writes: deletion, want: []int{2},
+			change: func(s *invariants.Step) { s.Foreign = []invariants.Object{object("two")} },
+		},
+		"what is to be kept is deleted": {reason: "the annotation says Keep", from: v1, writes: append([]sandbox.Entry{request(0, manager, "delete", "kept")}, deletion...), want: []int{2}},
+		"deleted before the new revision is there": {
+			reason: "two goes before one is written", from: v1, to: v2, want: []int{2},
+			writes: []sandbox.Entry{upgrade[0], upgrade[1], request(2, manager, "delete", "two"), upgrade[2]},
+		},
+		"deleted in the wrong order": {
+			reason: "one before two", from: v1, want: []int{6},
+			writes: []sandbox.Entry{request(1, manager, "delete", "one"), request(2, manager, "delete", "two"), request(3, manager, "delete", "gate")},
+		},
+		"a foreign finalizer holds an object": {
+			reason: "two is gone only when its finalizer is", from: v1, want: []int{6},
+			writes: []sandbox.Entry{deletion[0], request(2, manager, "delete", "one"), request(3, operator, "patch", "two"), request(4, manager, "delete", "gate")},
+		},
+		"never deleted": {reason: "gate is left", from: v1, writes: deletion[:2], want: []int{6}},
+		"an older revision writes": {
+			reason: "revision 2 had written one", from: v1, to: v2, writes: append(slices.Clone(upgrade), request(5, manager, "patch", "one")), want: []int{3},
+			change: func(s *invariants.Step) {
+				s.Revision = func(e sandbox.Entry) int64 {
+					return map[bool]int64{true: 1, false: 2}[e.Received.Equal(start.Add(5*time.Second))]
+				}
+			},
+		},
+		"the writers are unknown": {
+			reason: "nothing can be said", from: v1, to: v2, writes: upgrade,
+			change: func(s *invariants.Step) { s.Revision = func(e sandbox.Entry) int64 { return revisions[e.ID] } },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			step := invariants.Step{
+				Name: name, Manager: manager, From: tc.from, To: tc.to, Writes: tc.writes,
+				Gated: func(o invariants.Object) bool { return o.Name == "gate" },
+			}
+			if tc.change != nil {
+				tc.change(&step)
+			}
+			var got []int
+			for _, v := range step.Judge() {
+				got = append(got, v.Invariant)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, slices.Compact(got)); diff != "" {
+				t.Errorf("%s: broken invariants (-want +got):\n%s\n%v", tc.reason, diff, step.Judge())
+			}
+		})
+	}
+}
+
+func TestRest(t *testing.T) {
+	t.Parallel()
+	read, write, other := request(1, manager, "get", "one"), request(2, manager, "patch", "one"), request(3, operator, "patch", "one")
+	watch, lease, dry := request(4, manager, "watch", ""), request(5, manager, "update", "lock"), request(6, manager, "patch", "one")
+	lease.Object.Resource, dry.DryRun = "leases", true
+	all := []sandbox.Entry{read, write, other, watch, lease, dry}
+	if got := len(invariants.Rest("rest", manager, all)); got != 3 {
+		t.Errorf("Rest found %d requests, want the read, the write and the dry run", got)
+	}
+	if got := len(invariants.Restart("restart", manager, all)); got != 1 {
+		t.Errorf("Restart found %d requests, want the write", got)
+	}
+}

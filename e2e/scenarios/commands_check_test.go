@@ -1,0 +1,248 @@
+package scenarios_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/faults/invariants"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// checkCommands judge the invariants.
+var checkCommands = commands{
+	// check: waits until everything is as the script asked for, and judges the way
+	// there by the audit log:
+	//
+	//   - each object of the present version of each package is there, with the
+	//     values of its template, controlled by the deployment; no other object with
+	//     the engine's label is in the namespace (4, 6);
+	//   - one ObjectSet per package is not archived (3);
+	//   - each step of the script is judged as package invariants does it: the order
+	//     of phases and gates (1), deletions (2), and the reverse order (6).
+	"check": func(s *scenario, _ bool, args []string) {
+		limit, args := s.within(args)
+		s.usage(len(args) == 0, "check [--within=DURATION]")
+		s.eventually(limit, "everything to be as asked for", s.asAsked)
+		for i := range s.steps {
+			s.judgeStep(i)
+			s.steps[i].ended = true
+		}
+	},
+}
+
+// asAsked is nil where the cluster is as the last steps want it.
+func (s *scenario) asAsked(ctx context.Context) error {
+	wanted := map[string]bool{}
+	for name, version := range s.desired() {
+		if version == "" {
+			if err := s.absent(ctx, name); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.available(ctx, name); err != nil {
+			return err
+		}
+		if err := s.oneActiveSet(ctx, name); err != nil {
+			return err
+		}
+		for _, o := range s.releases[name+" "+version].objects {
+			wanted[o.id()] = true
+			if err := s.inPlace(ctx, name, o); err != nil {
+				return fmt.Errorf("%s of %s %s: %w", o.id(), name, version, err)
+			}
+		}
+	}
+	return s.nothingElse(ctx, wanted)
+}
+
+// inPlace is nil where an object is live with the values of its template.
+func (s *scenario) inPlace(ctx context.Context, pkg string, o object) error {
+	live := o.template.DeepCopy()
+	live.SetNamespace(s.namespaceOf(o))
+	if err := s.get(ctx, live); err != nil {
+		return err
+	}
+	if missing := difference(o.template.Object, live.Object, ""); missing != "" {
+		return fmt.Errorf("%s differs from the template", missing)
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("it is terminating")
+	}
+	owner := metav1.GetControllerOf(live)
+	if owner == nil || owner.Kind != "ObjectDeployment" || owner.Name != pkg {
+		return fmt.Errorf("it is controlled by %v", owner)
+	}
+	dep := &corev1alpha1.ObjectDeployment{}
+	if err := s.env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: pkg}, dep); err != nil {
+		return err
+	}
+	if dep.UID != owner.UID {
+		return fmt.Errorf("it is controlled by UID %s, the deployment is %s", owner.UID, dep.UID)
+	}
+	return nil
+}
+
+// difference returns the path of the first value of want that got has not; lists
+// are compared as a whole.
+func difference(want, got any, path string) string {
+	if want, ok := want.(map[string]any); ok {
+		got, _ := got.(map[string]any)
+		for key, value := range want {
+			if d := difference(value, got[key], path+"."+key); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
+	if fmt.Sprint(want) != fmt.Sprint(got) {
+		return path
+	}
+	return ""
+}
+
+func (s *scenario) absent(ctx context.Context, pkg string) error {
+	for _, kind := range []string{"package", "objectdeployment"} {
+		if err := s.get(ctx, s.object(kind+".package-operator.run/"+pkg)); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s %s is there: %w", kind, pkg, err)
+		}
+	}
+	return nil
+}
+
+func (s *scenario) oneActiveSet(ctx context.Context, pkg string) error {
+	sets := &corev1alpha1.ObjectSetList{}
+	if err := s.env.Client.List(ctx, sets, client.InNamespace(s.namespace)); err != nil {
+		return err
+	}
+	var active []string
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		owner := metav1.GetControllerOf(set)
+		if owner != nil && owner.Name == pkg && set.Spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived {
+			active = append(active, set.Name)
+		}
+	}
+	if len(active) != 1 {
+		return fmt.Errorf("the active sets of %s are %v", pkg, active)
+	}
+	return nil
+}
+
+// nothingElse is nil where no object carries the engine's label but those that
+// are wanted.
+func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) error {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, r := range s.releases {
+		for _, o := range r.objects {
+			kinds[o.template.GroupVersionKind()] = true
+		}
+	}
+	for gvk := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		if err := s.env.Client.List(ctx, list, client.InNamespace(s.namespace),
+			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if id := (object{template: &list.Items[i]}).id(); !wanted[id] {
+				return fmt.Errorf("%s is there, which no version asked for contains", id)
+			}
+		}
+	}
+	return nil
+}
+
+// judgeStep judges what happened between a step and the next one of its package.
+func (s *scenario) judgeStep(i int) {
+	at, until, before, ended := s.steps[i], time.Now(), "", true
+	for j, other := range s.steps {
+		if other.name == at.name && j < i {
+			before = other.version
+		}
+		if other.name == at.name && j > i {
+			until, ended = other.at, at.ended
+			break
+		}
+	}
+	if at.restored {
+		before = at.version
+	}
+	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), func(e sandbox.Entry) bool {
+		return e.Received.After(at.at) && e.Received.Before(until)
+	})
+	s.check(err)
+	from, to := s.releases[at.name+" "+before], s.releases[at.name+" "+at.version]
+	step := invariants.Step{
+		Name: strings.TrimSpace(at.name + " " + at.version), Manager: harness.ManagerUser(),
+		From: s.contentOf(from), To: s.contentOf(to), Writes: entries, Gated: s.gated(to),
+		Drifted: s.drifted(entries), Unfinished: !ended,
+	}
+	for _, v := range step.Judge() {
+		s.Error(v)
+	}
+}
+
+// contentOf returns what a release contains, as the judges want it.
+func (s *scenario) contentOf(r *release) invariants.Content {
+	content := invariants.Content{}
+	if r == nil {
+		return content
+	}
+	for _, o := range r.objects {
+		text, err := json.Marshal(o.template.Object)
+		s.check(err)
+		content[s.audited(o)] = invariants.Place{
+			Phase: o.phase, Content: string(text),
+			Keep: o.template.GetAnnotations()["package-operator.run/deletion-policy"] == "Keep",
+		}
+	}
+	return content
+}
+
+func (s *scenario) gated(r *release) func(invariants.Object) bool {
+	gates := map[invariants.Object]bool{}
+	if r != nil {
+		for _, o := range r.objects {
+			gates[s.audited(o)] = o.gated
+		}
+	}
+	return func(o invariants.Object) bool { return gates[o] }
+}
+
+// drifted are the objects that others than the manager wrote, other than to make
+// gates ready.
+func (s *scenario) drifted(entries []sandbox.Entry) []invariants.Object {
+	var found []invariants.Object
+	for _, e := range entries {
+		if e.User != harness.ManagerUser() && e.Code < 300 && !strings.Contains(e.RequestURI, "fieldManager="+operator) {
+			found = append(found, invariants.Of(e))
+		}
+	}
+	return found
+}
+
+// restored returns the steps that count after a restore: what the script had
+// asked for until the snapshot, as of now; what was before that is judged no
+// more, since it did not happen.
+func (s *scenario) restored(steps []step) []step {
+	kept := slices.Clone(steps)
+	now := time.Now()
+	for i := range kept {
+		kept[i].at, kept[i].restored = now, true
+	}
+	return kept
+}

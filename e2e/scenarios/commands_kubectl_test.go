@@ -1,0 +1,81 @@
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// operator is the field manager that makes gates ready.
+const operator = "operator"
+
+// kubectlCommands run kubectl in the script's namespace.
+var kubectlCommands = commands{
+	// kubectl ARGUMENTS: as the administrator. A command that has to be refused
+	// follows "!"; what it said is in stderr.
+	"kubectl": func(s *scenario, neg bool, args []string) { s.kubectl(neg, args) },
+	// as USER kubectl ARGUMENTS: as a user of that name without groups; manager is
+	// the manager's service account.
+	"as": func(s *scenario, neg bool, args []string) {
+		s.usage(len(args) >= 3 && args[1] == "kubectl", "as USER kubectl …")
+		path := s.cluster().ManagerKubeconfig
+		if args[0] != "manager" {
+			var err error
+			path, err = s.env.UserKubeconfig(args[0])
+			s.check(err)
+		}
+		s.kubectl(neg, append([]string{"--kubeconfig=" + path}, args[2:]...))
+	},
+	// ready NAME…: does what an operator does for a ConfigMap with the label
+	// gated=true: it copies data.value to data.ready, as a controller reports the
+	// generation that it has seen. Waits until the ConfigMap is there.
+	"ready": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) >= 1, "ready NAME…")
+		for _, name := range args {
+			s.ready(name)
+		}
+	},
+}
+
+func (s *scenario) kubectl(neg bool, args []string) {
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "@") { // a file of the script
+			args[i] = s.ts.MkAbs(strings.TrimPrefix(arg, "@"))
+		}
+	}
+	out, err := s.cluster().Kubectl(s.Context(), append([]string{"--namespace=" + s.namespace}, args...)...)
+	s.print(out)
+	s.outcome(neg, err)
+}
+
+// outcome ends the script where a command succeeded or failed against what the
+// script says.
+func (s *scenario) outcome(neg bool, err error) {
+	switch {
+	case err == nil && neg:
+		s.Fatal("succeeded, which it must not")
+	case err != nil && !neg:
+		s.Fatal(err)
+	case err != nil:
+		_, _ = s.ts.Stderr().Write([]byte(err.Error() + "\n"))
+	}
+}
+
+func (s *scenario) ready(name string) {
+	s.eventually(patience, name+" to be made ready", func(ctx context.Context) error {
+		obj := s.object("configmap/" + name)
+		if err := s.get(ctx, obj); err != nil {
+			return err
+		}
+		value, _, err := unstructured.NestedString(obj.Object, "data", "value")
+		if err != nil {
+			return err
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"data":{"ready":%q}}`, obj.GetUID(), value)
+		return s.env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(operator))
+	})
+}

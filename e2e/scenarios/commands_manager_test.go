@@ -1,0 +1,92 @@
+package scenarios_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// managerCommands start, stop and torment managers. A script that has two of them
+// names each; else there is one without a name.
+var managerCommands = commands{
+	// manager start [NAME] [--FLAG…]: a new process, and waits until it answers.
+	// manager stop|kill [NAME]: by SIGTERM, by SIGKILL.
+	// manager pause|resume [NAME]: by SIGSTOP, SIGCONT.
+	// manager await leads|exited [NAME]: holds the Lease; has ended by itself.
+	// manager log [NAME]: prints what it logged.
+	"manager": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) >= 1, "manager start|stop|kill|pause|resume|await|log …")
+		action, args := args[0], args[1:]
+		if action == "await" {
+			s.usage(len(args) >= 1, "manager await leads|exited [NAME]")
+			action, args = "await "+args[0], args[1:]
+		}
+		limit, args := s.within(args)
+		name := ""
+		if len(args) > 0 && !strings.HasPrefix(args[0], "--") {
+			name, args = args[0], args[1:]
+		}
+		if action == "start" {
+			s.managers[name] = s.cluster().StartManager(s, args...)
+			return
+		}
+		m := s.managers[name]
+		s.usage(m != nil && len(args) == 0, "the manager must have been started, and only start takes flags")
+		switch action {
+		case "stop":
+			m.Stop()
+		case "kill":
+			m.Kill()
+		case "pause":
+			m.Signal(syscall.SIGSTOP)
+		case "resume":
+			m.Signal(syscall.SIGCONT)
+		case "await leads":
+			s.eventually(limit, "the manager to lead", func(context.Context) error {
+				if strings.Contains(m.Log(), "successfully acquired lease") {
+					return nil
+				}
+				return errors.New("its log does not say so")
+			})
+		case "await exited":
+			s.eventually(limit, "the manager to exit", func(context.Context) error {
+				if m.Exited() {
+					return nil
+				}
+				return errors.New("it runs")
+			})
+		case "log":
+			s.print(m.Log())
+		default:
+			s.Fatalf("unknown action %q", action)
+		}
+	},
+	// lease clear: the next manager leads at once, without waiting for the Lease of
+	// a dead one to expire.
+	"lease": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) == 1 && args[0] == "clear", "lease clear")
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
+		s.check(client.IgnoreNotFound(s.cluster().Client.Delete(s.Context(), lease)))
+	},
+	// elapse DURATION: time passes, where that is what the scenario is about, as
+	// for a Lease that expires.
+	"elapse": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) == 1, "elapse DURATION")
+		d, err := time.ParseDuration(args[0])
+		s.check(err)
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.Context().Done():
+		}
+	},
+}

@@ -1,0 +1,55 @@
+package scenarios_test
+
+import (
+	"context"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// sandboxCommands choose the cluster.
+var sandboxCommands = commands{
+	// sandbox shared: the cluster of all such scripts, in which a manager runs.
+	// Nothing outside of the script's namespace may be changed there, nor anything
+	// whose name does not begin with the script's.
+	//
+	// sandbox own [nodes]: a cluster of the script's own, for whatever disturbs
+	// managers, control plane or rights; without a manager, and without nodes
+	// unless it says so.
+	//
+	// Both make a namespace for the script, named after it: $NS.
+	"sandbox": func(s *scenario, _ bool, args []string) {
+		s.usage(s.env == nil && len(args) > 0, "sandbox shared | own [nodes]")
+		switch args[0] {
+		case "shared":
+			s.env = harness.Shared(s)
+		case "own":
+			var opts []sandbox.Option
+			if len(args) == 1 {
+				opts = append(opts, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+			}
+			s.env = harness.New(s, opts...)
+		default:
+			s.Fatalf("unknown kind of sandbox %q", args[0])
+		}
+		var err error
+		s.audit, err = s.env.Audit()
+		s.check(err)
+		s.namespace = s.ts.Name()
+		s.env.Namespace(s, s.namespace)
+		s.ts.Setenv("NS", s.namespace)
+		s.mark = s.position()
+	},
+}
+
+// position returns the place in the audit log behind everything so far. It waits
+// for an API server that is not back yet.
+func (s *scenario) position() sandbox.Position {
+	var at sandbox.Position
+	harness.Eventually(s, patience, "the API server to answer", func(ctx context.Context) error {
+		var err error
+		at, err = s.audit.Mark(ctx)
+		return err
+	})
+	return at
+}

@@ -1,0 +1,51 @@
+package scenarios_test
+
+import (
+	"maps"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// commands are the words of a script beside those of testscript.
+type commands map[string]func(s *scenario, neg bool, args []string)
+
+// vocabulary is all commands. Those of one topic are in one file.
+var vocabulary = []commands{
+	sandboxCommands, packageCommands, waitCommands, managerCommands, componentCommands,
+	etcdCommands, kubectlCommands, auditCommands, checkCommands,
+}
+
+func TestScenarios(t *testing.T) {
+	play(t, "testdata")
+}
+
+// TestExtendedScenarios plays those that take long.
+func TestExtendedScenarios(t *testing.T) {
+	if os.Getenv("LOCKSTEP_SCENARIOS") != "all" {
+		t.Skip("LOCKSTEP_SCENARIOS=all plays them")
+	}
+	play(t, "testdata/extended")
+}
+
+func play(t *testing.T, dir string) {
+	t.Helper()
+	testscript.Run(t, testscript.Params{
+		Dir: dir, Cmds: words(), RequireUniqueNames: true, UpdateScripts: os.Getenv("LOCKSTEP_UPDATE") != "",
+		Setup: func(env *testscript.Env) error { return newScenario(env) },
+	})
+}
+
+// words makes testscript's commands of ours.
+func words() map[string]func(*testscript.TestScript, bool, []string) {
+	all := commands{}
+	for _, c := range vocabulary {
+		maps.Copy(all, c)
+	}
+	cmds := map[string]func(*testscript.TestScript, bool, []string){}
+	for word, run := range all {
+		cmds[word] = func(ts *testscript.TestScript, neg bool, args []string) { run(of(ts), neg, args) }
+	}
+	return cmds
+}

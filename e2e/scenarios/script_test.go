@@ -1,0 +1,104 @@
+package scenarios_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// scenario is what the commands of one script share. It is also the testing.TB
+// that they hand to the harness: a failure there ends the script at its line.
+type scenario struct {
+	testing.TB
+	ts *testscript.TestScript
+
+	// env is the cluster, nil before the command sandbox.
+	env   *harness.Env
+	audit *sandbox.Audit
+	// namespace of the script.
+	namespace string
+	// mark is the place in the audit log that the command mark set.
+	mark     sandbox.Position
+	managers map[string]*harness.Manager
+	// releases are the packages' contents, by name and version.
+	releases map[string]*release
+	// steps are what the script asked for, in its order.
+	steps []step
+	// snapshots are the steps that a saved state of etcd had seen.
+	snapshots map[string][]step
+}
+
+type scenarioKey struct{}
+
+func newScenario(env *testscript.Env) error {
+	tb, ok := env.T().(testing.TB)
+	if !ok {
+		return fmt.Errorf("testscript runs without a testing.TB")
+	}
+	env.Values[scenarioKey{}] = &scenario{
+		TB: tb, managers: map[string]*harness.Manager{}, releases: map[string]*release{}, snapshots: map[string][]step{},
+	}
+	return nil
+}
+
+// of returns the scenario of a script.
+func of(ts *testscript.TestScript) *scenario {
+	s := ts.Value(scenarioKey{}).(*scenario)
+	s.ts = ts
+	return s
+}
+
+// Fatal ends the script.
+func (s *scenario) Fatal(args ...any) {
+	s.ts.Fatalf("%s", strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+}
+
+// Fatalf ends the script.
+func (s *scenario) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }
+
+// check ends the script where there is an error.
+func (s *scenario) check(err error) {
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// print makes text the standard output of the command, for stdout and cmp.
+func (s *scenario) print(text string) { fmt.Fprint(s.ts.Stdout(), text) }
+
+// cluster returns the cluster that the command sandbox chose.
+func (s *scenario) cluster() *harness.Env {
+	if s.env == nil {
+		s.Fatal("a script begins with: sandbox shared, or: sandbox own")
+	}
+	return s.env
+}
+
+// usage ends the script where a command is not written as it should be.
+func (s *scenario) usage(ok bool, usage string) {
+	if !ok {
+		s.Fatalf("usage: %s", usage)
+	}
+}
+
+// within takes the flag --within from the arguments; without it, it is what a
+// change takes at most on a slow machine.
+func (s *scenario) within(args []string) (time.Duration, []string) {
+	limit, rest := 60*time.Second, make([]string, 0, len(args))
+	for _, arg := range args {
+		if text, ok := strings.CutPrefix(arg, "--within="); ok {
+			var err error
+			limit, err = time.ParseDuration(text)
+			s.check(err)
+			continue
+		}
+		rest = append(rest, arg)
+	}
+	return limit, rest
+}
