@@ -232,7 +232,7 @@ func (s *simulation) checkGate(set *set, gate *phases.Gate, at proof) {
 				continue
 			}
 			o := s.c.at(w.key, at[w.key.GroupKind()])
-			if o == nil || !o.healthy || o.value != w.value || o.controller() != ownerUID {
+			if o == nil || !o.healthy || !s.shows(o, &w) || o.controller() != ownerUID {
 				s.failf("phase %d of %s was opened, and %s of phase %d was: %s", gate.Phase+1, set.name, w.key, ph+1, o)
 			}
 		}
@@ -255,12 +255,18 @@ func (s *simulation) checkArchived(set *set) {
 	}
 }
 
+// shows tells whether an object is as wanted. Once a user has deleted a set,
+// nobody knows any more that a field was in its template.
+func (s *simulation) shows(o *thing, w *wanted) bool {
+	return o.value == w.value || s.setDeleted && visible(w.value, o.value) == w.value
+}
+
 // checkHeld checks that each object is as its writer wants it, also while the
 // newest revision does not get on. What a revision left half done when it was
 // overtaken may be its own, or still that of an older one.
 func (s *simulation) checkHeld() {
 	for _, key := range universe {
-		var values []string
+		var wants []*wanted
 		for _, set := range slices.Backward(s.c.sets) {
 			w, ph := set.template.Find(key)
 			if set.archived || set.deleting || set.lifecycleArchived {
@@ -272,13 +278,13 @@ func (s *simulation) checkHeld() {
 				}
 				continue
 			}
-			values = append(values, w.value)
+			wants = append(wants, w)
 			if ph >= set.ready && set != s.c.newest() {
 				continue
 			}
 			o := s.c.get(key)
-			if o == nil || !slices.Contains(values, o.value) || !o.labelled || o.controller() != ownerUID {
-				s.failf("%s of %s should be %v and is %s", key, set.name, values, o)
+			if o == nil || !slices.ContainsFunc(wants, func(w *wanted) bool { return s.shows(o, w) }) || !o.labelled || o.controller() != ownerUID {
+				s.failf("%s of %s should be %v and is %s", key, set.name, wants, o)
 			}
 			break
 		}
@@ -318,7 +324,7 @@ func (s *simulation) checkSettled() {
 	for _, ph := range active.template.phases {
 		for _, w := range ph {
 			o := c.get(w.key)
-			if o == nil || o.value != w.value || o.release != active.release || !o.labelled || o.controller() != ownerUID {
+			if o == nil || !s.shows(o, &w) || o.release != active.release || !o.labelled || o.controller() != ownerUID {
 				s.failf("%s should be %s/%s and is %s", w.key, w.value, active.release, o)
 			}
 		}
