@@ -21,7 +21,9 @@ import (
 func TestSetHeldByOthersCostsNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
+	dep := deployment(ns, phase("one", configMap("object", "v1")))
+	dep.Annotations = map[string]string{corev1alpha1.SlicedAnnotation: "true"} // unused slices are looked for
+	install(t, dep)
 	old := currentSet(t, dep)
 	before := get(t, ns, "object")
 	meddle(t, old, `{"metadata":{"finalizers":["package-operator.run/cached","example.com/hold"]}}`)
