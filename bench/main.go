@@ -19,8 +19,12 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"lockstep.run/lockstep/bench/measure"
 	"lockstep.run/lockstep/e2e/harness"
 )
+
+// errOverBudget is the failure of a run that measured everything.
+var errOverBudget = errors.New("the budget is not kept")
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -42,60 +46,90 @@ func main() {
 
 // options are what the flags say.
 type options struct {
-	workloads []workload
-	scenarios map[string]bool
-	rest      time.Duration
-	json      string
-}
-
-// beyondInstall tells whether a scenario is wanted that needs what install makes.
-func (o options) beyondInstall() bool {
-	return len(o.scenarios) > 1 || !o.scenarios[scenarioInstall]
+	presets []preset
+	check   bool
+	json    string
+	profile string
 }
 
 func parse(args []string) (options, error) {
-	var names []string
-	for _, s := range scenarios {
-		names = append(names, s.name)
-	}
+	o := options{}
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	w := workload{}
-	flags.IntVar(&w.Objects, "objects", 1000, "objects of each package; without this, --phases and --packages: 50 in 5 phases, then 1000 in 10")
-	flags.IntVar(&w.Phases, "phases", 10, "phases of each package; a divisor of --objects")
-	flags.IntVar(&w.Packages, "packages", 1, "packages, installed together")
-	wanted := flags.StringSlice("scenarios", names, "what to measure; install runs in any case")
-	o := options{scenarios: map[string]bool{}}
-	flags.DurationVar(&o.rest, "rest", time.Minute, "length of the scenario rest, after which memory is read")
+	flags.SortFlags = false
+	var names, wanted []string
+	var w measure.Workload
+	var rest time.Duration
+	flags.StringSliceVar(&names, "workload", nil, "what to measure: all, or some of\n"+describePresets()+"(default: those with *, which have a row in the design)")
+	flags.StringSliceVar(&wanted, "scenarios", nil, "what happens, instead of what is usual for the workload; install runs in any case:\n"+describeScenarios())
+	flags.IntVar(&w.Objects, "objects", 0, "objects of each package, instead of the workload's")
+	flags.IntVar(&w.Phases, "phases", 0, "phases of each package, instead of the workload's; a divisor of the objects")
+	flags.IntVar(&w.Packages, "packages", 0, "packages, instead of the workload's; they are installed together")
+	flags.DurationVar(&rest, "rest", 0, "length of the scenario rest, instead of the workload's; memory is to be read after a minute")
+	flags.BoolVar(&o.check, "check", true, "exit with 1 when a limit is not kept")
 	flags.StringVar(&o.json, "json", "", "file to write the results to as JSON as well")
+	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during the install")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
 	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	for _, name := range *wanted {
-		if !slices.Contains(names, name) {
-			return options{}, fmt.Errorf("unknown scenario %q: want some of %s", name, strings.Join(names, ", "))
+	other := flags.Changed("objects") || flags.Changed("phases") || flags.Changed("packages")
+	if other && len(names) == 0 {
+		names = []string{"1000"}
+	}
+	var err error
+	if o.presets, err = choose(names); err != nil {
+		return options{}, err
+	}
+	if other && len(o.presets) > 1 {
+		return options{}, errors.New("objects, phases and packages can be said for one workload only")
+	}
+	for i := range o.presets {
+		p := &o.presets[i]
+		set(flags, "objects", &p.workload.Objects, w.Objects)
+		set(flags, "phases", &p.workload.Phases, w.Phases)
+		set(flags, "packages", &p.workload.Packages, w.Packages)
+		set(flags, "scenarios", &p.scenarios, wanted)
+		set(flags, "rest", &p.rest, rest)
+		if err := p.validate(); err != nil {
+			return options{}, err
 		}
-		o.scenarios[name] = true
-	}
-	if len(o.scenarios) == 0 {
-		return options{}, errors.New("no scenario to measure")
-	}
-	if w.Objects < 1 || w.Phases < 1 || w.Packages < 1 || w.Objects%w.Phases != 0 {
-		return options{}, fmt.Errorf("cannot spread %d objects evenly over %d phases in %d packages", w.Objects, w.Phases, w.Packages)
-	}
-	o.workloads = []workload{w}
-	if !flags.Changed("objects") && !flags.Changed("phases") && !flags.Changed("packages") {
-		o.workloads = []workload{{Objects: 50, Phases: 5, Packages: 1}, {Objects: 1000, Phases: 10, Packages: 1}}
 	}
 	return o, nil
+}
+
+// set gives the value of a flag that was used to a field.
+func set[T any](flags *pflag.FlagSet, name string, field *T, value T) {
+	if flags.Changed(name) {
+		*field = value
+	}
+}
+
+func describePresets() string {
+	var b strings.Builder
+	for _, p := range presets {
+		star := " "
+		if p.design {
+			star = "*"
+		}
+		fmt.Fprintf(&b, " %s %-12s %s, about %s\n", star, p.name, p.about, p.takes)
+	}
+	return b.String()
+}
+
+func describeScenarios() string {
+	var b strings.Builder
+	for _, s := range measure.Scenarios() {
+		fmt.Fprintf(&b, "   %-12s %s\n", s.Name, s.About)
+	}
+	return b.String()
 }
 
 // run measures every workload, and prints each when it is done.
 func run(ctx context.Context, o options, out, progress io.Writer) error {
 	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
-	rep := report{Machine: thisMachine()}
+	announce(o.presets, progress)
 	binary := ""
 	defer func() {
 		if binary != "" {
@@ -109,27 +143,63 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for i, w := range o.workloads {
-		name := fmt.Sprintf("%s of %d objects", plural(w.Packages, "package"), w.Objects)
-		err := withTester(ctx, name, progress, func(tb testing.TB) {
-			res, kubernetes := runWorkload(tb, w, o, progress)
-			rep.Machine.Kubernetes = kubernetes
-			rep.Workloads = append(rep.Workloads, res)
-		})
-		if err != nil {
-			return err
+	rep := report{Machine: thisMachine()}
+	for _, p := range o.presets {
+		res := result{Name: p.name, Workload: p.workload}
+		if err := withTester(ctx, p.name, progress, func(tb testing.TB) { rep.Machine.Kubernetes = res.measure(tb, p, o, progress) }); err != nil {
+			return errors.Join(err, rep.write(o.json))
 		}
-		if i == 0 {
+		if len(rep.Workloads) == 0 {
 			rep.Machine.print(out)
 		}
-		rep.Workloads[i].print(out)
+		res.print(out)
+		rep.Workloads = append(rep.Workloads, res)
+		if err := rep.write(o.json); err != nil { // what was measured so far is worth keeping
+			return err
+		}
 	}
-	if o.json == "" {
+	rep.printBudget(out)
+	if o.check && rep.exceeded() > 0 {
+		return errOverBudget
+	}
+	return nil
+}
+
+// announce says how long it will take.
+func announce(presets []preset, progress io.Writer) {
+	var total time.Duration
+	var names []string
+	for _, p := range presets {
+		total += p.takes
+		names = append(names, p.name)
+	}
+	fmt.Fprintf(progress, "measuring %s: about %s on 2 CPUs, longer with a longer --rest\n", strings.Join(names, ", "), total.Round(time.Minute)+time.Minute)
+}
+
+// measure runs the scenarios of a preset on a sandbox of their own, and returns
+// the version of its API server.
+func (r *result) measure(tb testing.TB, p preset, o options, progress io.Writer) string {
+	say := func(what string) { fmt.Fprintf(progress, "%s: %s\n", p.name, what) }
+	c := measure.Start(tb, p.workload, measure.Options{Raw: true, Rest: p.rest, Profile: o.profile, Report: say})
+	r.Raw = c.Raw
+	for _, s := range p.plan() {
+		say(s.Name + ": " + s.About)
+		m := s.Run(c)
+		if slices.Contains(p.scenarios, s.Name) {
+			r.Rows = append(r.Rows, newRow(s.Name, p.workload, c.Raw, m))
+		}
+	}
+	return c.Kubernetes()
+}
+
+// write writes the report as JSON, where a file was named.
+func (r report) write(path string) error {
+	if path == "" {
 		return nil
 	}
-	raw, err := json.MarshalIndent(rep, "", "  ")
+	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.json, append(raw, '\n'), 0o644)
+	return os.WriteFile(path, append(raw, '\n'), 0o644)
 }

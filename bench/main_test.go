@@ -1,73 +1,116 @@
 package main
 
 import (
-	"errors"
-	"slices"
-	"sync/atomic"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/bench/measure"
 )
 
 func TestParse(t *testing.T) {
 	t.Parallel()
+	thousand := measure.Workload{Objects: 1000, Phases: 10, Packages: 1}
+	type want struct {
+		Names     string
+		First     measure.Workload
+		Scenarios int
+		Rest      time.Duration
+	}
 	tests := map[string]struct {
-		args      []string
-		workloads []workload
-		scenarios int
-		fails     bool
+		args []string
+		want want
 	}{
-		"default":           {nil, []workload{{50, 5, 1}, {1000, 10, 1}}, len(scenarios), false},
-		"one workload":      {[]string{"--objects", "10", "--phases", "2", "--packages", "100"}, []workload{{10, 2, 100}}, len(scenarios), false},
-		"objects alone":     {[]string{"--objects", "10000"}, []workload{{10000, 10, 1}}, len(scenarios), false},
-		"scenarios":         {[]string{"--scenarios", "install,delete"}, []workload{{50, 5, 1}, {1000, 10, 1}}, 2, false},
-		"unknown scenario":  {[]string{"--scenarios", "instal"}, nil, 0, true},
-		"no scenario":       {[]string{"--scenarios", ""}, nil, 0, true},
-		"uneven phases":     {[]string{"--objects", "10", "--phases", "3"}, nil, 0, true},
-		"no phases":         {[]string{"--phases", "0"}, nil, 0, true},
-		"negative packages": {[]string{"--packages", "-1"}, nil, 0, true},
-		"an argument":       {[]string{"install"}, nil, 0, true},
+		"default":        {nil, want{"50 1000 100x10 10000 1000x10 phases", measure.Workload{Objects: 50, Phases: 5, Packages: 1}, 10, 20 * time.Second}},
+		"one workload":   {[]string{"--workload", "1000x4"}, want{"1000x4", measure.Workload{Objects: 4, Phases: 2, Packages: 1000}, 7, time.Minute}},
+		"two workloads":  {[]string{"--workload", "1000,50"}, want{"1000 50", thousand, 11, time.Minute}},
+		"a size":         {[]string{"--objects", "20"}, want{"1000", measure.Workload{Objects: 20, Phases: 10, Packages: 1}, 11, time.Minute}},
+		"a whole size":   {[]string{"--objects", "10", "--phases", "2", "--packages", "20"}, want{"1000", measure.Workload{Objects: 10, Phases: 2, Packages: 20}, 11, time.Minute}},
+		"other pods":     {[]string{"--workload", "deployments", "--objects", "500"}, want{"deployments", measure.Workload{Objects: 500, Phases: 5, Packages: 1, Kind: measure.Deployments}, 10, 20 * time.Second}},
+		"some scenarios": {[]string{"--workload", "1000", "--scenarios", "install,delete", "--rest", "5m"}, want{"1000", thousand, 2, 5 * time.Minute}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o, err := parse(test.args)
-			if (err != nil) != test.fails {
-				t.Fatalf("error %v", err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.workloads, o.workloads); diff != "" || len(o.scenarios) != test.scenarios {
-				t.Errorf("%d scenarios, want %d; workloads (-want +got):\n%s", len(o.scenarios), test.scenarios, diff)
+			var names []string
+			for _, p := range o.presets {
+				names = append(names, p.name)
+			}
+			first := o.presets[0]
+			got := want{strings.Join(names, " "), first.workload, len(first.scenarios), first.rest}
+			if diff := cmp.Diff(test.want, got); diff != "" || !o.check {
+				t.Errorf("check is %t; (-want +got):\n%s", o.check, diff)
 			}
 		})
 	}
 }
 
-func TestOnlyInstallNeedsNoInstallBefore(t *testing.T) {
+func TestParseRefuses(t *testing.T) {
 	t.Parallel()
-	for _, s := range scenarios {
-		o := options{scenarios: map[string]bool{s.name: true}}
-		if got, want := o.beyondInstall(), s.name != scenarioInstall; got != want {
-			t.Errorf("%s: got %t, want %t", s.name, got, want)
-		}
+	tests := map[string]struct{ args, want string }{
+		"unknown workload":               {"--workload 12", `unknown workload "12"`},
+		"unknown scenario":               {"--scenarios instal", `unknown scenario "instal"`},
+		"no scenario":                    {"--scenarios=", "no scenario"},
+		"uneven phases":                  {"--objects 10 --phases 3", "evenly"},
+		"no phases":                      {"--phases 0", "evenly"},
+		"negative packages":              {"--packages -1", "evenly"},
+		"an argument":                    {"install", `unexpected argument "install"`},
+		"sizes of two workloads":         {"--workload 50,1000 --objects 20", "one workload only"},
+		"transitions without gates":      {"--workload 50 --scenarios transitions", "cannot be measured"},
+		"gates that nobody opens":        {"--workload phases --scenarios install", "cannot be measured"},
+		"neighbours of what is ready":    {"--workload 1000 --scenarios neighbour", "cannot be measured"},
+		"what is not ready is no target": {"--workload neighbour --scenarios transitions", "cannot be measured"},
 	}
-	if i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == scenarioInstall }); i != 0 {
-		t.Errorf("install is number %d, want first", i)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := parse(strings.Fields(test.args)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 
-func TestParallel(t *testing.T) {
+func TestPresetsAreValid(t *testing.T) {
 	t.Parallel()
-	var done [100]atomic.Int32
-	if err := parallel(7, len(done), func(_, i int) error { done[i].Add(1); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	for i := range done {
-		if n := done[i].Load(); n != 1 {
-			t.Errorf("%d was done %d times", i, n)
+	for _, p := range presets {
+		if err := p.validate(); err != nil {
+			t.Error(err)
+		}
+		if p.takes == 0 || p.rest == 0 || p.about == "" {
+			t.Errorf("%s does not say what it is or how long it takes", p.name)
 		}
 	}
-	stop := errors.New("stop")
-	if err := parallel(3, 1000, func(_, i int) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("got %v, want the first error", err)
+	if all, err := choose([]string{"all"}); err != nil || len(all) != len(presets) {
+		t.Errorf("all are %d of %d, %v", len(all), len(presets), err)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason, scenarios, want string
+	}{
+		"what is asked for":    {"scenarios run in an order in which each finds what it needs", "delete,drift,install", "install drift delete"},
+		"an install is needed": {"all work on installed packages", "rest", "install rest"},
+		"none is needed":       {"these install by themselves", "transitions", "transitions"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, s := range (preset{scenarios: strings.Split(test.scenarios, ",")}).plan() {
+				got = append(got, s.Name)
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("%s: got %v, want %s", test.reason, got, test.want)
+			}
+		})
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
-	"unicode/utf8"
+
+	"lockstep.run/lockstep/bench/measure"
 )
 
 // report is everything that a run found out.
@@ -17,6 +17,7 @@ type report struct {
 // machine says where it was measured.
 type machine struct {
 	CPUs       int    `json:"cpus"`
+	Model      string `json:"model"`
 	Platform   string `json:"platform"`
 	Go         string `json:"go"`
 	Kubernetes string `json:"kubernetes"`
@@ -27,45 +28,126 @@ type machine struct {
 
 // result is what was measured with one workload.
 type result struct {
-	workload
-	Raw  rawTimes `json:"raw"`
-	Rows []row    `json:"rows"`
+	Name string `json:"name"`
+	measure.Workload
+	Raw  measure.RawTimes `json:"raw"`
+	Rows []row            `json:"rows"`
 }
 
-// rawTimes are the times that the bare API server needs, medians of Rounds.
-type rawTimes struct {
-	Clients       int     `json:"clients"`
-	Rounds        int     `json:"rounds"`
-	CreateSeconds float64 `json:"createSeconds"`
-	DeleteSeconds float64 `json:"deleteSeconds"`
+// row is the outcome of one scenario.
+type row struct {
+	Scenario string `json:"scenario"`
+	measure.Count
+	PerObject float64 `json:"requestsPerObject"`
+	// Seconds from cause to effect; for rest, its length.
+	Seconds float64 `json:"seconds"`
+	// RawSeconds is what the bare API server needed for as many creates or deletes,
+	// and Raw how many times that the scenario took; 0 where nothing compares.
+	RawSeconds float64 `json:"rawSeconds,omitempty"`
+	Raw        float64 `json:"ratioToRaw,omitempty"`
+	// Served is how much of the seconds was the API server's.
+	Served measure.Served `json:"served"`
+	// CPUSeconds of the manager, until it was quiet again.
+	CPUSeconds float64 `json:"managerCPUSeconds"`
+	measure.Memory
+	Background  *measure.Background      `json:"background,omitempty"`
+	Transitions *measure.TransitionTimes `json:"transitions,omitempty"`
+	Neighbours  []measure.NeighbourTimes `json:"neighbours,omitempty"`
+	Budget      []judged                 `json:"budget,omitempty"`
+}
+
+// judged is a limit with what was measured.
+type judged struct {
+	measure.Limit
+	Measured float64 `json:"measured"`
+	Kept     bool    `json:"kept"`
+}
+
+// newRow puts together what was measured in a scenario.
+func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure.Measurement) row {
+	r := row{
+		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
+		Seconds: m.Span.Seconds(), Served: m.Served, CPUSeconds: m.CPU.Seconds(), Memory: m.Memory,
+		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours,
+	}
+	switch scenario {
+	case measure.Install:
+		r.RawSeconds = raw.CreateSeconds
+	case measure.Delete:
+		r.RawSeconds = raw.DeleteSeconds
+	}
+	if r.RawSeconds > 0 {
+		r.Raw = r.Seconds / r.RawSeconds
+	}
+	for _, l := range measure.Budget(scenario, w, raw) {
+		r.Budget = append(r.Budget, judged{Limit: l, Measured: m.Value(l.Measure), Kept: len(measure.Exceeded([]measure.Limit{l}, m)) == 0})
+	}
+	return r
+}
+
+// limitOf returns the limit on a measure.
+func (r row) limitOf(name string) (float64, bool) {
+	for _, l := range r.Budget {
+		if l.Measure == name {
+			return l.AtMost, true
+		}
+	}
+	return 0, false
+}
+
+// exceeded is the number of limits that are not kept.
+func (r report) exceeded() int {
+	over := 0
+	for _, w := range r.Workloads {
+		for _, x := range w.Rows {
+			for _, l := range x.Budget {
+				if !l.Kept {
+					over++
+				}
+			}
+		}
+	}
+	return over
 }
 
 func (m machine) print(w io.Writer) {
-	fmt.Fprintf(w, "%d CPUs, %s, %s, Kubernetes %s, load %.1f before the run\n", m.CPUs, m.Platform, m.Go, m.Kubernetes, m.Load)
+	fmt.Fprintf(w, "%d CPUs (%s), %s, %s, Kubernetes %s, load %.1f before the run\n", m.CPUs, m.Model, m.Platform, m.Go, m.Kubernetes, m.Load)
 }
 
 func (r result) print(w io.Writer) {
-	fmt.Fprintf(w, "\n%s of %d objects in %s\n", plural(r.Packages, "package"), r.Objects, plural(r.Phases, "phase"))
+	fmt.Fprintf(w, "\n%s: %s\n", r.Name, r.Workload)
 	fmt.Fprintf(w, "raw, %d clients, median of %d: %d creates %.2f s, %d deletes %.2f s\n\n",
-		r.Raw.Clients, r.Raw.Rounds, r.total(), r.Raw.CreateSeconds, r.total(), r.Raw.DeleteSeconds)
+		r.Raw.Clients, r.Raw.Rounds, r.Total(), r.Raw.CreateSeconds, r.Total(), r.Raw.DeleteSeconds)
 	printTable(w, r.times())
 	fmt.Fprintln(w)
 	printTable(w, r.kinds())
-	for _, line := range r.exceeded() {
-		fmt.Fprintln(w, line)
+	for _, x := range r.Rows {
+		x.printTransitions(w)
+		x.printNeighbours(w)
 	}
 }
 
 func (r result) times() [][]string {
-	table := [][]string{{"scenario", "requests", "at most", "per object", "seconds", "at most", "× raw", "CPU s", "RssAnon MiB", "RSS MiB", "VmHWM MiB"}}
+	table := [][]string{{
+		"scenario", "requests", "at most", "per object", "seconds", "at most", "× raw", "API server", "in flight", "after it", "CPU s", "RssAnon MiB", "RSS MiB", "VmHWM MiB",
+	}}
 	for _, x := range r.Rows {
 		table = append(table, []string{
-			x.Scenario, strconv.Itoa(x.Requests), atMost(x, measureRequests, "%.0f"), decimals("%.2f", x.PerObject),
-			decimals("%.3f", x.Seconds), atMost(x, measureSeconds, "%.2f"), decimals("%.2f", x.Raw), fmt.Sprintf("%.2f", x.CPUSeconds),
+			x.Scenario, strconv.Itoa(x.Requests), atMost(x, measure.MeasureRequests, "%.0f"), decimals("%.2f", x.PerObject),
+			decimals("%.3f", x.Seconds), atMost(x, measure.MeasureSeconds, "%.2f"), decimals("%.2f", x.Raw),
+			decimals("%.0f %%", 100*x.Served.Share), decimals("%.1f", x.Served.InFlight), x.background(), fmt.Sprintf("%.2f", x.CPUSeconds),
 			inMebibytes(x.RssAnon), inMebibytes(x.RSS), inMebibytes(x.VmHWM),
 		})
 	}
 	return table
+}
+
+// background says what came after the effect.
+func (r row) background() string {
+	if r.Background == nil || r.Background.Requests == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d in %.2f s", r.Background.Requests, r.Background.Seconds)
 }
 
 func (r result) kinds() [][]string {
@@ -80,77 +162,78 @@ func (r result) kinds() [][]string {
 	return table
 }
 
-// exceeded says in words what is over budget.
-func (r result) exceeded() []string {
-	var lines []string
-	limits := 0
-	for _, x := range r.Rows {
-		limits += len(x.Budget)
-		for _, l := range x.exceeded() {
-			got, most := fmt.Sprintf("%.3g", x.measured(l.Measure)), fmt.Sprintf("%.3g", l.AtMost)
-			switch l.Measure {
-			case measureRssAnon:
-				got, most = inMebibytes(int64(x.measured(l.Measure)))+" MiB", inMebibytes(int64(l.AtMost))+" MiB"
-			case measureRequests, measureWrites:
-				got, most = fmt.Sprintf("%.0f", x.measured(l.Measure)), fmt.Sprintf("%.0f", l.AtMost)
+func (r row) printTransitions(w io.Writer) {
+	t := r.Transitions
+	if t == nil {
+		return
+	}
+	fmt.Fprintf(w, "\n%d transitions, from the arrival of the request that makes the last object of a phase ready, in milliseconds; p99 is %.2f times the watcher's\n\n", t.Count, t.Ratio())
+	line := func(what string, q measure.Quantiles) []string {
+		return []string{what, fmt.Sprintf("%.1f", q.P50), fmt.Sprintf("%.1f", q.P90), fmt.Sprintf("%.1f", q.P99), fmt.Sprintf("%.1f", q.Max)}
+	}
+	printTable(w, [][]string{
+		{"until", "p50", "p90", "p99", "longest"},
+		line("the request is answered", t.Write),
+		line("an independent watcher has the event", t.Watcher),
+		line("the first write of the next phase arrives", t.Manager),
+	})
+}
+
+func (r row) printNeighbours(w io.Writer) {
+	if len(r.Neighbours) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nsmall packages, created together: seconds from creation to Available\n\n")
+	table := [][]string{{"small packages", "median", "last", "latest against alone", "large objects before", "and after"}}
+	for _, n := range r.Neighbours {
+		table = append(table, []string{
+			n.Round, fmt.Sprintf("%.2f", n.Median), fmt.Sprintf("%.2f", n.Last), fmt.Sprintf("%+.2f", n.Later), strconv.Itoa(n.Before), strconv.Itoa(n.After),
+		})
+	}
+	printTable(w, table)
+}
+
+// printBudget prints every limit with what was measured.
+func (r report) printBudget(w io.Writer) {
+	table := [][]string{{"workload", "scenario", "measure", "at most", "measured", "kept"}}
+	for _, res := range r.Workloads {
+		for _, x := range res.Rows {
+			for _, l := range x.Budget {
+				kept := "yes"
+				if !l.Kept {
+					kept = "**no**"
+				}
+				table = append(table, []string{res.Name, x.Scenario, measureNames[l.Measure], inUnit(l.Measure, l.AtMost), inUnit(l.Measure, l.Measured), kept})
 			}
-			lines = append(lines, fmt.Sprintf("over budget: %s: %s %s, at most %s", x.Scenario, strings.TrimSuffix(l.Measure, "Bytes"), got, most))
 		}
 	}
-	if len(lines) == 0 && limits > 0 {
-		return []string{"", fmt.Sprintf("all %d limits are kept", limits)}
+	if len(table) == 1 {
+		return
 	}
-	return append([]string{""}, lines...)
+	fmt.Fprintf(w, "\nBudget: %d limits, %d not kept\n\n", len(table)-1, r.exceeded())
+	printTable(w, table)
 }
 
-// printTable prints Markdown; the first line of cells is the head.
-func printTable(w io.Writer, table [][]string) {
-	width := make([]int, len(table[0]))
-	for _, line := range table {
-		for i, cell := range line {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for n, line := range table {
-		for i, cell := range line {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				fmt.Fprintf(w, "| %s%s |", cell, pad)
-			} else {
-				fmt.Fprintf(w, " %s%s |", pad, cell)
-			}
-		}
-		fmt.Fprintln(w)
-		if n == 0 {
-			fmt.Fprintf(w, "|%s|", strings.Repeat("-", width[0]+2))
-			for _, columns := range width[1:] {
-				fmt.Fprintf(w, "%s:|", strings.Repeat("-", columns+1))
-			}
-			fmt.Fprintln(w)
-		}
-	}
+var measureNames = map[string]string{
+	measure.MeasureRequests: "requests",
+	measure.MeasureChanges:  "writes, statuses, events",
+	measure.MeasureSeconds:  "seconds",
+	measure.MeasureRssAnon:  "RssAnon, MiB",
+	measure.MeasureP50:      "p50, ms",
+	measure.MeasureP99Ratio: "p99 by the watcher's",
+	measure.MeasureLater:    "seconds later than alone",
 }
 
-func atMost(x row, measure, format string) string {
-	if most, ok := x.limitOf(measure); ok {
-		return fmt.Sprintf(format, most)
+// inUnit prints a value as its measure is named.
+func inUnit(name string, value float64) string {
+	switch name {
+	case measure.MeasureRequests, measure.MeasureChanges:
+		return fmt.Sprintf("%.0f", value)
+	case measure.MeasureRssAnon:
+		return inMebibytes(int64(value))
+	case measure.MeasureSeconds:
+		return fmt.Sprintf("%.3f", value)
+	default:
+		return fmt.Sprintf("%.2f", value)
 	}
-	return ""
-}
-
-// decimals prints a number, and nothing for zero.
-func decimals(format string, value float64) string {
-	if value == 0 {
-		return ""
-	}
-	return fmt.Sprintf(format, value)
-}
-
-func inMebibytes(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/mebibyte) }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -41,11 +41,21 @@ var auditCommands = commands{
 		s.usage(len(args) == 1, "quiet DURATION")
 		d, err := time.ParseDuration(args[0])
 		s.check(err)
-		ctx, cancel := context.WithTimeoutCause(s.Context(), patience, fmt.Errorf("the manager does not come to rest within %s", patience))
-		defer cancel()
-		_, err = s.audit.Settled(ctx, s.position(), d, byManager...)
-		s.check(err)
+		s.quiet(d)
 	},
+}
+
+func (s *scenario) quiet(d time.Duration) {
+	ctx, cancel := context.WithTimeoutCause(s.Context(), patience, fmt.Errorf("the manager does not come to rest within %s", patience))
+	defer cancel()
+	from := s.position()
+	if _, err := s.audit.Settled(ctx, from, d, byManager...); err != nil {
+		entries, _ := s.audit.Since(s.Context(), from, byManager...)
+		for _, e := range entries[max(0, len(entries)-20):] {
+			s.Logf("%s %d %s %s", stamp(e.Received), e.Code, e.Verb, e.RequestURI)
+		}
+		s.Fatal(err)
+	}
 }
 
 // byManager accepts what the request budget counts (engine.md 11).

@@ -58,7 +58,7 @@ func (s *scenario) asAsked(ctx context.Context) error {
 		if err := s.oneActiveSet(ctx, name); err != nil {
 			return err
 		}
-		for _, o := range s.releases[name+" "+version].objects {
+		for _, o := range s.contents(name, version) {
 			wanted[o.id()] = true
 			if err := s.inPlace(ctx, name, o); err != nil {
 				return fmt.Errorf("%s of %s %s: %w", o.id(), name, version, err)
@@ -185,7 +185,7 @@ func (s *scenario) judgeStep(i int) {
 		return e.Received.After(at.at) && e.Received.Before(until)
 	})
 	s.check(err)
-	from, to := s.releases[at.name+" "+before], s.releases[at.name+" "+at.version]
+	from, to := s.contents(at.name, before), s.contents(at.name, at.version)
 	step := invariants.Step{
 		Name: strings.TrimSpace(at.name + " " + at.version), Manager: harness.ManagerUser(),
 		From: s.contentOf(from), To: s.contentOf(to), Writes: entries, Gated: s.gated(to),
@@ -196,13 +196,10 @@ func (s *scenario) judgeStep(i int) {
 	}
 }
 
-// contentOf returns what a release contains, as the judges want it.
-func (s *scenario) contentOf(r *release) invariants.Content {
+// contentOf returns the objects of a version, as the judges want it.
+func (s *scenario) contentOf(objects []object) invariants.Content {
 	content := invariants.Content{}
-	if r == nil {
-		return content
-	}
-	for _, o := range r.objects {
+	for _, o := range objects {
 		text, err := json.Marshal(o.template.Object)
 		s.check(err)
 		content[s.audited(o)] = invariants.Place{
@@ -213,12 +210,10 @@ func (s *scenario) contentOf(r *release) invariants.Content {
 	return content
 }
 
-func (s *scenario) gated(r *release) func(invariants.Object) bool {
+func (s *scenario) gated(objects []object) func(invariants.Object) bool {
 	gates := map[invariants.Object]bool{}
-	if r != nil {
-		for _, o := range r.objects {
-			gates[s.audited(o)] = o.gated
-		}
+	for _, o := range objects {
+		gates[s.audited(o)] = o.gated
 	}
 	return func(o invariants.Object) bool { return gates[o] }
 }
@@ -246,3 +241,5 @@ func (s *scenario) restored(steps []step) []step {
 	}
 	return kept
 }
+
+func stamp(t time.Time) string { return t.Format("15:04:05.000000") }

@@ -2,6 +2,7 @@ package scenarios_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,8 @@ var kubectlCommands = commands{
 	},
 	// ready NAME…: does what an operator does for a ConfigMap with the label
 	// gated=true: it copies data.value to data.ready, as a controller reports the
-	// generation that it has seen. Waits until the ConfigMap is there.
+	// generation that it has seen. Waits until the ConfigMap is there with the value
+	// of the version asked for.
 	"ready": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) >= 1, "ready NAME…")
 		for _, name := range args {
@@ -72,10 +74,24 @@ func (s *scenario) ready(name string) {
 			return err
 		}
 		value, _, err := unstructured.NestedString(obj.Object, "data", "value")
-		if err != nil {
-			return err
+		if want := s.wanted(name); err != nil || value != want {
+			return errors.Join(err, fmt.Errorf("its value is %q, not yet %q", value, want))
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"data":{"ready":%q}}`, obj.GetUID(), value)
 		return s.env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(operator))
 	})
+}
+
+// wanted returns the value of a gate in the versions asked for.
+func (s *scenario) wanted(gate string) string {
+	for name, version := range s.desired() {
+		for _, o := range s.contents(name, version) {
+			if o.gated && o.template.GetName() == gate {
+				value, _, _ := unstructured.NestedString(o.template.Object, "data", "value")
+				return value
+			}
+		}
+	}
+	s.Fatalf("no package contains the gate %s", gate)
+	return ""
 }

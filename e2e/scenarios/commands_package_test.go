@@ -154,3 +154,11 @@ func (s *scenario) desired() map[string]string {
 	}
 	return versions
 }
+
+// contents are the objects of a version, none without a version.
+func (s *scenario) contents(name, version string) []object {
+	if r := s.releases[name+" "+version]; r != nil {
+		return r.objects
+	}
+	return nil
+}

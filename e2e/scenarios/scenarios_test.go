@@ -15,6 +15,7 @@ type commands map[string]func(s *scenario, neg bool, args []string)
 var vocabulary = []commands{
 	sandboxCommands, packageCommands, waitCommands, managerCommands, componentCommands,
 	etcdCommands, kubectlCommands, auditCommands, checkCommands,
+	objectCommands, rivalCommands,
 }
 
 func TestScenarios(t *testing.T) {

@@ -32,6 +32,8 @@ type scenario struct {
 	steps []step
 	// snapshots are the steps that a saved state of etcd had seen.
 	snapshots map[string][]step
+	// rivals are other controllers that are running.
+	rivals map[string]*rival
 }
 
 type scenarioKey struct{}
@@ -43,6 +45,7 @@ func newScenario(env *testscript.Env) error {
 	}
 	env.Values[scenarioKey{}] = &scenario{
 		TB: tb, managers: map[string]*harness.Manager{}, releases: map[string]*release{}, snapshots: map[string][]step{},
+		rivals: map[string]*rival{},
 	}
 	return nil
 }

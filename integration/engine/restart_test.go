@@ -59,3 +59,38 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 		}
 	}
 }
+
+// The loser of a claim does not become its winner because it comes first after a
+// restart (invariant 10). This test runs alone, since it stops the manager of all.
+func TestClaimsSurviveARestart(t *testing.T) {
+	ns := namespace(t)
+	none := collision(corev1alpha1.CollisionProtectionNone)
+	winner := deployment(ns, phase("one", configMap("both", "winner", none)))
+	winner.Name = "winner"
+	install(t, winner)
+	loser := deployment(ns, phase("one", configMap("own", "loser")), phase("two", configMap("both", "loser", none)))
+	loser.Name = "loser"
+	env.Create(t, loser)
+	refused := func(d *corev1alpha1.ObjectDeployment) error {
+		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ObjectDeployment "+ns+"/winner")
+	}
+	await(t, loser, "to name the winner", refused)
+	begin(t).rest(t, ns)
+	before := get(t, ns, "both")
+
+	manager.Stop()
+	j := begin(t)
+	manager = env.StartManager(setup)
+	j.rest(t, ns)
+	// A change of the loser has it ask again.
+	change(t, loser, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("own", "again")
+	})
+	await(t, loser, "to name the winner again", refused)
+	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+		t.Errorf("the loser of a claim wrote after a restart:%s", lines(writes))
+	}
+	if after := get(t, ns, "both"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the object is controlled by %v, has %v", metav1.GetControllerOf(after), after.Data)
+	}
+}

@@ -37,8 +37,8 @@ const (
 	Blocked
 	// NotServed: the API of the object is not there (yet), or is going away.
 	NotServed
-	// NamespaceTerminating: nothing can be created in the namespace until it is
-	// gone and made again.
+	// NamespaceTerminating: the namespace is going or gone; nothing can be created
+	// in it until it is made again.
 	NamespaceTerminating
 	// Retry: the same request may succeed later; see RetryAfter.
 	Retry
@@ -103,7 +103,7 @@ func classifyNotFound(err error, s metav1.Status) Class {
 	case s.Details == nil, s.Details.Name == "", hasCause(s, metav1.CauseTypeUnexpectedServerResponse):
 		return NotServed
 	case s.Details.Kind == "namespaces" && s.Details.Group == "" && errors.As(err, &e) && e.Resource != "namespaces":
-		return Blocked
+		return NamespaceTerminating
 	}
 	return Absent
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -216,6 +217,9 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	rec.Baseline, rec.UID = obs.Projection, obs.UID
 	rec.Gone, rec.Failure = false, nil
 	delete(s.run.rollout.seen, s.Key)
+	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		s.run.rollout.forgive(s.Key.Name)
+	}
 	if correction {
 		rec.Count(s.run.Now())
 		if s.Live != nil && s.Live.Writer != "" {

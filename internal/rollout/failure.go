@@ -78,6 +78,16 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	rec.Failure = f
 }
 
+// forgive has objects in a namespace tried again at once that could not be written
+// while it was missing.
+func (r *Rollout) forgive(namespace string) {
+	for key, rec := range r.Memory {
+		if key.Namespace == namespace {
+			rec.Failure = nil
+		}
+	}
+}
+
 // explain puts the API server's refusal into words.
 func explain(s phases.Step, err error) string {
 	var noMatch *meta.NoKindMatchError

@@ -3,7 +3,6 @@ package deployments
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +31,8 @@ type session struct {
 	deployment corev1alpha1.GenericObjectDeployment
 	// sets are all sets of the owner in ascending order of revision.
 	sets []corev1alpha1.GenericObjectSet
+	// former are sets of a deployment of this name that is gone.
+	former []corev1alpha1.GenericObjectSet
 	// previous are the lone sets that a lone set takes objects over from.
 	previous []corev1alpha1.GenericObjectSet
 	plan     phases.Plan
@@ -83,7 +84,14 @@ func (r *Reconciler) gather(ctx context.Context, key rollout.OwnerKey) (*session
 		return nil, nil
 	}
 	if s.deployment == nil && strings.HasSuffix(key.Kind, "ObjectDeployment") {
-		return nil, s.dropAbandoned(ctx)
+		if err := s.dropFormer(ctx, s.sets); err != nil {
+			return nil, err
+		}
+		s.forget()
+		return nil, nil
+	}
+	if err := s.dropFormer(ctx, s.former); err != nil {
+		return nil, err
 	}
 	s.owner = r.remember(key, s.top().GetUID())
 	if err := s.relate(ctx); err != nil {
@@ -105,12 +113,17 @@ func (s *session) listSets(ctx context.Context) error {
 	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
 		return err
 	}
-	s.sets = nil
+	s.sets, s.former = nil, nil
 	seen := map[types.UID]bool{}
 	for _, set := range list.GenericObjectSets() {
 		seen[set.GetUID()] = true
-		if newest, ok := s.fresh.Newest(set).(corev1alpha1.GenericObjectSet); ok && s.belongs(newest) {
+		newest, ok := s.fresh.Newest(set).(corev1alpha1.GenericObjectSet)
+		switch {
+		case !ok:
+		case s.deployment == nil || deploymentOf(newest) == s.deployment.GetUID():
 			s.sets = append(s.sets, newest)
+		default:
+			s.former = append(s.former, newest)
 		}
 	}
 	for _, created := range s.fresh.Created(s.key.String()) {
@@ -124,16 +137,13 @@ func (s *session) listSets(ctx context.Context) error {
 	return nil
 }
 
-// belongs tells whether a set was made by this very deployment, and not by an
-// earlier one of the same name.
-func (s *session) belongs(set corev1alpha1.GenericObjectSet) bool {
-	if s.deployment == nil {
-		return true
-	}
+// deploymentOf returns the UID of the deployment that made a set: an earlier one
+// may have had the same name.
+func deploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
 	if ref := metav1.GetControllerOf(set); ref != nil {
-		return ref.UID == s.deployment.GetUID()
+		return ref.UID
 	}
-	return set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == string(s.deployment.GetUID())
+	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
 }
 
 // relate finds out whose objects count as the owner's: those of its sets, and of
@@ -220,14 +230,3 @@ func (r *Reconciler) forgetOwner(key rollout.OwnerKey) {
 }
 
 func (s *session) forget() { s.forgetOwner(s.key) }
-
-// dropAbandoned removes sets whose deployment is gone with its objects kept.
-func (s *session) dropAbandoned(ctx context.Context) error {
-	for _, set := range s.sets {
-		if err := s.dropSet(ctx, set); err != nil {
-			return fmt.Errorf("cannot remove %s %s, whose deployment is gone: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
-		}
-	}
-	s.forget()
-	return nil
-}

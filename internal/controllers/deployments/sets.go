@@ -96,7 +96,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && owns(set) {
+		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && owns(set) || letGo(set) {
 			continue
 		}
 		if err := s.removeFinalizers(ctx, set); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,51 +195,54 @@ const sliceGrace = time.Minute
 
 // dropSlices deletes the slices of the deployment that are not used.
 func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice") + "List"))
-	if !s.sliced() {
+	// One that never had slices costs no request.
+	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] != "true" && !slices.ContainsFunc(s.sets, sliced) {
 		return nil
 	}
+	return s.dropSlicesOf(ctx, func(slice *metav1.PartialObjectMetadata) bool {
+		if used[slice.Name] || !s.mine(slice) {
+			return false
+		}
+		if used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
+			s.slicesDue = s.Now().Add(sliceGrace)
+			return false
+		}
+		return true
+	})
+}
+
+// dropSlicesOf deletes the slices of the deployment's name that goes selects.
+func (s *session) dropSlicesOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice") + "List"))
 	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name})
 	if err != nil {
 		return fmt.Errorf("cannot list slices: %w", err)
 	}
 	for i := range list.Items {
-		slice := &list.Items[i]
-		if used[slice.Name] || !s.mine(slice) {
-			continue
-		}
-		if used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
-			s.slicesDue = s.Now().Add(sliceGrace)
-			continue
-		}
-		if slice.DeletionTimestamp == nil {
-			err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
-			if apierrors.IsNotFound(err) {
-				continue
+		if slice := &list.Items[i]; goes(slice) {
+			if err := s.dropSlice(ctx, slice); err != nil {
+				return err
 			}
-			if err != nil {
-				return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
-			}
-		}
-		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`))
-		if len(slice.Finalizers) == 0 {
-			continue
-		}
-		if err := s.Client.Patch(ctx, slice, patch); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("cannot take the finalizer off slice %s: %w", slice.Name, err)
 		}
 	}
 	return nil
 }
 
-// sliced tells whether the deployment has, or had, slices, so that one without
-// them costs no request.
-func (s *session) sliced() bool {
-	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" {
-		return true
+func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
+	if slice.DeletionTimestamp == nil {
+		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
+		}
 	}
-	return slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return len(slicesOf(set)) > 0 })
+	if letGo(slice) {
+		return nil
+	}
+	return s.stripFinalizers(ctx, slice)
 }
 
 // mine tells whether a slice belongs to this very deployment.

@@ -41,7 +41,7 @@ func (s *session) ensureFinalizer(ctx context.Context, obj corev1alpha1.Conditio
 // removeFinalizers lets an object of ours go that is being deleted.
 func (s *session) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditioned) error {
 	rest := foreignFinalizers(obj)
-	if len(rest) == len(obj.GetFinalizers()) {
+	if letGo(obj) {
 		return nil
 	}
 	err := s.patch(ctx, obj, func() { obj.SetFinalizers(rest) })
@@ -73,6 +73,10 @@ func (s *session) stripFinalizers(ctx context.Context, obj metav1.Object) error 
 func foreignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }
+
+// letGo tells whether nothing of ours holds the object: what it still waits for
+// is somebody else's.
+func letGo(obj metav1.Object) bool { return len(foreignFinalizers(obj)) == len(obj.GetFinalizers()) }
 
 // orphaning tells whether an object is deleted with its dependents kept, and
 // the garbage collector is still taking their references off.

@@ -88,6 +88,38 @@ func TestPullChecksTheCache(t *testing.T) {
 	}
 }
 
+// TestTagMovesDuringAPull: a tag is resolved once, and what is downloaded is what
+// it was resolved to, wherever it points by then (invariant 7).
+func TestTagMovesDuringAPull(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httptest.NewServer)
+	ref, digest := s.push(t, imageOf(t, testFiles))
+	later := imageOf(t, archive.Files{"later": []byte("x")})
+	resolved, moved := false, false
+	s.set(func(_ http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case kindOf(r.URL.Path) != "manifests":
+		case !resolved:
+			resolved = true
+		default: // whatever is asked for next
+			moved = true
+			s.set(nil)
+			s.push(t, later)
+		}
+		return false
+	})
+	got, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !moved {
+		t.Fatal("the tag did not move")
+	}
+	if got.Digest != digest || !cmp.Equal(got.Files, testFiles) {
+		t.Errorf("got %s with %v, want %s with the files of it", got.Digest, got.Files.Paths(), digest)
+	}
+}
+
 func TestPullDownloadsOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"testing"
@@ -10,12 +10,12 @@ func TestParseMemory(t *testing.T) {
 	const status = "Name:\tmanager\nVmHWM:\t   66000 kB\nVmRSS:\t   60000 kB\nRssAnon:\t   15000 kB\nThreads:\t9\n"
 	tests := map[string]struct {
 		status string
-		want   memory
+		want   Memory
 		fails  bool
 	}{
-		"complete":     {status, memory{RssAnon: 15000 << 10, RSS: 60000 << 10, VmHWM: 66000 << 10}, false},
-		"of a zombie":  {"Name:\tmanager\nThreads:\t1\n", memory{}, true},
-		"not a number": {"VmHWM:\tmuch kB\n", memory{}, true},
+		"complete":     {status, Memory{RssAnon: 15000 << 10, RSS: 60000 << 10, VmHWM: 66000 << 10}, false},
+		"of a zombie":  {"Name:\tmanager\nThreads:\t1\n", Memory{}, true},
+		"not a number": {"VmHWM:\tmuch kB\n", Memory{}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,25 +1,24 @@
-package main
+package measure
 
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// memory of a process in bytes: RssAnon is its own, RSS has the pages of its
+// Memory of a process in bytes: RssAnon is its own, RSS has the pages of its
 // binary in it, VmHWM is the most that RSS was since the process started.
-type memory struct {
+type Memory struct {
 	RssAnon int64 `json:"rssAnonBytes"`
 	RSS     int64 `json:"rssBytes"`
 	VmHWM   int64 `json:"vmHWMBytes"`
 }
 
 // parseMemory reads a /proc/PID/status.
-func parseMemory(status string) (memory, error) {
-	var m memory
+func parseMemory(status string) (Memory, error) {
+	var m Memory
 	fields := map[string]*int64{"RssAnon:": &m.RssAnon, "VmRSS:": &m.RSS, "VmHWM:": &m.VmHWM}
 	for line := range strings.Lines(status) {
 		words := strings.Fields(line)
@@ -28,13 +27,13 @@ func parseMemory(status string) (memory, error) {
 		}
 		kilobytes, err := strconv.ParseInt(words[1], 10, 64)
 		if err != nil {
-			return memory{}, fmt.Errorf("%s %w", words[0], err)
+			return Memory{}, fmt.Errorf("%s %w", words[0], err)
 		}
 		*fields[words[0]] = kilobytes * 1024
 		delete(fields, words[0])
 	}
 	if len(fields) > 0 {
-		return memory{}, fmt.Errorf("%d of RssAnon, VmRSS and VmHWM are missing", len(fields))
+		return Memory{}, fmt.Errorf("%d of RssAnon, VmRSS and VmHWM are missing", len(fields))
 	}
 	return m, nil
 }
@@ -60,15 +59,15 @@ func parseCPU(stat string) (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-func readMemory(pid int) (memory, error) {
+func readMemory(pid int) (Memory, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return memory{}, err
+		return Memory{}, err
 	}
 	m, err := parseMemory(string(raw))
 	if err != nil {
-		return memory{}, fmt.Errorf("%s: %w", path, err)
+		return Memory{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
@@ -84,13 +83,4 @@ func readCPU(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	return cpu, nil
-}
-
-// thisMachine describes where the command runs; the load is 0 where it is unknown.
-func thisMachine() machine {
-	m := machine{CPUs: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
-	raw, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(raw), " ")
-	m.Load, _ = strconv.ParseFloat(first, 64)
-	return m
 }

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"errors"
@@ -23,25 +23,25 @@ func TestTally(t *testing.T) {
 	tests := map[string]struct {
 		reason  string
 		entries []sandbox.Entry
-		want    count
+		want    Count
 	}{
 		"nothing":     {reason: "an empty log has no requests"},
-		"others":      {"only the manager's requests count", []sandbox.Entry{{User: "admin", Verb: "create"}}, count{}},
-		"watch":       {"watches are kept apart", []sandbox.Entry{{User: "m", Verb: "watch"}}, count{Watches: 1}},
-		"lease":       {"so is the Lease, read or written", []sandbox.Entry{{User: "m", Verb: "get", Object: about("leases", "l", "")}, {User: "m", Verb: "update", Object: about("leases", "l", "")}}, count{Leases: 2}},
-		"list":        {"a list is a request, shown as such", []sandbox.Entry{{User: "m", Verb: "list"}}, count{Requests: 1, Lists: 1}},
-		"read":        {"discovery is a read too", []sandbox.Entry{{User: "m", Verb: "get", RequestURI: "/apis"}}, count{Requests: 1, Reads: 1}},
-		"dry run":     {"a dry run is a request and no write", []sandbox.Entry{{User: "m", Verb: "patch", DryRun: true}}, count{Requests: 1, DryRuns: 1}},
-		"status":      {"a status is a request", []sandbox.Entry{{User: "m", Verb: "patch", Object: about("packages", "p", "status")}}, count{Requests: 1, Statuses: 1}},
-		"event":       {"an event is a request", []sandbox.Entry{{User: "m", Verb: "create", Object: about("events", "e", "")}}, count{Requests: 1, Events: 1}},
-		"write":       {"what changes an object is a write", []sandbox.Entry{{User: "m", Verb: "create"}, {User: "m", Verb: "delete"}, {User: "m", Verb: "patch"}}, count{Requests: 3, Writes: 3}},
-		"refused":     {"a refused request counts as any other", []sandbox.Entry{{User: "m", Verb: "patch", Code: 409}}, count{Requests: 1, Writes: 1, Refused: 1}},
-		"impersonate": {"what the manager does as someone else is its own", []sandbox.Entry{{User: "m", ImpersonatedUser: "jane", Verb: "get"}}, count{Requests: 1, Reads: 1}},
+		"others":      {"only the manager's requests count", []sandbox.Entry{{User: "admin", Verb: "create"}}, Count{}},
+		"watch":       {"watches are kept apart", []sandbox.Entry{{User: "m", Verb: "watch"}}, Count{Watches: 1}},
+		"lease":       {"so is the Lease, read or written", []sandbox.Entry{{User: "m", Verb: "get", Object: about("leases", "l", "")}, {User: "m", Verb: "update", Object: about("leases", "l", "")}}, Count{Leases: 2}},
+		"list":        {"a list is a request, shown as such", []sandbox.Entry{{User: "m", Verb: "list"}}, Count{Requests: 1, Lists: 1}},
+		"read":        {"discovery is a read too", []sandbox.Entry{{User: "m", Verb: "get", RequestURI: "/apis"}}, Count{Requests: 1, Reads: 1}},
+		"dry run":     {"a dry run is a request and no write", []sandbox.Entry{{User: "m", Verb: "patch", DryRun: true}}, Count{Requests: 1, DryRuns: 1}},
+		"status":      {"a status is a request", []sandbox.Entry{{User: "m", Verb: "patch", Object: about("packages", "p", "status")}}, Count{Requests: 1, Statuses: 1}},
+		"event":       {"an event is a request", []sandbox.Entry{{User: "m", Verb: "create", Object: about("events", "e", "")}}, Count{Requests: 1, Events: 1}},
+		"write":       {"what changes an object is a write", []sandbox.Entry{{User: "m", Verb: "create"}, {User: "m", Verb: "delete"}, {User: "m", Verb: "patch"}}, Count{Requests: 3, Writes: 3}},
+		"refused":     {"a refused request counts as any other", []sandbox.Entry{{User: "m", Verb: "patch", Code: 409}}, Count{Requests: 1, Writes: 1, Refused: 1}},
+		"impersonate": {"what the manager does as someone else is its own", []sandbox.Entry{{User: "m", ImpersonatedUser: "jane", Verb: "get"}}, Count{Requests: 1, Reads: 1}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := tally(test.entries, "m")
+			got := Tally(test.entries, "m")
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
@@ -77,7 +77,8 @@ func TestSpan(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := span(test.entries, cause, effect)
+			s, err := span(test.entries, cause, effect)
+			got := s.Took()
 			if got != test.want || !errors.Is(err, test.err) {
 				t.Errorf("%s: got %s, %v, want %s, %v", test.reason, got, err, test.want, test.err)
 			}

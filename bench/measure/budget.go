@@ -1,0 +1,160 @@
+package measure
+
+// Measures that a limit may be set on.
+const (
+	// MeasureRequests counts all requests.
+	MeasureRequests = "requests"
+	// MeasureChanges counts writes, statuses and events.
+	MeasureChanges = "changes"
+	// MeasureSeconds is the time from cause to effect.
+	MeasureSeconds = "seconds"
+	// MeasureRssAnon is the manager's anonymous memory.
+	MeasureRssAnon = "rssAnonBytes"
+	// MeasureP50 is the median delay between two phases, in milliseconds.
+	MeasureP50 = "p50Milliseconds"
+	// MeasureP99Ratio is the 99th percentile of it by that of an independent watcher.
+	MeasureP99Ratio = "p99ByWatcher"
+	// MeasureLater is how much later than alone a neighbour was Available, in seconds.
+	MeasureLater = "laterSeconds"
+)
+
+// Limit is one figure of the budget.
+type Limit struct {
+	Measure string  `json:"measure"`
+	AtMost  float64 `json:"atMost"`
+}
+
+const (
+	mebibyte = 1 << 20
+	// smallInstall is the number of objects up to which a package has the budget
+	// of a small one.
+	smallInstall = 100
+	// fewObjects is the number of objects of a package below which its own requests
+	// weigh more than those for its objects.
+	fewObjects = 10
+	thousand   = 1000
+)
+
+// Budget returns the limits of a scenario: design.md 4, and engine.md 11 where
+// several packages or objects of another kind have no row there.
+func Budget(scenario string, w Workload, raw RawTimes) []Limit {
+	n, packages := float64(w.Total()), float64(w.Packages)
+	switch scenario {
+	case Install:
+		return installBudget(w, raw)
+	case Rest:
+		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
+	case Drift, Recreate:
+		return []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}
+	case Upgrade:
+		return append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
+	case Raise:
+		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
+	case UpgradeAll, RaiseAll:
+		return []Limit{{MeasureRequests, rollRequests(w, n)}}
+	case History:
+		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, restMemory(w)}}
+	case Restart:
+		return []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}
+	case Delete:
+		return deleteBudget(w, raw)
+	case Transitions:
+		return []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}
+	case Neighbour:
+		return []Limit{{MeasureLater, 1}}
+	}
+	return nil
+}
+
+func installBudget(w Workload, raw RawTimes) []Limit {
+	n := float64(w.Total())
+	timed := w.kind().probes == "" // else others decide when objects are ready
+	var limits []Limit
+	switch {
+	case w.Packages > 1 && w.Objects < fewObjects:
+		limits = []Limit{{MeasureRequests, 5 * n}, {MeasureSeconds, 25}}
+	case w.Packages > 1:
+		limits = []Limit{{MeasureRequests, 2.5 * n}}
+		if w.Packages <= 100 {
+			limits = append(limits, Limit{MeasureSeconds, 3})
+		}
+	case n <= smallInstall:
+		limits = []Limit{{MeasureRequests, 1.3*n + 12}, {MeasureSeconds, 0.3}}
+	default:
+		limits = []Limit{{MeasureRequests, 1.05*n + 40}, {MeasureSeconds, 2 * raw.CreateSeconds}}
+	}
+	if !timed {
+		return limits[:1]
+	}
+	return limits
+}
+
+// rollRequests is the budget of a new revision of every package in which so many
+// objects change.
+func rollRequests(w Workload, changed float64) float64 {
+	return 2*changed + 25*float64(w.Packages)
+}
+
+// rollSeconds is the time in which the revision of one package is rolled out; of
+// more than a thousand objects there is no figure.
+func rollSeconds(w Workload) []Limit {
+	if w.Packages > 1 || w.Objects > thousand || w.kind().probes != "" {
+		return nil
+	}
+	return []Limit{{MeasureSeconds, 0.5}}
+}
+
+func deleteBudget(w Workload, raw RawTimes) []Limit {
+	n := float64(w.Total())
+	if w.Packages > 1 {
+		return []Limit{{MeasureRequests, n + 20*float64(w.Packages)}}
+	}
+	limits := []Limit{{MeasureRequests, 1.05*n + 40}}
+	if w.kind().probes == "" {
+		limits = append(limits, Limit{MeasureSeconds, 1.5*raw.DeleteSeconds + 0.5})
+	}
+	return limits
+}
+
+// restMemory is what the manager may hold at rest.
+func restMemory(w Workload) float64 {
+	if w.Total() <= thousand {
+		return 40 * mebibyte
+	}
+	return 90 * mebibyte
+}
+
+// Value returns what a limit is on.
+func (m Measurement) Value(measure string) float64 {
+	switch measure {
+	case MeasureRequests:
+		return float64(m.Count.Requests)
+	case MeasureChanges:
+		return float64(m.Count.Changes())
+	case MeasureSeconds:
+		return m.Span.Seconds()
+	case MeasureP50:
+		return m.Transitions.Manager.P50
+	case MeasureP99Ratio:
+		return m.Transitions.Ratio()
+	case MeasureLater:
+		var most float64
+		for _, n := range m.Neighbours {
+			most = max(most, n.Later)
+		}
+		return most
+	default:
+		return float64(m.Memory.RssAnon)
+	}
+}
+
+// Exceeded returns the limits that a measurement is over.
+func Exceeded(limits []Limit, m Measurement) []Limit {
+	var over []Limit
+	for _, l := range limits {
+		if m.Value(l.Measure) > l.AtMost {
+			over = append(over, l)
+		}
+	}
+	return over
+}

@@ -1,0 +1,83 @@
+package measure
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	small, large := Workload{Objects: 50, Phases: 5, Packages: 1}, Workload{Objects: 1000, Phases: 10, Packages: 1}
+	huge, many := Workload{Objects: 10000, Phases: 10, Packages: 1}, Workload{Objects: 10, Phases: 2, Packages: 100}
+	tiny := Workload{Objects: 4, Phases: 2, Packages: 1000}
+	pods := Workload{Objects: 100, Phases: 5, Packages: 1, Kind: Deployments}
+	raw := RawTimes{CreateSeconds: 0.5, DeleteSeconds: 1}
+	tests := map[string]struct {
+		scenario string
+		workload Workload
+		want     []Limit
+	}{
+		"small install":          {Install, small, []Limit{{MeasureRequests, 77}, {MeasureSeconds, 0.3}}},
+		"large install":          {Install, large, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 1}}},
+		"many packages":          {Install, many, []Limit{{MeasureRequests, 2500}, {MeasureSeconds, 3}}},
+		"many tiny packages":     {Install, tiny, []Limit{{MeasureRequests, 20000}, {MeasureSeconds, 25}}},
+		"pods take their time":   {Install, pods, []Limit{{MeasureRequests, 142}}},
+		"rest":                   {Rest, large, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 40 << 20}}},
+		"rest of 10,000":         {Rest, huge, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 90 << 20}}},
+		"drift":                  {Drift, large, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}},
+		"upgrade":                {Upgrade, large, []Limit{{MeasureRequests, 27}, {MeasureSeconds, 0.5}}},
+		"upgrade of many":        {Upgrade, many, []Limit{{MeasureRequests, 2700}}},
+		"upgrade of 10,000":      {Upgrade, huge, []Limit{{MeasureRequests, 27}}},
+		"upgrade of all":         {UpgradeAll, large, []Limit{{MeasureRequests, 2025}}},
+		"raised version":         {Raise, large, []Limit{{MeasureRequests, 1026}, {MeasureSeconds, 0.5}}},
+		"history":                {History, huge, []Limit{{MeasureRequests, 270}, {MeasureRssAnon, 90 << 20}}},
+		"restart":                {Restart, large, []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}},
+		"delete":                 {Delete, large, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 2}}},
+		"delete many":            {Delete, many, []Limit{{MeasureRequests, 3000}}},
+		"phase to phase":         {Transitions, large, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}},
+		"beside a large package": {Neighbour, huge, []Limit{{MeasureLater, 1}}},
+		"something else":         {"none", large, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, Budget(test.scenario, test.workload, raw)); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, s := range Scenarios() {
+		if len(Budget(s.Name, large, raw)) == 0 {
+			t.Errorf("scenario %s has no limit", s.Name)
+		}
+	}
+}
+
+func TestExceeded(t *testing.T) {
+	t.Parallel()
+	transitions := &TransitionTimes{Manager: Quantiles{P50: 20, P99: 30}, Watcher: Quantiles{P99: 5}}
+	tests := map[string]struct {
+		reason string
+		m      Measurement
+		limits []Limit
+		want   []Limit
+	}{
+		"no limits":    {"what has no budget is never over it", Measurement{Span: 9e9}, nil, nil},
+		"at the limit": {"a limit may be reached", Measurement{Span: 5e9}, []Limit{{MeasureSeconds, 5}}, nil},
+		"over one":     {"each limit counts by itself", Measurement{Span: 6e9}, []Limit{{MeasureSeconds, 5}, {MeasureRequests, 0}}, []Limit{{MeasureSeconds, 5}}},
+		"writes":       {"statuses and events are changes", Measurement{Count: Count{Statuses: 1}}, []Limit{{MeasureChanges, 0}}, []Limit{{MeasureChanges, 0}}},
+		"reads":        {"reads are none", Measurement{Count: Count{Requests: 4, Reads: 4}}, []Limit{{MeasureChanges, 0}}, nil},
+		"memory":       {"RssAnon is the budget, not RSS", Measurement{Memory: Memory{RssAnon: 2, RSS: 9}}, []Limit{{MeasureRssAnon, 3}}, nil},
+		"transitions":  {"the delay is judged by its median and against the watcher's", Measurement{Transitions: transitions}, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}, []Limit{{MeasureP99Ratio, 5}}},
+		"neighbours":   {"the worst round counts", Measurement{Neighbours: []NeighbourTimes{{Later: 2}, {Later: 1}}}, []Limit{{MeasureLater, 1}}, []Limit{{MeasureLater, 1}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, Exceeded(test.limits, test.m)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,233 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+const (
+	namespace = "bench"
+	// clients is how many requests of others are in flight at once.
+	clients = 16
+)
+
+// Options say how to measure.
+type Options struct {
+	// Raw has the bare API server measured before the manager starts.
+	Raw bool
+	// Quiet is how long the manager sends nothing when a scenario is over. It has
+	// to be longer than the interval to which statuses are coalesced; the default
+	// is 3 seconds.
+	Quiet time.Duration
+	// Rest is the length of the scenario Rest, and of the wait before the memory
+	// of History is read.
+	Rest time.Duration
+	// Profile is a folder for profiles of the manager during the install; empty
+	// means none.
+	Profile string
+	// Report is told what begins.
+	Report func(what string)
+}
+
+// Cluster is a sandbox with a manager in which the scenarios of a workload run.
+type Cluster struct {
+	*harness.Env
+	Workload
+	// Raw is what the bare API server needs, where it was asked for.
+	Raw RawTimes
+
+	tb      testing.TB
+	o       Options
+	audit   *sandbox.Audit
+	watcher client.WithWatch
+	manager *harness.Manager
+	// images is the manager's cache, kept over a restart as by a volume.
+	images string
+	// pprof is the address of the manager's profiles.
+	pprof string
+	// installed is the release that the packages are at; tag numbers the images.
+	installed release
+	tag       int
+	// mark is where the entries of the running scenario begin.
+	mark sandbox.Position
+}
+
+// Measurement is what was observed of one scenario.
+type Measurement struct {
+	Count Count
+	// Span is the time from the cause to the effect.
+	Span time.Duration
+	// Served says which part of it was the API server's.
+	Served Served
+	// CPU is the processor time of the manager until it was quiet again.
+	CPU    time.Duration
+	Memory Memory
+	// Background is what the manager did after the effect, of the scenarios that
+	// leave work for later.
+	Background *Background
+	// Transitions is set by the scenario of that name.
+	Transitions *TransitionTimes
+	// Neighbours is set by the scenario Neighbour.
+	Neighbours []NeighbourTimes
+	// Entries are the requests of everyone.
+	Entries []sandbox.Entry
+}
+
+// Background is work that no rollout waits for.
+type Background struct {
+	Requests int     `json:"requests"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// Start starts a sandbox and a manager, both for as long as the test lasts.
+func Start(tb testing.TB, w Workload, o Options) *Cluster {
+	tb.Helper()
+	o.Quiet = cmp.Or(o.Quiet, 3*time.Second)
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	o.Report("starting a sandbox")
+	c := &Cluster{Env: harness.New(tb), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease, tag: 1}
+	var err error
+	c.audit, err = c.Audit()
+	must(tb, err)
+	c.watcher, err = client.NewWithWatch(c.ownConnection(), client.Options{Scheme: c.Client.Scheme()})
+	must(tb, err)
+	if o.Raw {
+		o.Report("measuring the bare API server")
+		c.Raw = c.measureRaw(w.Total())
+	}
+	c.Namespace(tb, namespace)
+	if w.Kind == Gates {
+		c.defineGates()
+	}
+	c.startManager()
+	c.settle()
+	return c
+}
+
+// Kubernetes is the version of the API server.
+func (c *Cluster) Kubernetes() string {
+	c.tb.Helper()
+	versions, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	must(c.tb, err)
+	version, err := versions.ServerVersion()
+	must(c.tb, err)
+	return version.GitVersion
+}
+
+// ownConnection is a configuration whose clients share no connection with others:
+// a dialer of its own gives a client connections of its own.
+func (c *Cluster) ownConnection() *rest.Config {
+	config := c.Config()
+	config.Dial = (&net.Dialer{}).DialContext
+	return config
+}
+
+func (c *Cluster) startManager() {
+	args := []string{"--log-level", "info", "--cache-dir", c.images}
+	if c.o.Profile != "" {
+		c.pprof = freeAddress(c.tb)
+		args = append(args, "--pprof-bind-address", c.pprof)
+	}
+	c.manager = c.StartManager(c.tb, args...)
+}
+
+// observe measures what act does, which returns when its effect is there, with
+// the audit entries of cause and effect.
+func (c *Cluster) observe(act func() (cause, effect sandbox.Filter)) Measurement {
+	c.tb.Helper()
+	return c.measure(func() ([]sandbox.Entry, Span) {
+		cause, effect := act()
+		c.settle()
+		entries := c.since()
+		s, err := span(entries, cause, effect)
+		must(c.tb, err)
+		return entries, s
+	})
+}
+
+// measure counts the manager's requests, processor time and memory around act.
+func (c *Cluster) measure(act func() ([]sandbox.Entry, Span)) Measurement {
+	c.tb.Helper()
+	var err error
+	c.mark, err = c.audit.Mark(c.tb.Context())
+	must(c.tb, err)
+	var before time.Duration
+	pid := c.manager.PID()
+	if !c.manager.Exited() {
+		before, err = readCPU(pid)
+		must(c.tb, err)
+	}
+	entries, s := act()
+	if c.manager.PID() != pid {
+		before = 0
+	}
+	after, err := readCPU(c.manager.PID())
+	must(c.tb, err)
+	memory, err := readMemory(c.manager.PID())
+	must(c.tb, err)
+	return Measurement{
+		Count: Tally(entries, harness.ManagerUser()), Span: s.Took(), Served: served(entries, s), CPU: after - before, Memory: memory, Entries: entries,
+		Background: backgroundOf(entries, s),
+	}
+}
+
+// backgroundOf is what the manager asked for after the effect.
+func backgroundOf(entries []sandbox.Entry, s Span) *Background {
+	var b Background
+	for _, e := range entries {
+		if byManager(e) && ordinary(e) && e.Received.After(s.End) {
+			b.Requests++
+			b.Seconds = max(b.Seconds, e.Done.Sub(s.End).Seconds())
+		}
+	}
+	return &b
+}
+
+// settle waits until the manager is quiet, as far as the running scenario goes.
+func (c *Cluster) settle() {
+	c.tb.Helper()
+	ctx, cancel := context.WithTimeout(c.tb.Context(), c.timeout())
+	defer cancel()
+	_, err := c.audit.Settled(ctx, c.mark, c.o.Quiet, byManager, ordinary)
+	must(c.tb, err)
+}
+
+// since returns what was asked for since the running scenario began.
+func (c *Cluster) since() []sandbox.Entry {
+	c.tb.Helper()
+	entries, err := c.audit.Since(c.tb.Context(), c.mark)
+	must(c.tb, err)
+	return entries
+}
+
+// timeout is generous: a run that is slow is a result, one that hangs is none.
+func (c *Cluster) timeout() time.Duration {
+	return 2*time.Minute + time.Duration(c.Total())*20*time.Millisecond
+}
+
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(tb, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,66 @@
+package measure
+
+import (
+	"slices"
+
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// Count is what one user asked of the API server. Every request is in exactly
+// one of Reads, Lists, DryRuns, Writes, Statuses and Events, the sum of which is
+// Requests, or in one of Watches and Leases, which are kept apart.
+type Count struct {
+	Requests int `json:"requests"`
+
+	Reads    int `json:"reads"`
+	Lists    int `json:"lists"`
+	DryRuns  int `json:"dryRuns"`
+	Writes   int `json:"writes"`
+	Statuses int `json:"statuses"`
+	Events   int `json:"events"`
+
+	// Refused of the requests were answered with 400 or more.
+	Refused int `json:"refused"`
+
+	Watches int `json:"watches"`
+	Leases  int `json:"leases"`
+}
+
+// Changes is the number of requests that change something: writes, statuses and
+// events.
+func (c Count) Changes() int { return c.Writes + c.Statuses + c.Events }
+
+// Tally counts the requests of one user.
+func Tally(entries []sandbox.Entry, user string) Count {
+	var c Count
+	for _, e := range entries {
+		if e.User != user {
+			continue
+		}
+		switch {
+		case e.Verb == "watch":
+			c.Watches++
+			continue
+		case e.Object.Resource == "leases":
+			c.Leases++
+			continue
+		case e.Verb == "list":
+			c.Lists++
+		case e.DryRun:
+			c.DryRuns++
+		case slices.Contains([]string{"get", "head", "options"}, e.Verb):
+			c.Reads++
+		case e.Object.Resource == "events":
+			c.Events++
+		case e.Object.Subresource == "status":
+			c.Statuses++
+		default:
+			c.Writes++
+		}
+		c.Requests++
+		if e.Code >= 400 {
+			c.Refused++
+		}
+	}
+	return c
+}

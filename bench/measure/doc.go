@@ -1,0 +1,31 @@
+// Package measure installs, changes and deletes packages on a sandbox and tells
+// what that costs: the requests, the time between cause and effect, the manager's
+// processor time and memory. The command bench prints what it finds; the test
+// e2e/budget holds the counts against the budget of the design.
+//
+//	c := measure.Start(tb, measure.Workload{Objects: 50, Phases: 5, Packages: 1}, measure.Options{})
+//	m := measure.Scenario(measure.Install).Run(c)
+//	over := measure.Exceeded(measure.Budget(measure.Install, c.Workload, c.Raw), m)
+//
+// The way of the data:
+//
+//	cause ─► manager ─► API server ─► audit log ─► Entries ─► Tally, Span, Served ─► Measurement ─► limits
+//
+// Everything is counted in the API server's audit log, by the manager's user
+// name, never in the manager itself. Watches and the manager's Lease are counted
+// apart. A request is counted where it is dry, refused, a status or an event, too.
+// Times are those of the audit log as well: from the arrival of the request that
+// is the cause to the end of the one that is the effect. Only the receipt of an
+// event by a watcher, and the start of a process, are read from this process's
+// clock, which is that of the same machine.
+//
+//   - count.go, span.go, latency.go and budget.go are pure: audit entries become
+//     counts and times, which are held against limits;
+//   - workload.go says what is installed;
+//   - cluster.go starts a sandbox and a manager, and measures around an action;
+//   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go,
+//     transitions.go and neighbour.go have the scenarios: each causes something,
+//     waits for the effect, and says which audit entries are the cause and the effect.
+//
+// docs/performance.md says what the figures mean.
+package measure

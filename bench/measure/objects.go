@@ -1,0 +1,134 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// names of the packages.
+func (c *Cluster) names() []string {
+	names := make([]string, c.Packages)
+	for i := range names {
+		names[i] = packageName(i)
+	}
+	return names
+}
+
+// push pushes the images of a release and returns their references.
+func (c *Cluster) push(r release) []string {
+	c.tb.Helper()
+	images := make([]string, c.Packages)
+	must(c.tb, parallel(clients/4, c.Packages, func(_, i int) error {
+		ref, err := name.ParseReference(fmt.Sprintf("%s/%s:v%d", c.Registry(), packageName(i), c.tag), name.Insecure)
+		if err != nil {
+			return err
+		}
+		images[i] = ref.String()
+		return remote.Write(ref, harness.Image(c.tb, c.files(i, r)), remote.WithContext(c.tb.Context()))
+	}))
+	c.tag++
+	c.installed = r
+	return images
+}
+
+// create creates packages, several at once.
+func (c *Cluster) create(namespace string, names, images []string) {
+	c.tb.Helper()
+	must(c.tb, parallel(clients, len(names), func(_, i int) error {
+		return c.Client.Create(c.tb.Context(), harness.Package(namespace, names[i], images[i]))
+	}))
+}
+
+// remove deletes packages, several at once.
+func (c *Cluster) remove(namespace string, names []string) {
+	c.tb.Helper()
+	must(c.tb, parallel(clients, len(names), func(_, i int) error {
+		return c.Client.Delete(c.tb.Context(), harness.Package(namespace, names[i], ""))
+	}))
+}
+
+// setImages gives new images to the packages, several at once.
+func (c *Cluster) setImages(images []string) {
+	c.tb.Helper()
+	must(c.tb, parallel(clients, c.Packages, func(_, i int) error {
+		patch := fmt.Sprintf(`{"spec":{"image":%q}}`, images[i])
+		return c.Client.Patch(c.tb.Context(), harness.Package(namespace, packageName(i), ""), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}))
+}
+
+// hasImage accepts packages that were given one of the images.
+func hasImage(images []string) func(*corev1alpha1.Package) bool {
+	known := map[string]bool{}
+	for _, image := range images {
+		known[image] = true
+	}
+	return func(pkg *corev1alpha1.Package) bool { return known[pkg.Spec.Image] }
+}
+
+// object of a name, without its content.
+func (c *Cluster) object(name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(c.kind().gvk)
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
+}
+
+// change sets the text of an object, as another client would.
+func (c *Cluster) change(name, value string) {
+	c.tb.Helper()
+	var patch any = value
+	path := c.kind().value
+	for i := range path {
+		patch = map[string]any{path[len(path)-1-i]: patch}
+	}
+	raw := &bytes.Buffer{}
+	must(c.tb, json.NewEncoder(raw).Encode(patch))
+	must(c.tb, c.Client.Patch(c.tb.Context(), c.object(name), client.RawPatch(types.MergePatchType, raw.Bytes())))
+}
+
+// hasValue compares the text of an object.
+func (c *Cluster) hasValue(ctx context.Context, name, want string) error {
+	obj := c.object(name)
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		return err
+	}
+	if got, _, _ := unstructured.NestedString(obj.Object, c.kind().value...); got != want {
+		return fmt.Errorf("%s has the value %q, want %q", name, got, want)
+	}
+	return nil
+}
+
+// countObjects compares the number of the packages' objects.
+func (c *Cluster) countObjects(ctx context.Context, want int, more ...client.ListOption) error {
+	gvk := c.kind().gvk
+	gvk.Kind += "List"
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := c.Client.List(ctx, list, append(more, client.InNamespace(namespace))...); err != nil {
+		return err
+	}
+	got := 0
+	for _, item := range list.Items {
+		if strings.HasPrefix(item.Name, "shop-") {
+			got++
+		}
+	}
+	if got != want {
+		return fmt.Errorf("%d objects are there, want %d", got, want)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package measure
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// profileStart is how long a profile may take to begin.
+const profileStart = 200 * time.Millisecond
+
+// profile begins a profile of the manager's processor time, where one was asked
+// for, and returns what waits for its end and writes it beside a profile of its
+// allocations. Its length has to be said beforehand: it goes on over the silence
+// after the scenario, in which nothing is sampled.
+func (c *Cluster) profile(scenario string) (end func()) {
+	c.tb.Helper()
+	if c.o.Profile == "" {
+		return func() {}
+	}
+	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
+	path := func(kind string) string {
+		return filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.%s.pprof", scenario, c.Packages, c.Objects, kind))
+	}
+	must(c.tb, c.fetchProfile("allocs", path("allocs-before")))
+	done := make(chan error, 1)
+	go func() { done <- c.fetchProfile(fmt.Sprintf("profile?seconds=%d", 5+c.Total()/200), path("cpu")) }()
+	time.Sleep(profileStart)
+	return func() {
+		must(c.tb, c.fetchProfile("allocs", path("allocs")))
+		must(c.tb, c.fetchProfile("heap?gc=1", path("heap")))
+		must(c.tb, <-done)
+		c.o.Report(fmt.Sprintf("profiles are in %s; the manager's binary is not needed to read them", c.o.Profile))
+	}
+}
+
+// fetchProfile writes one of the manager's profiles to a file.
+func (c *Cluster) fetchProfile(what, path string) error {
+	req, err := http.NewRequestWithContext(c.tb.Context(), http.MethodGet, "http://"+c.pprof+"/debug/pprof/"+what, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile %s: the manager answers %s", what, resp.Status)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(file, resp.Body)
+	return err
+}

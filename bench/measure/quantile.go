@@ -1,0 +1,30 @@
+package measure
+
+import (
+	"slices"
+	"time"
+)
+
+// Quantiles of a number of times, in milliseconds.
+type Quantiles struct {
+	P50 float64 `json:"p50Milliseconds"`
+	P90 float64 `json:"p90Milliseconds"`
+	P99 float64 `json:"p99Milliseconds"`
+	Max float64 `json:"maxMilliseconds"`
+}
+
+// quantilesOf returns the quantiles of at least one time.
+func quantilesOf(times []time.Duration) Quantiles {
+	sorted := slices.Sorted(slices.Values(times))
+	at := func(q float64) float64 {
+		i := int(q * float64(len(sorted)))
+		return sorted[min(i, len(sorted)-1)].Seconds() * 1000
+	}
+	return Quantiles{P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: at(1)}
+}
+
+// median of at least one time.
+func median(of []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[len(sorted)/2]
+}

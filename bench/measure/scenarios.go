@@ -1,0 +1,79 @@
+package measure
+
+import "slices"
+
+// Names of the scenarios.
+const (
+	// Install is from the first package created to the last one rolled out.
+	Install = "install"
+	// Rest is a while in which nothing happens.
+	Rest = "rest"
+	// Drift is another's change of a field of one object.
+	Drift = "drift"
+	// Recreate is another's delete of one object.
+	Recreate = "recreate"
+	// Upgrade is a new revision in which one object of each package differs.
+	Upgrade = "upgrade"
+	// UpgradeAll is a new revision in which all objects differ.
+	UpgradeAll = "upgrade-all"
+	// Raise is Upgrade with a raised spec.version.
+	Raise = "raise"
+	// RaiseAll is UpgradeAll with a raised spec.version.
+	RaiseAll = "raise-all"
+	// History is ten more revisions, one after the other.
+	History = "history"
+	// Restart is a new process in the place of one that stopped gracefully.
+	Restart = "restart"
+	// Delete deletes all packages.
+	Delete = "delete"
+	// Transitions is an install in which another client opens phase after phase.
+	Transitions = "transitions"
+	// Neighbour is the install of small packages beside a large one.
+	Neighbour = "neighbour"
+)
+
+// Scenario is something that happens to packages.
+type Scenario struct {
+	Name string
+	// About says in a few words what happens.
+	About string
+	run   func(*Cluster) Measurement
+}
+
+// scenarios in the order in which they run.
+var scenarios = []Scenario{
+	{Install, "the packages are created", (*Cluster).install},
+	{Rest, "nothing happens for a while", (*Cluster).rest},
+	{Drift, "someone changes a field of one object", (*Cluster).drift},
+	{Recreate, "someone deletes one object", (*Cluster).recreate},
+	{Upgrade, "a new image in which one object of each package differs", (*Cluster).upgrade},
+	{UpgradeAll, "a new image in which all objects differ", (*Cluster).upgradeAll},
+	{Raise, "as upgrade, with a raised spec.version", (*Cluster).raise},
+	{RaiseAll, "as upgrade-all, with a raised spec.version", (*Cluster).raiseAll},
+	{History, "ten more revisions, as upgrade", (*Cluster).history},
+	{Restart, "the manager stops gracefully and a new one starts", (*Cluster).restart},
+	{Delete, "the packages are deleted", (*Cluster).delete},
+	{Transitions, "another client opens one phase after the other", (*Cluster).transitions},
+	{Neighbour, "50 small packages are installed alone and beside a large one", (*Cluster).neighbour},
+}
+
+// Run has the scenario happen and measures it.
+func (s Scenario) Run(c *Cluster) Measurement { return s.run(c) }
+
+// Installs tells whether the scenario starts from nothing; every other one works
+// on what Install made.
+func (s Scenario) Installs() bool {
+	return slices.Contains([]string{Install, Transitions, Neighbour}, s.Name)
+}
+
+// Scenarios returns all scenarios in the order in which they run.
+func Scenarios() []Scenario { return slices.Clone(scenarios) }
+
+// ByName returns a scenario.
+func ByName(name string) (Scenario, bool) {
+	i := slices.IndexFunc(scenarios, func(s Scenario) bool { return s.Name == name })
+	if i < 0 {
+		return Scenario{}, false
+	}
+	return scenarios[i], true
+}

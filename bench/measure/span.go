@@ -1,0 +1,152 @@
+package measure
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+var (
+	errNoCause  = errors.New("the cause is not in the audit log")
+	errNoEffect = errors.New("the effect is not in the audit log")
+)
+
+// Span is the time between a cause and its effect.
+type Span struct {
+	Start, End time.Time
+}
+
+// Took is the length of the span.
+func (s Span) Took() time.Duration { return s.End.Sub(s.Start) }
+
+// span returns the time from the arrival of the first request that is a cause to
+// the end of the last one that is an effect.
+func span(entries []sandbox.Entry, cause, effect sandbox.Filter) (Span, error) {
+	var s Span
+	for _, e := range entries {
+		if cause(e) && (s.Start.IsZero() || e.Received.Before(s.Start)) {
+			s.Start = e.Received
+		}
+		if effect(e) && e.Done.After(s.End) {
+			s.End = e.Done
+		}
+	}
+	if s.Start.IsZero() {
+		return Span{}, errNoCause
+	}
+	if s.End.Before(s.Start) {
+		return Span{}, errNoEffect
+	}
+	return s, nil
+}
+
+// Served says how a time was spent by the API server.
+type Served struct {
+	// Share of the time in which at least one request of the manager was being
+	// served; in the rest the manager was at work, or waited for something else.
+	Share float64 `json:"share"`
+	// InFlight is how many of them were being served at once, on average over that
+	// share of the time.
+	InFlight float64 `json:"inFlight"`
+}
+
+// served returns how much of a span the manager's requests were being served.
+func served(entries []sandbox.Entry, s Span) Served {
+	var busy []Span
+	var sum time.Duration
+	for _, e := range entries {
+		if !byManager(e) || !ordinary(e) {
+			continue
+		}
+		clipped := Span{Start: later(e.Received, s.Start), End: earlier(e.Done, s.End)}
+		if clipped.Took() > 0 {
+			busy = append(busy, clipped)
+			sum += clipped.Took()
+		}
+	}
+	if len(busy) == 0 || s.Took() <= 0 {
+		return Served{}
+	}
+	union := unionOf(busy)
+	return Served{Share: union.Seconds() / s.Took().Seconds(), InFlight: sum.Seconds() / union.Seconds()}
+}
+
+// unionOf returns the time that is in at least one of the spans.
+func unionOf(spans []Span) time.Duration {
+	slices.SortFunc(spans, func(a, b Span) int { return a.Start.Compare(b.Start) })
+	var union time.Duration
+	current := spans[0]
+	for _, s := range spans[1:] {
+		if s.Start.After(current.End) {
+			union += current.Took()
+			current = s
+			continue
+		}
+		current.End = later(current.End, s.End)
+	}
+	return union + current.Took()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+var (
+	byAdmin   = sandbox.ByUser(sandbox.AdminUser)
+	byManager = sandbox.ByUser(harness.ManagerUser())
+)
+
+// ordinary accepts requests that are counted: neither watches nor about the Lease.
+func ordinary(e sandbox.Entry) bool { return e.Verb != "watch" && e.Object.Resource != "leases" }
+
+// writeOf accepts the manager's successful writes of one resource.
+func writeOf(resource string, more ...sandbox.Filter) sandbox.Filter {
+	return all(byManager, sandbox.ByResource(resource), sandbox.Writes(), succeeded, all(more...))
+}
+
+// all accepts what every filter accepts.
+func all(filters ...sandbox.Filter) sandbox.Filter {
+	return func(e sandbox.Entry) bool {
+		return !slices.ContainsFunc(filters, func(f sandbox.Filter) bool { return !f(e) })
+	}
+}
+
+// named accepts requests about the object of a name, a subresource included only
+// where it is the given one.
+func named(name, subresource string) sandbox.Filter {
+	return func(e sandbox.Entry) bool { return e.Object.Name == name && e.Object.Subresource == subresource }
+}
+
+// inNamespace accepts requests about a namespace.
+func inNamespace(name string) sandbox.Filter {
+	return func(e sandbox.Entry) bool { return e.Object.Namespace == name }
+}
+
+// statusOf accepts requests about a status.
+func statusOf(e sandbox.Entry) bool { return e.Object.Subresource == "status" }
+
+// succeeded accepts requests that the API server did not refuse.
+func succeeded(e sandbox.Entry) bool { return e.Code < 400 }
+
+// knownBy accepts requests about the objects of which the effect was seen at the
+// given times, as far as they had arrived by then: a later one cannot have caused
+// what was seen.
+func knownBy(seen map[string]time.Time) sandbox.Filter {
+	return func(e sandbox.Entry) bool {
+		at, ok := seen[e.Object.Name]
+		return ok && !e.Received.After(at)
+	}
+}

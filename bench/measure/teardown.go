@@ -1,0 +1,24 @@
+package measure
+
+import (
+	"context"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// delete: from the first package deleted to the request that lets the last one
+// go, or to the last delete of an object where that is later.
+func (c *Cluster) delete() Measurement {
+	c.tb.Helper()
+	return c.observe(func() (cause, effect sandbox.Filter) {
+		seen := c.watch(namespace, c.names())
+		c.remove(namespace, c.names())
+		times := seen.waitGone()
+		harness.Eventually(c.tb, c.timeout(), "the objects to be gone", func(ctx context.Context) error { return c.countObjects(ctx, 0) })
+		finalizer := writeOf(packages, func(e sandbox.Entry) bool { return e.Object.Subresource == "" }, knownBy(times))
+		object := writeOf(c.kind().resource, sandbox.ByVerb("delete"))
+		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("delete")),
+			func(e sandbox.Entry) bool { return finalizer(e) || object(e) }
+	})
+}

@@ -1,0 +1,232 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// gated returns a deployment that probes every object.
+func gated(ns string, phases ...corev1alpha1.ObjectSetTemplatePhase) *corev1alpha1.ObjectDeployment {
+	dep := deployment(ns, phases...)
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
+	return dep
+}
+
+const (
+	makeReady   = `{"data":{"ready":"true"}}`
+	makeUnready = `{"data":{"ready":"false"}}`
+)
+
+// awaitPhases waits until the only set reports the phases in these states. The
+// first phase has an object of its name.
+func awaitPhases(t *testing.T, dep *corev1alpha1.ObjectDeployment, states ...corev1alpha1.PhaseState) {
+	t.Helper()
+	awaitValue(t, dep.Namespace, dep.Spec.Template.Spec.Phases[0].Name, "v1")
+	await(t, currentSet(t, dep), fmt.Sprintf("to have the phases %v", states), func(s *corev1alpha1.ObjectSet) error {
+		var got []corev1alpha1.PhaseState
+		for _, phase := range s.Status.Phases {
+			got = append(got, phase.State)
+		}
+		if !slices.Equal(got, states) {
+			return fmt.Errorf("they are %v", got)
+		}
+		return nil
+	})
+}
+
+// A phase waits until all phases before it are ready together, and not for the one
+// before it alone (invariant 1).
+func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1")), phase("three", configMap("three", "v1")))
+	env.Create(t, dep)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateWaiting)
+	edit(t, ns, "one", makeReady)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
+	edit(t, ns, "one", makeUnready)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateUnready, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
+	j := begin(t)
+	edit(t, ns, "two", makeReady)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateUnready, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateWaiting)
+	j.rest(t, ns)
+	absent(t, ns, "three")
+	edit(t, ns, "one", makeReady)
+	awaitValue(t, ns, "three", "v1")
+}
+
+// Objects of two kinds come by two watches, each of which shows another moment.
+// Before a gate opens that both have to do with, the API server is asked for all
+// of them as they are then (invariant 1).
+func TestGateIsConfirmed(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	var account corev1alpha1.ObjectSetObject
+	account.Object.Raw = []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"account"}}`)
+	dep := deployment(ns, phase("one", configMap("one", "v1"), account), phase("two", configMap("two", "v1")))
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe, {
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ServiceAccount"}},
+		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: `self.metadata.name != ""`, Message: "nameless"}}},
+	}}
+	env.Create(t, dep)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
+	j := begin(t)
+	edit(t, ns, "one", makeReady)
+	awaitValue(t, ns, "two", "v1")
+	made := j.requests(t, ns, named("two"), sandbox.Writes())
+	if len(made) == 0 {
+		t.Fatal("phase two was written by nobody")
+	}
+	for _, resource := range []string{"configmaps", "serviceaccounts"} {
+		lists := j.requests(t, ns, sandbox.ByVerb("list"), sandbox.ByResource(resource), func(e sandbox.Entry) bool { return e.Code == 200 && e.Done.Before(made[0].Received) })
+		if len(lists) == 0 {
+			t.Errorf("phase two was written, and the %s of phase one were not asked for after the last of them was ready", resource)
+		}
+	}
+}
+
+// What allows a write is on a status first: the claim before the first object, the
+// gate before the first object of its phase (invariants 1 and 4). The owners carry
+// our finalizer before there is anything to tear down.
+func TestWhatAllowsAWriteIsDurable(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1")))
+	j := begin(t)
+	env.Create(t, dep)
+	awaitValue(t, ns, "one", "v1")
+	first := j.requests(t, ns, named("one"), sandbox.Writes())
+	statusBefore(t, j, ns, first[0].Received, "the claim")
+	finalized := j.requests(t, ns, sandbox.ByResource("objectdeployments.package-operator.run"), sandbox.ByVerb("patch"), until(first[0].Received))
+	if len(finalized) == 0 {
+		t.Error("the first object was written before the deployment got our finalizer")
+	}
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	for _, obj := range []corev1alpha1.Conditioned{dep, currentSet(t, dep)} {
+		if !slices.Contains(obj.GetFinalizers(), corev1alpha1.CachedFinalizer) {
+			t.Errorf("%T has the finalizers %v while its objects are there", obj, obj.GetFinalizers())
+		}
+	}
+
+	j.rest(t, ns)
+	j = begin(t)
+	edit(t, ns, "one", makeReady)
+	awaitValue(t, ns, "two", "v1")
+	second := j.requests(t, ns, named("two"), sandbox.Writes())
+	statusBefore(t, j, ns, second[0].Received, "the gate of phase two")
+	// It stays open, also for a manager that learns of it from the status alone.
+	awaitPhases(t, dep, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateProbing)
+}
+
+// statusBefore checks that a status of the set was written before a moment.
+func statusBefore(t *testing.T, j *journal, ns string, at time.Time, what string) {
+	t.Helper()
+	statuses := j.requests(t, ns, sandbox.ByResource("objectsets.package-operator.run"), sandbox.ByVerb("patch"), until(at),
+		func(e sandbox.Entry) bool { return e.Object.Subresource == "status" && e.Code == 200 })
+	if len(statuses) == 0 {
+		t.Errorf("%s was on no status of the set before it was made use of", what)
+	}
+}
+
+// until accepts what had ended at a moment.
+func until(at time.Time) sandbox.Filter {
+	return func(e sandbox.Entry) bool { return e.Done.Before(at) }
+}
+
+// While a new revision does not get on, each object has one writer: the new
+// revision in the phases that it opened, the old one in the others. What only the
+// old one has stays, until the new one has succeeded (invariants 2 and 3).
+func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1"), configMap("obsolete", "v1")))
+	env.Create(t, dep)
+	for _, name := range []string{"one", "two", "obsolete"} {
+		awaitValue(t, ns, name, "v1")
+		edit(t, ns, name, makeReady)
+	}
+	awaitRollout(t, dep)
+	edit(t, ns, "one", makeUnready)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("one", "v2")
+		d.Spec.Template.Spec.Phases[1].Objects = []corev1alpha1.ObjectSetObject{configMap("two", "v2")}
+	})
+	awaitValue(t, ns, "one", "v2")
+	j := begin(t)
+	for _, name := range []string{"one", "two", "obsolete"} {
+		edit(t, ns, name, `{"data":{"value":"drifted"}}`)
+	}
+	for name, want := range map[string]string{"one": "v2", "two": "v1", "obsolete": "v1"} {
+		awaitValue(t, ns, name, want)
+		if writes := j.requests(t, ns, named(name), sandbox.Writes()); len(writes) != 1 {
+			t.Errorf("%s drifted once and was written %d times:%s", name, len(writes), lines(writes))
+		}
+	}
+	if deletes := j.requests(t, ns, sandbox.ByVerb("delete")); len(deletes) != 0 {
+		t.Errorf("deleted before the new revision has succeeded:%s", lines(deletes))
+	}
+	edit(t, ns, "one", makeReady)
+	awaitRollout(t, dep)
+	awaitValue(t, ns, "two", "v2")
+	absent(t, ns, "obsolete")
+}
+
+// A revision is archived when nothing is left that only it had: an object that
+// somebody's finalizer holds is not gone, and neither may what is in phases before
+// it be (invariant 6).
+func TestArchivedRevisionOwnsNothing(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := install(t, deployment(ns, phase("one", configMap("stays", "v1"), configMap("first", "v1")), phase("two", configMap("held", "v1"))))
+	old := currentSet(t, dep)
+	edit(t, ns, "held", `{"metadata":{"finalizers":["example.com/hold"]}}`)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("stays", "v2"))}
+	})
+	awaitRollout(t, dep)
+	j := begin(t)
+	j.rest(t, ns)
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(old), old))
+	if old.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
+		t.Errorf("the old revision is archived, and an object of it is there: %+v", get(t, ns, "held").ObjectMeta)
+	}
+	if cm := get(t, ns, "first"); cm.DeletionTimestamp != nil {
+		t.Error("phase one of the old revision goes before phase two is gone")
+	}
+	edit(t, ns, "held", `{"metadata":{"finalizers":null}}`)
+	await(t, old, "to be archived", func(s *corev1alpha1.ObjectSet) error {
+		return reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+	})
+	absent(t, ns, "held")
+	absent(t, ns, "first")
+}
+
+// A template that names a slice which is not there is not rolled out as if the
+// slice were empty: what is in the slices of the old revision stays (invariant 2).
+func TestMissingSliceDeletesNothing(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "content"}, Objects: []corev1alpha1.ObjectSetObject{configMap("sliced", "v1")}}
+	env.Create(t, slice)
+	dep := deployment(ns, phase("one", configMap("inline", "v1")))
+	dep.Spec.Template.Spec.Phases[0].Slices = []string{slice.Name}
+	install(t, dep)
+	before := get(t, ns, "sliced")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Slices = []string{"lost"} })
+	await(t, dep, "to name the slice", func(d *corev1alpha1.ObjectDeployment) error {
+		return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "lost", "missing"))
+	})
+	begin(t).rest(t, ns)
+	if after := get(t, ns, "sliced"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the object of a slice was written, though it is not known whether the new revision has it: %+v", after.ObjectMeta)
+	}
+}

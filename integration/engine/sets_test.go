@@ -1,0 +1,130 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// The current set is deleted by a user, and somebody else's finalizer holds it:
+// its successor takes the objects over, nothing of ours holds the old set any
+// more, and waiting for the rest costs nothing.
+func TestSetHeldByOthersCostsNothing(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := deployment(ns, phase("one", configMap("object", "v1")))
+	dep.Annotations = map[string]string{corev1alpha1.SlicedAnnotation: "true"} // unused slices are looked for
+	install(t, dep)
+	old := currentSet(t, dep)
+	before := get(t, ns, "object")
+	meddle(t, old, `{"metadata":{"finalizers":["package-operator.run/cached","example.com/hold"]}}`)
+	must(t, env.Client.Delete(t.Context(), old))
+	await(t, old, "to be held by the other finalizer alone", func(s *corev1alpha1.ObjectSet) error {
+		if len(s.Finalizers) != 1 || s.Finalizers[0] != "example.com/hold" {
+			return fmt.Errorf("it is held by %v", s.Finalizers)
+		}
+		return nil
+	})
+	awaitRollout(t, dep)
+	begin(t).rest(t, ns)
+	j := begin(t)
+	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
+	j.rest(t, ns)
+	if requests := j.requests(t, ns); len(requests) > 0 {
+		t.Errorf("a set that somebody else holds costs requests:%s", lines(requests))
+	}
+	if after := get(t, ns, "object"); after.UID != before.UID || after.Data["value"] != "v1" {
+		t.Error("the object was replaced")
+	}
+	meddle(t, old, `{"metadata":{"finalizers":null}}`)
+}
+
+// A deployment vanished, because its finalizer was taken off by force, and one of
+// the same name was made before anything was done about the sets and slices that it
+// left. Nobody else takes our finalizers off these.
+func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
+	before := get(t, ns, "object")
+	former := metav1.ObjectMeta{
+		Namespace: ns, Finalizers: []string{corev1alpha1.CachedFinalizer},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: dep.Name, UID: "former", Controller: ptr.To(true),
+		}},
+	}
+	slice := &corev1alpha1.ObjectSlice{ObjectMeta: *former.DeepCopy(), Objects: []corev1alpha1.ObjectSetObject{configMap("other", "v0")}}
+	slice.Name, slice.Labels = "shop-slice", map[string]string{corev1alpha1.SliceOwnerLabel: dep.Name}
+	env.Create(t, slice)
+	left := set(ns, "shop-former", 7, phase("one", configMap("object", "v0")))
+	left.ObjectMeta = *former.DeepCopy()
+	left.Name = "shop-former"
+	left.Spec.Phases[0].Slices = []string{slice.Name}
+	env.Create(t, left)
+
+	harness.Eventually(t, patience, "the former set and its slice to go", func(ctx context.Context) error { return gone(ctx, left, slice) })
+	awaitRollout(t, dep)
+	if after := get(t, ns, "object"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("the object of the present deployment was written: %v", after)
+	}
+}
+
+// While a deployment is paused, no revision is made. A user who deletes its set
+// then does not delete the objects: the next revision takes them over.
+func TestObjectsStayWhileAPausedDeploymentHasNoSet(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
+	before := get(t, ns, "object")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
+	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
+		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
+	})
+	j := begin(t)
+	must(t, env.Client.Delete(t.Context(), currentSet(t, dep)))
+	j.rest(t, ns)
+	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
+	j.rest(t, ns)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
+	awaitRollout(t, dep)
+	if writes := j.requests(t, ns, sandbox.Writes(), named("object")); len(writes) > 0 || get(t, ns, "object").UID != before.UID {
+		t.Errorf("the object was written:%s", lines(writes))
+	}
+}
+
+func currentSet(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectSet {
+	t.Helper()
+	sets := &corev1alpha1.ObjectSetList{}
+	must(t, env.Client.List(t.Context(), sets, client.InNamespace(dep.Namespace)))
+	if len(sets.Items) != 1 {
+		t.Fatalf("there are %d sets", len(sets.Items))
+	}
+	return &sets.Items[0]
+}
+
+func meddle(t *testing.T, obj client.Object, text string) {
+	t.Helper()
+	must(t, env.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("someone")))
+}
+
+func gone(ctx context.Context, objs ...client.Object) error {
+	for _, obj := range objs {
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if err == nil {
+			return fmt.Errorf("%s is there, deleted at %v, finalizers %v", obj.GetName(), obj.GetDeletionTimestamp(), obj.GetFinalizers())
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}

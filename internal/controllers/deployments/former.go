@@ -1,0 +1,65 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// dropFormer removes what is left of a deployment that is gone: it was deleted
+// with its objects kept, or someone took our finalizer off by force. A deployment
+// of the same name may be there by now. Nobody else takes our finalizers off.
+func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	present, err := s.presentUID(ctx)
+	if err != nil {
+		return err
+	}
+	if s.deployment != nil && present != s.deployment.GetUID() {
+		return nil // the cache is behind: these may be the sets of its successor
+	}
+	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return deploymentOf(set) == present })
+	for _, set := range sets {
+		if set.GetDeletionTimestamp() != nil && letGo(set) {
+			continue
+		}
+		if err := s.dropSet(ctx, set); err != nil {
+			return fmt.Errorf("cannot remove %s %s, whose deployment is gone: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
+		}
+	}
+	if !slices.ContainsFunc(sets, sliced) {
+		return nil
+	}
+	return s.dropSlicesOf(ctx, func(slice *metav1.PartialObjectMetadata) bool {
+		ref := metav1.GetControllerOf(slice)
+		return present == "" || ref != nil && ref.UID != present
+	})
+}
+
+// presentUID asks the API server for the UID of the deployment of this name; it is
+// empty where there is none.
+func (s *session) presentUID(ctx context.Context) (types.UID, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.key.Kind))
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot look for %s: %w", s.key, err)
+	}
+	return m.UID, nil
+}
+
+// sliced tells whether the set, or an earlier one of its deployment, has slices.
+func sliced(set corev1alpha1.GenericObjectSet) bool {
+	return len(slicesOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true"
+}
