@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -183,9 +184,21 @@ func (w *Writer) patch(kind types.PatchType, m *meta.RESTMapping, namespace, nam
 
 // object sends the request and returns the object in the answer.
 func object(ctx context.Context, req *rest.Request, what *Error) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	if err := req.Do(ctx).Into(live); err != nil {
+	result := req.Do(ctx)
+	if err := result.Error(); err != nil {
 		return nil, what.wrap(err)
+	}
+	body, err := result.Raw()
+	if err != nil {
+		return nil, what.wrap(err)
+	}
+	live := &unstructured.Unstructured{}
+	// The decoder of the client would scan the body three times.
+	if err := utiljson.Unmarshal(body, &live.Object); err != nil {
+		return nil, what.wrap(fmt.Errorf("read the answer of the API server: %w", err))
+	}
+	if live.GetUID() == "" {
+		return nil, what.wrap(fmt.Errorf("the API server answered with a %s instead of the object", live.GetKind()))
 	}
 	return live, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -409,6 +410,6 @@ func (c *Cache) changed(key objects.Key, obs *objects.Observed) { c.options.Chan
 
 func (c *Cache) kindChanged(gk schema.GroupKind) { c.options.KindChanged(gk) }
 
-func keyOf(gk schema.GroupKind, live *unstructured.Unstructured) objects.Key {
+func keyOf(gk schema.GroupKind, live metav1.Object) objects.Key {
 	return objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: live.GetNamespace(), Name: live.GetName()}
 }

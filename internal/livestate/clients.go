@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -14,6 +15,8 @@ import (
 
 // clients share one connection pool.
 type clients struct {
+	config *rest.Config
+	pool   *http.Client
 	// objects decodes into unstructured objects, definitions into the types of
 	// crds.go.
 	objects, definitions rest.Interface
@@ -32,7 +35,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client to watch objects: %w", err)
 	}
-	all := &clients{}
+	all := &clients{config: config, pool: pool}
 	if all.objects, err = unversioned(dynamic.ConfigFor(config), pool); err != nil {
 		return nil, fmt.Errorf("make a client to watch objects: %w", err)
 	}
@@ -46,6 +49,17 @@ func newClients(config *rest.Config) (*clients, error) {
 		return nil, fmt.Errorf("make a client to read discovery: %w", err)
 	}
 	return all, nil
+}
+
+// watching returns a client for one watch; see events.
+func (c *clients) watching(known func(name, types.UID, string) bool) (rest.Interface, error) {
+	config := dynamic.ConfigFor(c.config)
+	config.NegotiatedSerializer = events{NegotiatedSerializer: config.NegotiatedSerializer, known: known}
+	client, err := unversioned(config, c.pool)
+	if err != nil {
+		return nil, fmt.Errorf("make a client to watch objects: %w", err)
+	}
+	return client, nil
 }
 
 // unversioned returns a client whose requests name their path in full.

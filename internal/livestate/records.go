@@ -64,6 +64,20 @@ func (r *records) put(n name, obs *objects.Observed) bool {
 	return !same(old, obs)
 }
 
+// confirm notes that the watch has delivered a state of which there is a record,
+// and reports whether that is news.
+func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objects.Observed, bool) {
+	r.advance(resourceVersion)
+	old := r.byName[n]
+	if old == nil || old.UID != uid || old.ResourceVersion != resourceVersion || old.Watched {
+		return nil, false // we have written or deleted since
+	}
+	seen := *old
+	seen.Watched = true
+	r.byName[n] = &seen
+	return &seen, true
+}
+
 // remove drops what a DELETED event names, and reports whether that is news.
 func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 	r.advance(resourceVersion)

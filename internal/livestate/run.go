@@ -47,8 +47,13 @@ func (r *run) watch(ctx context.Context, before *run) {
 	if before != nil {
 		<-before.done
 	}
+	client, err := r.cache.clients.watching(r.known)
+	if err != nil {
+		r.report(err)
+		return
+	}
 	s := &stream{
-		client: r.cache.clients.objects, path: collection(r.mapping.Resource, ""), selector: r.cache.options.Selector,
+		client: client, path: collection(r.mapping.Resource, ""), selector: r.cache.options.Selector,
 		store:   r,
 		newList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 		trim:    r.page,
@@ -120,35 +125,55 @@ func (r *run) Add(obj any) error { return r.Update(obj) }
 
 // Update stores an object that changed.
 func (r *run) Update(obj any) error {
-	live, ok := obj.(*unstructured.Unstructured)
-	if !ok {
+	switch live := obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		n := nameOf(keyOf(r.kind.gk, live))
+		r.apply(n, func(k *records) (*objects.Observed, bool) { return k.confirm(n, live.UID, live.ResourceVersion) })
+	case *unstructured.Unstructured:
+		c := r.observe(live)
+		r.apply(c.name, func(k *records) (*objects.Observed, bool) { return c.obs, k.put(c.name, c.obs) })
+	default:
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
-	c := r.observe(live)
-	r.apply(c, func(k *records) bool { return k.put(c.name, c.obs) })
 	return nil
 }
 
 // Delete drops an object that left the watch.
 func (r *run) Delete(obj any) error {
-	live, ok := obj.(*unstructured.Unstructured)
+	live, ok := obj.(metav1.Object)
 	if !ok {
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
 	n := nameOf(keyOf(r.kind.gk, live))
-	uid, resourceVersion := live.GetUID(), live.GetResourceVersion()
-	r.apply(change{name: n}, func(k *records) bool { return k.remove(n, uid, resourceVersion) })
+	r.apply(n, func(k *records) (*objects.Observed, bool) {
+		return nil, k.remove(n, live.GetUID(), live.GetResourceVersion())
+	})
 	return nil
 }
 
-func (r *run) apply(c change, do func(*records) bool) {
+// apply changes the records, and tells of it where do says that it is news.
+func (r *run) apply(n name, do func(*records) (*objects.Observed, bool)) {
 	k := r.kind
 	k.mu.Lock()
-	news := k.current == r && do(&k.records)
+	var obs *objects.Observed
+	news := k.current == r
+	if news {
+		obs, news = do(&k.records)
+	}
 	k.mu.Unlock()
 	if news {
-		r.cache.changed(k.key(c.name), c.obs)
+		r.cache.changed(k.key(n), obs)
 	}
+}
+
+// known tells whether there is a record of a state already. While a list goes on
+// nothing is: it is there to look at everything anew.
+func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
+	k := r.kind
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	obs := k.records.byName[n]
+	return k.current == r && k.listing == r.number && obs != nil && obs.UID == uid && obs.ResourceVersion == resourceVersion
 }
 
 // Replace takes over a complete list.

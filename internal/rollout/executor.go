@@ -41,6 +41,10 @@ type step struct {
 	phases.Step
 	run     *run
 	mapping *meta.RESTMapping
+	// custom tells that a CustomResourceDefinition defines the kind. Its objects
+	// are created by an apply: the API server holds back POSTs for two seconds
+	// after the definition was established.
+	custom bool
 }
 
 // run is one call of Perform; mu guards the rollout's memory.
@@ -80,7 +84,7 @@ func (x *run) perform(ctx context.Context, s phases.Step) error {
 		x.fail(s, err, false)
 		return nil
 	}
-	one := &step{Step: s, run: x, mapping: mapping}
+	one := &step{Step: s, run: x, mapping: mapping, custom: x.Live.State(s.Key.GroupKind()).Custom}
 	err = one.do(ctx)
 	if err == nil {
 		return nil
@@ -112,11 +116,6 @@ func (s *step) do(ctx context.Context) error {
 	return nil
 }
 
-// custom tells that a CustomResourceDefinition defines the kind. Its objects are
-// created by an apply: the API server holds back POSTs for two seconds after the
-// definition was established.
-func (s *step) custom() bool { return s.run.Live.State(s.Key.GroupKind()).Custom }
-
 // body returns what to write: the template with the guards that the API server
 // checks (engine.md 2). An absent object that is applied is guarded by a
 // resourceVersion that never exists, so that the apply can only create.
@@ -127,7 +126,7 @@ func (s *step) body() ([]byte, error) {
 	}
 	meta := obj["metadata"].(map[string]any)
 	if s.Live == nil {
-		if s.custom() {
+		if s.custom {
 			meta["resourceVersion"] = apply.AbsentVersion
 		}
 		return json.Marshal(obj)
@@ -154,7 +153,7 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 
 // send creates the object, or applies it where it exists.
 func (s *step) send(ctx context.Context) (*unstructured.Unstructured, error) {
-	if s.Live != nil || s.custom() {
+	if s.Live != nil || s.custom {
 		return s.apply(ctx, false)
 	}
 	body, err := s.body()

@@ -154,6 +154,7 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 		reason string
 	}{
 		{phases.Create, nil, guards{ResourceVersion: apply.AbsentVersion}, "it can only create, and never merges"},
+		{phases.Create, nil, guards{}, "a POST can only create"},
 		{phases.Change, controlledBy("us"), seen, "an apply of the state that was dry-run"},
 		{phases.Correct, controlledBy("us"), seen, "drift of the state that was judged"},
 		{phases.Relabel, controlledBy("us"), seen, "labels come last, and are a write like any other"},
@@ -164,13 +165,18 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 		t.Run(tc.action.String(), func(t *testing.T) {
 			t.Parallel()
 			server := &refuser{}
-			err := newStep(t, server, tc.action, tc.live).do(t.Context())
+			one := newStep(t, server, tc.action, tc.live)
+			one.custom = tc.want != guards{}
+			err := one.do(t.Context())
 			if apply.Classify(err) != apply.Conflict {
 				t.Fatalf("the server refused the write, and the step says: %v", err)
 			}
 			writes := server.writes()
 			if len(writes) != 1 {
 				t.Fatalf("%d writes, want 1", len(writes))
+			}
+			if post := writes[0].Method == http.MethodPost; post != (tc.want == guards{}) {
+				t.Errorf("%s: the write is a %s", tc.reason, writes[0].Method)
 			}
 			if diff := cmp.Diff(tc.want, guardsOf(t, writes[0])); diff != "" {
 				t.Errorf("%s: the guards of %s (-want +got):\n%s", tc.reason, writes[0].Body, diff)
