@@ -67,7 +67,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&rest, "rest", 0, "length of the scenario rest, instead of the workload's; memory is to be read after a minute")
 	flags.BoolVar(&o.check, "check", true, "exit with 1 when a limit is not kept")
 	flags.StringVar(&o.json, "json", "", "file to write the results to as JSON as well")
-	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during the install")
+	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during the install, and for lists of its requests")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
@@ -113,7 +113,7 @@ func describePresets() string {
 		if p.design {
 			star = "*"
 		}
-		fmt.Fprintf(&b, " %s %-12s %s, about %s\n", star, p.name, p.about, p.takes)
+		fmt.Fprintf(&b, " %s %-14s %s, about %s\n", star, p.name, p.about, p.takes)
 	}
 	return b.String()
 }
@@ -121,7 +121,7 @@ func describePresets() string {
 func describeScenarios() string {
 	var b strings.Builder
 	for _, s := range measure.Scenarios() {
-		fmt.Fprintf(&b, "   %-12s %s\n", s.Name, s.About)
+		fmt.Fprintf(&b, "   %-14s %s\n", s.Name, s.About)
 	}
 	return b.String()
 }

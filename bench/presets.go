@@ -37,7 +37,11 @@ var presets = []preset{
 	},
 	{
 		"1000", "1,000 objects in 10 phases", measure.Workload{Objects: 1000, Phases: 10, Packages: 1},
-		every, time.Minute, 4 * time.Minute, true,
+		without(every, measure.UpgradeAll, measure.Raise, measure.RaiseAll, measure.History), time.Minute, 2 * time.Minute, true,
+	},
+	{
+		"1000-revisions", "1,000 objects in 10 phases, of which many revisions are made", measure.Workload{Objects: 1000, Phases: 10, Packages: 1},
+		[]string{measure.Install, measure.Upgrade, measure.UpgradeAll, measure.Raise, measure.RaiseAll, measure.History, measure.Restart}, time.Minute, 3 * time.Minute, true,
 	},
 	{
 		"100x10", "100 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 100},

@@ -51,7 +51,7 @@ func Budget(scenario string, w Workload, raw RawTimes) []Limit {
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
 	case UpgradeAll, RaiseAll:
-		return []Limit{{MeasureRequests, rollRequests(w, n)}}
+		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}} // each slice is a new one
 	case History:
 		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, restMemory(w)}}
 	case Restart:

@@ -32,8 +32,8 @@ type Options struct {
 	// Rest is the length of the scenario Rest, and of the wait before the memory
 	// of History is read.
 	Rest time.Duration
-	// Profile is a folder for profiles of the manager during the install; empty
-	// means none.
+	// Profile is a folder for profiles of the manager during the install, and for
+	// lists of its requests in every scenario; empty means none.
 	Profile string
 	// Report is told what begins.
 	Report func(what string)
@@ -81,6 +81,9 @@ type Measurement struct {
 	Neighbours []NeighbourTimes
 	// Entries are the requests of everyone.
 	Entries []sandbox.Entry
+
+	// began is when the cause was.
+	began time.Time
 }
 
 // Background is work that no rollout waits for.
@@ -179,7 +182,7 @@ func (c *Cluster) measure(act func() ([]sandbox.Entry, Span)) Measurement {
 	must(c.tb, err)
 	return Measurement{
 		Count: Tally(entries, harness.ManagerUser()), Span: s.Took(), Served: served(entries, s), CPU: after - before, Memory: memory, Entries: entries,
-		Background: backgroundOf(entries, s),
+		Background: backgroundOf(entries, s), began: s.Start,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
 )
 
 // names of the packages.
@@ -131,4 +132,17 @@ func (c *Cluster) countObjects(ctx context.Context, want int, more ...client.Lis
 		return fmt.Errorf("%d objects are there, want %d", got, want)
 	}
 	return nil
+}
+
+// Objects returns how often the manager made requests about each of the packages'
+// objects that the filters accept, refused ones included.
+func (c *Cluster) Objects(m Measurement, filters ...sandbox.Filter) map[string]int {
+	of := map[string]int{}
+	accepted := all(byManager, inNamespace(namespace), sandbox.ByResource(c.kind().resource), all(filters...))
+	for _, e := range m.Entries {
+		if accepted(e) {
+			of[e.Object.Name]++
+		}
+	}
+	return of
 }

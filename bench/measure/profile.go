@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,7 +24,7 @@ func (c *Cluster) profile(scenario string) (end func()) {
 	}
 	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
 	path := func(kind string) string {
-		return filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.%s.pprof", scenario, c.Packages, c.Objects, kind))
+		return filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.%s.pprof", scenario, c.Packages, c.Workload.Objects, kind))
 	}
 	must(c.tb, c.fetchProfile("allocs", path("allocs-before")))
 	done := make(chan error, 1)
@@ -35,6 +36,27 @@ func (c *Cluster) profile(scenario string) (end func()) {
 		must(c.tb, <-done)
 		c.o.Report(fmt.Sprintf("profiles are in %s; the manager's binary is not needed to read them", c.o.Profile))
 	}
+}
+
+// trace writes what the manager asked for in a scenario, with the milliseconds
+// from its beginning to the arrival and to the end of each request, beside the
+// profiles.
+func (c *Cluster) trace(scenario string, m Measurement) {
+	c.tb.Helper()
+	if c.o.Profile == "" {
+		return
+	}
+	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
+	file, err := os.Create(filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.requests.txt", scenario, c.Packages, c.Workload.Objects)))
+	must(c.tb, err)
+	defer file.Close()
+	w := bufio.NewWriter(file)
+	for _, e := range m.Entries {
+		if byManager(e) {
+			fmt.Fprintf(w, "%10.1f %10.1f %4d %-6s %s\n", e.Received.Sub(m.began).Seconds()*1000, e.Done.Sub(m.began).Seconds()*1000, e.Code, e.Verb, e.RequestURI)
+		}
+	}
+	must(c.tb, w.Flush())
 }
 
 // fetchProfile writes one of the manager's profiles to a file.

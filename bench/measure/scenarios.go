@@ -58,7 +58,12 @@ var scenarios = []Scenario{
 }
 
 // Run has the scenario happen and measures it.
-func (s Scenario) Run(c *Cluster) Measurement { return s.run(c) }
+func (s Scenario) Run(c *Cluster) Measurement {
+	c.tb.Helper()
+	m := s.run(c)
+	c.trace(s.Name, m)
+	return m
+}
 
 // Installs tells whether the scenario starts from nothing; every other one works
 // on what Install made.

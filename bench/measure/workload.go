@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Kinds of objects that a workload may consist of.
@@ -34,6 +35,16 @@ type Workload struct {
 
 // Total is the number of objects of all packages.
 func (w Workload) Total() int { return w.Objects * w.Packages }
+
+// slices is how many slices the objects take, at most: each phase has its own.
+func (w Workload) slices() int {
+	const objectBytes = 700 // of an object with its labels, as JSON, at most
+	if w.Objects*objectBytes < limits.SliceThreshold {
+		return 0
+	}
+	perPhase := (w.Objects/w.Phases*objectBytes + limits.SliceBytes - 1) / limits.SliceBytes
+	return w.Packages * w.Phases * perPhase
+}
 
 // String describes the workload in a few words.
 func (w Workload) String() string {

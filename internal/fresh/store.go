@@ -97,6 +97,17 @@ func (s *Store) Newest(cached client.Object) client.Object {
 	return cached
 }
 
+// Knows tells whether an object is in a state that our own writes made or went
+// past. A state that the store does not know is not always someone else's: an
+// event may overtake the answer, and of a write without an answer the store was
+// never told.
+func (s *Store) Knows(seen client.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[seen.GetUID()]
+	return e != nil && (e.object == nil || !newer(seen, e.object))
+}
+
 // Created returns what was created for an owner and no cache has shown yet, in
 // the order of our last writes.
 func (s *Store) Created(owner string) []client.Object {

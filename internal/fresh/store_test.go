@@ -181,3 +181,27 @@ func TestEntriesEnd(t *testing.T) {
 		t.Error("a deletion that never happened:", got)
 	}
 }
+
+func TestKnows(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		before func(*fresh.Store)
+		want   bool
+	}{
+		"never written":       {"someone else's", func(*fresh.Store) {}, false},
+		"the answer":          {"our own write", func(s *fresh.Store) { s.Put(object("a", "10")) }, true},
+		"an older answer":     {"our own write before the last", func(s *fresh.Store) { s.Put(object("a", "12")) }, true},
+		"newer than answered": {"a write without an answer, or someone else's", func(s *fresh.Store) { s.Put(object("a", "9")) }, false},
+		"gone":                {"nothing is to be done about it", func(s *fresh.Store) { s.Deleted("a") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fresh.NewStore()
+			tc.before(s)
+			if got := s.Knows(object("a", "10")); got != tc.want {
+				t.Errorf("%s: Knows = %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

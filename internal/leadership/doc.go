@@ -10,6 +10,14 @@
 // Times are read from the monotonic clock and, because that one stands still
 // while a machine is suspended, from the wall clock too: the longer one counts.
 //
+// The Lease is also how a process notices that etcd was restored from a backup.
+// Where revisions were not raised with it, a watch that goes on from a revision
+// of before hears nothing until revisions have caught up, and what the caches
+// hold is wrong for as long. But the Lease, which the leader renews and a standby
+// reads every two seconds, holds an older renewal then. The process ends, and the
+// next one reads everything. A backup younger than the last renewal is not
+// noticed.
+//
 // The Lease has Package Operator's name, so that both engines never lead
 // together. The Lease client must not be guarded: it would never get to lead.
 package leadership

@@ -15,6 +15,10 @@ import (
 // Nothing was sent.
 var ErrNotLeading = errors.New("not sent: this manager does not hold the leader lease, or could not renew it in time")
 
+// ErrRestored is why a process has to end whose cluster went back to an earlier
+// state: what its caches hold may never have happened.
+var ErrRestored = errors.New("the leader lease holds an earlier state than before: the cluster was restored from a backup, and everything has to be read anew")
+
 // Guard tells whether this process may write.
 type Guard struct {
 	clock  clock.PassiveClock

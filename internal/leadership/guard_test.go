@@ -135,7 +135,7 @@ func TestValid(t *testing.T) {
 			t.Parallel()
 			clock := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 			l, guard := &lease{clock: clock}, NewGuard(clock)
-			tc.steps(l, watchLock(l, guard))
+			tc.steps(l, watchLock(l, guard, func(error) {}))
 			if got := guard.Valid(); got != tc.want {
 				t.Errorf("Valid() = %v, want %v: %s", got, tc.want, tc.reason)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -19,8 +20,9 @@ import (
 // guard informed. It is meant for controller-runtime's
 // LeaderElectionResourceLockInterface, with the times of package limits and
 // LeaderElectionReleaseOnCancel. The configuration must not be wrapped by the
-// guard.
-func NewLock(config *rest.Config, namespace string, guard *Guard) (resourcelock.Interface, error) {
+// guard. restored is called with ErrRestored, at most once, where the Lease
+// shows that the cluster went back to an earlier state: the process has to end.
+func NewLock(config *rest.Config, namespace string, guard *Guard, restored func(error)) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("read the host name for the identity of the leader: %w", err)
@@ -38,26 +40,55 @@ func NewLock(config *rest.Config, namespace string, guard *Guard) (resourcelock.
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: corev1alpha1.LeaderElectionLease},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-	}, guard), nil
+	}, guard, restored), nil
 }
 
-// lock notes what every request on the Lease tells about who leads.
+// lock notes what every request on the Lease tells about who leads. client-go
+// calls its methods from one goroutine.
 type lock struct {
 	resourcelock.Interface
-	guard *Guard
+	guard    *Guard
+	restored func(error)
+	// known is what the Lease held last, nil before the first answer.
+	known *resourcelock.LeaderElectionRecord
+	// lost is set once the Lease went back.
+	lost bool
 }
 
-func watchLock(inner resourcelock.Interface, guard *Guard) resourcelock.Interface {
-	return &lock{Interface: inner, guard: guard}
+func watchLock(inner resourcelock.Interface, guard *Guard, restored func(error)) resourcelock.Interface {
+	return &lock{Interface: inner, guard: guard, restored: restored}
 }
 
 // Get reads the Lease; another holder ends our leadership at once.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.lost {
+		return nil, nil, ErrRestored
+	}
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != l.Identity() {
+	if err != nil {
+		return record, raw, err
+	}
+	if record.HolderIdentity != l.Identity() {
 		l.guard.drop()
 	}
-	return record, raw, err
+	if l.known != nil && wentBack(l.known, record) {
+		l.lost = true
+		l.guard.drop()
+		l.restored(ErrRestored)
+		return nil, nil, ErrRestored
+	}
+	l.known = record
+	return record, raw, nil
+}
+
+// wentBack tells whether a Lease holds what it held before the known state. A
+// holder renews to later times only, by its own clock, and each change of the
+// holder is counted.
+func wentBack(known, now *resourcelock.LeaderElectionRecord) bool {
+	// The API keeps microseconds.
+	renewed := known.RenewTime.Truncate(time.Microsecond)
+	return now.LeaderTransitions < known.LeaderTransitions ||
+		now.HolderIdentity == known.HolderIdentity && now.RenewTime.Time.Before(renewed)
 }
 
 // Create acquires a Lease that did not exist.
@@ -74,6 +105,9 @@ func (l *lock) write(
 	ctx context.Context, record resourcelock.LeaderElectionRecord,
 	send func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
+	if l.lost {
+		return ErrRestored // not even released: a standby has to see that the Lease went back, too
+	}
 	ours := record.HolderIdentity == l.Identity()
 	if !ours {
 		// Released: nothing may be written from before the request leaves.
@@ -84,6 +118,7 @@ func (l *lock) write(
 	if err := send(ctx, record); err != nil {
 		return err
 	}
+	l.known = &record
 	if ours {
 		l.guard.renew(sent)
 	}

@@ -45,14 +45,20 @@ func Run(ctx context.Context, c *Config) error {
 		return err
 	}
 	logger.Info("starting", "version", version.Get(), "kubernetes", environment.Kubernetes.Version, "namespace", c.Namespace)
-	mgr, guarded, err := newManager(c, config, logger)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	mgr, guarded, err := newManager(c, config, logger, end)
 	if err != nil {
 		return err
 	}
 	if err := connect(mgr, guarded, c, environment); err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
+	err = mgr.Start(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, leadership.ErrRestored) {
+		err = cause
+	}
+	if err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
 	logger.Info("stopped")
@@ -98,8 +104,9 @@ func environmentOf(v apiversion.Info) manifestsv1alpha1.PackageEnvironment {
 }
 
 // newManager returns a manager without controllers, and the configuration for
-// all clients that write.
-func newManager(c *Config, config *rest.Config, logger logr.Logger) (ctrl.Manager, *rest.Config, error) {
+// all clients that write. restored is called where the process has to end,
+// because the cluster is not the one that it knows.
+func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
 		return nil, nil, err
@@ -114,7 +121,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger) (ctrl.Manage
 	}
 	if c.LeaderElect {
 		guard = leadership.NewGuard(clock.RealClock{})
-		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, guard)
+		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, guard, restored)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -208,6 +208,10 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 		}
 		err = s.Client.Create(ctx, set.(client.Object))
 		if apierrors.IsAlreadyExists(err) {
+			// Maybe it is ours: the answer was lost, and the cache does not have it yet.
+			set, err = s.sameSet(ctx, set)
+		}
+		if err == nil && set == nil {
 			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
 			continue
 		}
@@ -217,6 +221,27 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 		s.fresh.PutCreated(s.key.String(), set)
 		return s.listSets(ctx)
 	}
+}
+
+// sameSet returns the set of that name where it is the wanted revision, made by
+// an earlier pass; nil where it is another one.
+func (s *session) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
+	found := s.scope.NewObjectSet()
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found.(client.Object)); err != nil {
+		return nil, err
+	}
+	if deploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	wanted, err := s.templateDigest()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := specDigest(found.ObjectSetSpec().ObjectSetTemplateSpec)
+	if err != nil || digest != wanted {
+		return nil, err
+	}
+	return found, nil
 }
 
 func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {

@@ -89,8 +89,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("cannot index sets by owner: %w", err)
 		}
 		build = build.
-			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), specChanges()).
-			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), specChanges())
+			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
+			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
 	}
 	return build.Complete(r)
 }
@@ -125,7 +125,7 @@ func (r *Reconciler) alive(ctx context.Context, key rollout.OwnerKey, uid string
 	return err == nil && string(m.UID) == uid && m.DeletionTimestamp == nil, err
 }
 
-// relevant lets only those updates through that are not our own status writes.
+// relevant tells whether more than the status changed.
 func relevant(old, now client.Object) bool {
 	return old.GetGeneration() != now.GetGeneration() ||
 		!ptr.Equal(old.GetDeletionTimestamp(), now.GetDeletionTimestamp()) ||
@@ -136,9 +136,13 @@ func relevant(old, now client.Object) bool {
 		old.GetUID() != now.GetUID()
 }
 
-// specChanges leaves our own status writes out.
-func specChanges() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return relevant(e.ObjectOld, e.ObjectNew) }})
+// news leaves our own status writes out. A status that another one wrote, or we
+// without getting the answer, has to be put right: such a write may take effect
+// long after it was given up.
+func (r *Reconciler) news() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return relevant(e.ObjectOld, e.ObjectNew) || e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !r.fresh.Knows(e.ObjectNew)
+	}})
 }
 
 // wakeQueue lets the tracker put owners into the controller's queue.

@@ -1,0 +1,150 @@
+package budget_test
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/bench/measure"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+const (
+	// quiet is longer than the interval to which statuses are coalesced.
+	quiet = 1300 * time.Millisecond
+	// rest is how long nothing may be asked for.
+	rest = 3 * time.Second
+)
+
+// expectation is what the manager asks for in a scenario. About the objects of
+// the workload it is exact: so many of them are applied, deleted, tried in a dry
+// run, once each. Everything else has limits, beside those of the budget.
+type expectation struct {
+	scenario                  string
+	applies, deletes, dryRuns int
+	// all limits all requests, writes those that are neither dry nor a status nor
+	// an event; 0 is no limit.
+	all, writes int
+	// reads limits GETs and lists, refused what is answered with an error.
+	reads, refused int
+}
+
+// expectations of a workload, in the order in which scenarios run. slices is how
+// many there are when a scenario is over, or were when it began.
+func expectations(w measure.Workload, slices int) []expectation {
+	n, packages := w.Total(), w.Packages
+	schemas := 10 // documents of the API, for all packages that ask for them at once
+	return []expectation{
+		{
+			scenario: measure.Install, applies: n,
+			all:    n + slices + packages*(2*w.Phases+20),
+			writes: n + slices + packages*4,     // finalizer, deployment, set, and one to spare
+			reads:  schemas + slices + packages, // one look at what is there before
+		},
+		{scenario: measure.Rest},
+		{scenario: measure.Drift, applies: 1},
+		{scenario: measure.Recreate, applies: 1},
+		{scenario: measure.Upgrade, applies: packages, dryRuns: packages, writes: packages * 6, reads: min(slices, packages)},
+		{scenario: measure.Raise, applies: n, dryRuns: packages, writes: n + packages*5, reads: min(slices, packages)},
+		// Discovery, the version, the policy, slices: nothing per object or package.
+		{scenario: measure.Restart, reads: 2*schemas + slices},
+		// A status in between refuses the delete of a deployment, which is then read.
+		{scenario: measure.Delete, deletes: n, all: n + 4*slices + packages*20, reads: 2 + packages, refused: packages},
+	}
+}
+
+// Cost is in proportion to change (design.md 4, engine.md 11): each object is
+// written once by an install, a delete and a change of it, and by nothing else.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]measure.Workload{
+		"50 objects in 5 phases":    {Objects: 50, Phases: 5, Packages: 1},
+		"1000 objects in 10 phases": {Objects: 1000, Phases: 10, Packages: 1},
+		"20 packages of 10 objects": {Objects: 10, Phases: 2, Packages: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := measure.Start(t, w, measure.Options{Quiet: quiet, Rest: rest})
+			for i, e := range expectations(w, 0) {
+				scenario, known := measure.ByName(e.scenario)
+				if !known {
+					t.Fatalf("no scenario %q", e.scenario)
+				}
+				before := sliceCount(t, c)
+				m := scenario.Run(c)
+				judge(t, c, expectations(w, max(before, sliceCount(t, c)))[i], m)
+			}
+		})
+	}
+}
+
+// sliceCount is how many slices there are.
+func sliceCount(t *testing.T, c *measure.Cluster) int {
+	t.Helper()
+	list := &corev1alpha1.ObjectSliceList{}
+	if err := c.Client.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+// judge compares what a scenario cost with what it may.
+func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measurement) {
+	t.Helper()
+	t.Logf("%-8s %+v", want.scenario, m.Count)
+	failed := false
+	fail := func(format string, args ...any) {
+		t.Helper()
+		failed = true
+		t.Errorf(want.scenario+": "+format, args...)
+	}
+	for _, l := range measure.Budget(want.scenario, c.Workload, measure.RawTimes{}) {
+		counted := l.Measure == measure.MeasureRequests || l.Measure == measure.MeasureChanges
+		if counted && m.Value(l.Measure) > l.AtMost {
+			fail("%.0f %s, at most %.0f", m.Value(l.Measure), l.Measure, l.AtMost)
+		}
+	}
+	for what, x := range map[string]struct{ got, most int }{
+		"requests":         {m.Count.Requests, cmp.Or(want.all, m.Count.Requests)},
+		"writes":           {m.Count.Writes, cmp.Or(want.writes, m.Count.Writes)},
+		"reads and lists":  {m.Count.Reads + m.Count.Lists, want.reads},
+		"refused requests": {m.Count.Refused, want.refused},
+	} {
+		if x.got > x.most {
+			fail("%d %s, at most %d", x.got, what, x.most)
+		}
+	}
+	applied, deleted, tried := c.Objects(m, sandbox.Writes(), sandbox.ByVerb("patch")), c.Objects(m, sandbox.ByVerb("delete")), c.Objects(m, dry)
+	for what, x := range map[string]struct {
+		got  map[string]int
+		want int
+	}{"applies": {applied, want.applies}, "deletes": {deleted, want.deletes}, "dry runs": {tried, want.dryRuns}} {
+		if most := slices.Max(append(slices.Collect(maps.Values(x.got)), 0)); len(x.got) != x.want || most > 1 {
+			fail("%s of %d objects, up to %d of one; want one of each of %d", what, len(x.got), most, x.want)
+		}
+	}
+	if others := m.Count.DryRuns - want.dryRuns; others != 0 {
+		fail("%d dry runs of something else", others)
+	}
+	if failed {
+		show(t, m)
+	}
+}
+
+func dry(e sandbox.Entry) bool { return e.DryRun }
+
+// show lists what the manager asked for, objects of the workload apart.
+func show(t *testing.T, m measure.Measurement) {
+	t.Helper()
+	lines := 0
+	for _, e := range m.Entries {
+		if e.User == harness.ManagerUser() && e.Object.Resource != "leases" && lines < 200 {
+			t.Logf("%s %s %s -> %d", e.Received.Format("05.000"), e.Verb, e.RequestURI, e.Code)
+			lines++
+		}
+	}
+}

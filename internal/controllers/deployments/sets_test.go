@@ -1,0 +1,94 @@
+package deployments
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// TestRevisionIsMadeOnce makes a revision again that was made before without
+// that being known: by the name it is the same or another one.
+func TestRevisionIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		// change makes the set that is there another one.
+		change func(*corev1alpha1.ObjectSet)
+		want   int
+	}{
+		"the answer was lost":              {"it is the wanted one", func(*corev1alpha1.ObjectSet) {}, 1},
+		"another deployment of the name":   {"an earlier deployment made it", func(s *corev1alpha1.ObjectSet) { s.OwnerReferences[0].UID = "former" }, 2},
+		"another revision":                 {"the template went back", func(s *corev1alpha1.ObjectSet) { s.Spec.Revision = 7 }, 2},
+		"another template of the same sum": {"hashes can collide", func(s *corev1alpha1.ObjectSet) { s.Spec.Phases[0].Name = "other" }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := runtime.NewScheme()
+			if err := corev1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			server := fake.NewClientBuilder().WithScheme(scheme).Build()
+			lost := errors.New("the connection broke")
+			failing := true
+			behind := interceptor.NewClient(server, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					if err := c.Create(ctx, obj, opts...); err != nil || !failing {
+						return err
+					}
+					return lost
+				},
+				// The cache shows no set yet.
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+			})
+			s := sessionOf(behind, server)
+			if err := s.createSet(t.Context(), 1); !errors.Is(err, lost) {
+				t.Fatalf("the first attempt: %v", err)
+			}
+			failing = false
+			var sets corev1alpha1.ObjectSetList
+			if err := server.List(t.Context(), &sets); err != nil {
+				t.Fatal(err)
+			}
+			tc.change(&sets.Items[0])
+			if err := server.Update(t.Context(), &sets.Items[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.createSet(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.List(t.Context(), &sets); err != nil {
+				t.Fatal(err)
+			}
+			if len(sets.Items) != tc.want {
+				t.Errorf("%s: %d sets, want %d", tc.reason, len(sets.Items), tc.want)
+			}
+			if len(s.sets) != 1 {
+				t.Errorf("%s: the session knows %d sets, want the new one", tc.reason, len(s.sets))
+			}
+		})
+	}
+}
+
+// sessionOf returns a session over a deployment with one phase.
+func sessionOf(c client.Client, reader client.Reader) *session {
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "deployment"}}
+	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
+	key := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
+	return &session{
+		Reconciler: &Reconciler{Client: c, Reader: reader, fresh: fresh.NewStore()},
+		owner:      &owner{rollout: rollout.New(key, dep.UID), digests: map[types.UID]objects.Digest{}},
+		key:        key, scope: corev1alpha1.ScopeNamespaced, deployment: dep,
+	}
+}
