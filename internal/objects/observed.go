@@ -45,6 +45,10 @@ type Observed struct {
 	// LegacyFields tells that managedFields hold an entry of ours that has to
 	// be turned into an Apply entry before the first apply (engine.md 2).
 	LegacyFields bool
+	// Unrecorded tells that the object is ours and that managedFields do not say so:
+	// somebody wiped them, or made the object anew. Without a record of what is ours
+	// a field that leaves the template would stay.
+	Unrecorded bool
 	// Writer is the field manager that wrote the object last, if it is not ours:
 	// who to name when a drift comes back.
 	Writer string

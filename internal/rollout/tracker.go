@@ -91,6 +91,18 @@ func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 	}
 }
 
+// Template returns the object that live values of key are compared with; nil where
+// owner does not follow it.
+func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, error) {
+	t.mu.RLock()
+	tr, ok := t.tracks[key]
+	t.mu.RUnlock()
+	if !ok || tr.owner != owner {
+		return nil, nil
+	}
+	return tr.desired.Object(tr.stamp)
+}
+
 // Follows tells whether owner follows the object.
 func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
@@ -208,15 +220,17 @@ func (t *Tracker) needsLocked(gk schema.GroupKind) *probes.Needs {
 // Observe turns a live object into the record that is kept of it. It is called
 // by the watches and for the responses of our own writes alike.
 func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
-	t.mu.RLock()
-	tr, followed := t.tracks[key]
-	needs := t.needsLocked(key.GroupKind())
-	t.mu.RUnlock()
-
 	obs := &objects.Observed{
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
 		Owners: slim(live.GetOwnerReferences()),
 	}
+	controller := obs.Controller()
+	t.mu.RLock()
+	tr, followed := t.tracks[key]
+	needs := t.needsLocked(key.GroupKind())
+	ours := followed && controller != nil && t.owners[controller.UID] == tr.owner
+	t.mu.RUnlock()
+
 	obs.Keep = live.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
@@ -229,6 +243,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		return f.Manager == corev1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
 	})
 	obs.LegacyFields = drift.NeedsMigration(fields, t.served(key.GroupKind()))
+	obs.Unrecorded = ours && !obs.Applied && !obs.LegacyFields
 	if followed {
 		if template, err := tr.desired.Object(tr.stamp); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())

@@ -63,6 +63,47 @@ func (s *step) verify(ctx context.Context) error {
 	return nil
 }
 
+// own makes managedFields say what of the object is ours, where they do not: an
+// earlier engine wrote them in another way, or somebody wiped them.
+func (s *step) own(ctx context.Context) error {
+	switch {
+	case s.Live == nil:
+		return nil
+	case s.Live.LegacyFields:
+		return s.migrate(ctx)
+	case s.Live.Unrecorded:
+		return s.record(ctx)
+	}
+	return nil
+}
+
+// record puts the Apply entry back that the template left which wrote the object
+// last. A dry run tells what that is.
+func (s *step) record(ctx context.Context) error {
+	former, err := s.run.Tracker.Template(s.run.rollout.Key, s.Key)
+	if err != nil || former == nil {
+		return err
+	}
+	body, err := s.guarded(former)
+	if err != nil {
+		return err
+	}
+	dry, err := s.send(ctx, body, true)
+	if err != nil {
+		return err
+	}
+	patch, err := drift.Record(dry, s.Live.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	live, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if err != nil {
+		return err
+	}
+	s.Live = s.run.Tracker.Observe(s.Key, live)
+	return nil
+}
+
 // migrate turns entries that an earlier engine left in managedFields into an
 // Apply entry, so that fields which left the template are removed.
 func (s *step) migrate(ctx context.Context) error {
