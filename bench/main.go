@@ -50,6 +50,8 @@ type options struct {
 	check   bool
 	json    string
 	profile string
+	// merge names files with results to print, instead of measuring.
+	merge []string
 }
 
 func parse(args []string) (options, error) {
@@ -68,6 +70,7 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.check, "check", true, "exit with 1 when a limit is not kept")
 	flags.StringVar(&o.json, "json", "", "file to write the results to as JSON as well")
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during the install, and for lists of its requests")
+	flags.StringSliceVar(&o.merge, "merge", nil, "print the results in these files, written by --json, as one; measure nothing")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
@@ -128,6 +131,9 @@ func describeScenarios() string {
 
 // run measures every workload, and prints each when it is done.
 func run(ctx context.Context, o options, out, progress io.Writer) error {
+	if len(o.merge) > 0 {
+		return merge(o, out)
+	}
 	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
 	announce(o.presets, progress)
 	binary := ""
@@ -158,11 +164,38 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 			return err
 		}
 	}
-	rep.printBudget(out)
-	if o.check && rep.exceeded() > 0 {
+	return rep.judge(o.check, out)
+}
+
+// judge prints the limits, and returns an error where one is not kept.
+func (r report) judge(check bool, out io.Writer) error {
+	r.printBudget(out)
+	if check && r.exceeded() > 0 {
 		return errOverBudget
 	}
 	return nil
+}
+
+// merge prints the results of several runs, one for each workload of their own.
+func merge(o options, out io.Writer) error {
+	var whole report
+	for _, path := range o.merge {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var part report
+		if err := json.Unmarshal(raw, &part); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		part.Machine.print(out)
+		whole.Machine = part.Machine
+		whole.Workloads = append(whole.Workloads, part.Workloads...)
+	}
+	for _, w := range whole.Workloads {
+		w.print(out)
+	}
+	return errors.Join(whole.judge(o.check, out), whole.write(o.json))
 }
 
 // announce says how long it will take.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -112,5 +115,35 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s: got %v, want %s", test.reason, got, test.want)
 			}
 		})
+	}
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var files []string
+	for name, measured := range map[string]float64{"kept": 1, "exceeded": 3} {
+		file := filepath.Join(dir, name+".json")
+		limit := judged{Limit: measure.Limit{Measure: measure.MeasureRequests, AtMost: 2}, Measured: measured, Kept: measured < 2}
+		rep := report{Workloads: []result{{Name: name, Workload: measure.Workload{Objects: 1, Phases: 1, Packages: 1}, Rows: []row{{Scenario: measure.Drift, Budget: []judged{limit}}}}}}
+		if err := rep.write(file); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	var out strings.Builder
+	if err := run(t.Context(), options{merge: files, check: true}, &out, io.Discard); !errors.Is(err, errOverBudget) {
+		t.Errorf("got %v, want %v", err, errOverBudget)
+	}
+	for _, want := range []string{"kept: 1 package", "exceeded: 1 package", "Budget: 2 limits, 1 not kept"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+	if err := run(t.Context(), options{merge: files}, io.Discard, io.Discard); err != nil {
+		t.Errorf("unchecked: %v", err)
+	}
+	if err := run(t.Context(), options{merge: []string{filepath.Join(dir, "absent")}}, io.Discard, io.Discard); err == nil {
+		t.Error("a file that is not there is no error")
 	}
 }

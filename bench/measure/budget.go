@@ -45,7 +45,7 @@ func Budget(scenario string, w Workload, raw RawTimes) []Limit {
 	case Rest:
 		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
 	case Drift, Recreate:
-		return []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}
+		return []Limit{{MeasureRequests, correctionRequests(w)}, {MeasureSeconds, 0.05}}
 	case Upgrade:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
 	case Raise:
@@ -87,6 +87,16 @@ func installBudget(w Workload, raw RawTimes) []Limit {
 		return limits[:1]
 	}
 	return limits
+}
+
+// correctionRequests is the budget for putting one object right. One with a probe
+// is not available meanwhile: set, deployment and package say so, with an event,
+// and take it back.
+func correctionRequests(w Workload) float64 {
+	if w.kind().probes != "" {
+		return 3 + 2*4
+	}
+	return 3
 }
 
 // rollRequests is the budget of a new revision of every package in which so many

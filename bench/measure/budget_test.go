@@ -26,6 +26,7 @@ func TestBudget(t *testing.T) {
 		"rest":                   {Rest, large, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 40 << 20}}},
 		"rest of 10,000":         {Rest, huge, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 90 << 20}}},
 		"drift":                  {Drift, large, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}},
+		"drift with probes":      {Drift, pods, []Limit{{MeasureRequests, 11}, {MeasureSeconds, 0.05}}},
 		"upgrade":                {Upgrade, large, []Limit{{MeasureRequests, 27}, {MeasureSeconds, 0.5}}},
 		"upgrade of many":        {Upgrade, many, []Limit{{MeasureRequests, 2700}}},
 		"upgrade of 10,000":      {Upgrade, huge, []Limit{{MeasureRequests, 27}}},

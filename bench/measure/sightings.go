@@ -16,64 +16,100 @@ const packages = "packages." + corev1alpha1.GroupName
 
 // sightings are what a watch of packages shows, with the time of each.
 type sightings struct {
-	c       *Cluster
-	watch   watch.Interface
-	missing map[string]bool
+	c         *Cluster
+	namespace string
+	watch     watch.Interface
+	missing   map[string]bool
+	seen      map[string]time.Time
+	// last is the last event in words.
+	last string
 }
+
+// done tells from the present state of a package, which is nil where it does not
+// exist, whether it is what one waits for.
+type done func(*corev1alpha1.Package) bool
 
 // watch begins to look at packages of a namespace.
 func (c *Cluster) watch(namespace string, names []string) *sightings {
 	c.tb.Helper()
-	w, err := c.watcher.Watch(c.tb.Context(), &corev1alpha1.PackageList{}, client.InNamespace(namespace))
-	must(c.tb, err)
-	s := &sightings{c: c, watch: w, missing: map[string]bool{}}
+	s := &sightings{c: c, namespace: namespace, missing: map[string]bool{}, seen: map[string]time.Time{}}
 	for _, name := range names {
 		s.missing[name] = true
 	}
+	s.begin("")
 	return s
+}
+
+func (s *sightings) begin(resourceVersion string) {
+	s.c.tb.Helper()
+	opts := &client.ListOptions{Namespace: s.namespace, Raw: &metav1.ListOptions{ResourceVersion: resourceVersion}}
+	w, err := s.c.watcher.Watch(s.c.tb.Context(), &corev1alpha1.PackageList{}, opts)
+	must(s.c.tb, err)
+	s.watch = w
 }
 
 // wait returns when each package was first seen as rolled out and accepted.
 func (s *sightings) wait(accept func(*corev1alpha1.Package) bool) map[string]time.Time {
 	s.c.tb.Helper()
-	return s.until("rolled out", func(event watch.EventType, pkg *corev1alpha1.Package) bool {
-		return event != watch.Deleted && accept(pkg) && rolledOut(pkg)
-	})
+	return s.until("rolled out", func(pkg *corev1alpha1.Package) bool { return pkg != nil && accept(pkg) && rolledOut(pkg) })
 }
 
 // waitGone returns when each package was seen as gone.
 func (s *sightings) waitGone() map[string]time.Time {
 	s.c.tb.Helper()
-	return s.until("gone", func(event watch.EventType, _ *corev1alpha1.Package) bool { return event == watch.Deleted })
+	return s.until("gone", func(pkg *corev1alpha1.Package) bool { return pkg == nil })
 }
 
-func (s *sightings) until(what string, done func(watch.EventType, *corev1alpha1.Package) bool) map[string]time.Time {
+func (s *sightings) until(what string, done done) map[string]time.Time {
 	s.c.tb.Helper()
-	defer s.watch.Stop()
-	seen := map[string]time.Time{}
-	last := ""
+	defer func() { s.watch.Stop() }()
 	for limit := time.After(s.c.timeout()); len(s.missing) > 0; {
 		select {
 		case event, ok := <-s.watch.ResultChan():
-			if !ok {
-				s.c.tb.Fatalf("the watch of the packages ended before they were %s", what)
-			}
-			pkg, ok := event.Object.(*corev1alpha1.Package)
-			if !ok {
-				s.c.tb.Fatalf("the watch of the packages failed: %v", event.Object)
-			}
-			last = fmt.Sprintf("%s: %+v", pkg.Name, pkg.Status)
-			if s.missing[pkg.Name] && done(event.Type, pkg) {
-				seen[pkg.Name] = time.Now()
-				delete(s.missing, pkg.Name)
+			pkg, is := event.Object.(*corev1alpha1.Package)
+			switch {
+			case !ok || !is: // an API server under load ends watches
+				s.again(done)
+			case event.Type == watch.Deleted:
+				s.see(pkg.Name, nil, done)
+			default:
+				s.see(pkg.Name, pkg, done)
 			}
 		case <-limit:
-			s.c.tb.Fatalf("%d packages are not %s within %s; the last event was %s", len(s.missing), what, s.c.timeout(), last)
+			s.c.tb.Fatalf("%d packages are not %s within %s; the last event was %s", len(s.missing), what, s.c.timeout(), s.last)
 		case <-s.c.tb.Context().Done():
 			s.c.tb.Fatal(context.Cause(s.c.tb.Context()))
 		}
 	}
-	return seen
+	return s.seen
+}
+
+// see takes note of the state of a package.
+func (s *sightings) see(name string, pkg *corev1alpha1.Package, done done) {
+	s.last = name + " is gone"
+	if pkg != nil {
+		s.last = fmt.Sprintf("%s: %+v", name, pkg.Status)
+	}
+	if s.missing[name] && done(pkg) {
+		s.seen[name] = time.Now()
+		delete(s.missing, name)
+	}
+}
+
+// again looks at all packages and watches on from there.
+func (s *sightings) again(done done) {
+	s.c.tb.Helper()
+	s.watch.Stop()
+	list := &corev1alpha1.PackageList{}
+	must(s.c.tb, s.c.Client.List(s.c.tb.Context(), list, client.InNamespace(s.namespace)))
+	present := map[string]*corev1alpha1.Package{}
+	for i := range list.Items {
+		present[list.Items[i].Name] = &list.Items[i]
+	}
+	for name := range s.missing {
+		s.see(name, present[name], done)
+	}
+	s.begin(list.ResourceVersion)
 }
 
 // rolledOut tells whether the present spec is.

@@ -31,6 +31,7 @@ var auditCommands = commands{
 		s.usage(len(args) == 0, "writes")
 		writes, err := s.writesSince(s.Context(), s.mark)
 		s.check(err)
+		s.print("") // also where there is none: else stdout is that of a command before
 		for _, w := range sortedWithinPhases(writes) {
 			s.print(w.String() + "\n")
 		}

@@ -96,8 +96,20 @@ func (s *scenario) inPlace(ctx context.Context, pkg string, o object) error {
 }
 
 // difference returns the path of the first value of want that got has not; lists
-// are compared as a whole.
+// have as many elements.
 func difference(want, got any, path string) string {
+	if want, ok := want.([]any); ok {
+		got, _ := got.([]any)
+		if len(want) != len(got) {
+			return path
+		}
+		for i := range want {
+			if d := difference(want[i], got[i], fmt.Sprintf("%s[%d]", path, i)); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
 	if want, ok := want.(map[string]any); ok {
 		got, _ := got.(map[string]any)
 		for key, value := range want {

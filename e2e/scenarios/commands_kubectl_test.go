@@ -16,7 +16,7 @@ const operator = "operator"
 
 // kubectlCommands run kubectl in the script's namespace.
 var kubectlCommands = commands{
-	// kubectl ARGUMENTS: as the administrator. A command that has to be refused
+	// kubectl ARGUMENTS: as the administrator. --FLAG=@FILE names a file of the script. A command that has to be refused
 	// follows "!"; what it said is in stderr.
 	"kubectl": func(s *scenario, neg bool, args []string) { s.kubectl(neg, args) },
 	// as USER kubectl ARGUMENTS: as a user of that name without groups; manager is
@@ -45,8 +45,8 @@ var kubectlCommands = commands{
 
 func (s *scenario) kubectl(neg bool, args []string) {
 	for i, arg := range args {
-		if strings.HasPrefix(arg, "@") { // a file of the script
-			args[i] = s.ts.MkAbs(strings.TrimPrefix(arg, "@"))
+		if flag, file, ok := strings.Cut(arg, "=@"); ok {
+			args[i] = flag + "=" + s.ts.MkAbs(file)
 		}
 	}
 	out, err := s.cluster().Kubectl(s.Context(), append([]string{"--namespace=" + s.namespace}, args...)...)

@@ -21,13 +21,19 @@ var managerCommands = commands{
 	// manager stop|kill [NAME]: by SIGTERM, by SIGKILL.
 	// manager pause|resume [NAME]: by SIGSTOP, SIGCONT.
 	// manager await leads|exited [NAME]: holds the Lease; has ended by itself.
+	// manager await says TEXT [NAME]: has logged that.
 	// manager log [NAME]: prints what it logged.
 	"manager": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) >= 1, "manager start|stop|kill|pause|resume|await|log …")
 		action, args := args[0], args[1:]
 		if action == "await" {
-			s.usage(len(args) >= 1, "manager await leads|exited [NAME]")
+			s.usage(len(args) >= 1, "manager await leads|exited|says …")
 			action, args = "await "+args[0], args[1:]
+		}
+		text := "Successfully acquired lease"
+		if action == "await says" {
+			s.usage(len(args) >= 1, "manager await says TEXT [NAME]")
+			text, args = args[0], args[1:]
 		}
 		limit, args := s.within(args)
 		name := ""
@@ -49,12 +55,12 @@ var managerCommands = commands{
 			m.Signal(syscall.SIGSTOP)
 		case "resume":
 			m.Signal(syscall.SIGCONT)
-		case "await leads":
-			s.eventually(limit, "the manager to lead", func(context.Context) error {
-				if strings.Contains(m.Log(), "successfully acquired lease") {
+		case "await leads", "await says":
+			s.eventually(limit, "the manager to say "+text, func(context.Context) error {
+				if strings.Contains(m.Log(), text) {
 					return nil
 				}
-				return errors.New("its log does not say so")
+				return errors.New("its log does not")
 			})
 		case "await exited":
 			s.eventually(limit, "the manager to exit", func(context.Context) error {

@@ -23,18 +23,23 @@ import (
 var objectCommands = commands{
 	// apply FILE…, unapply FILE…: creates or changes, or deletes, what is in the
 	// files as the administrator. ${NS} stands for the script's namespace.
-	"apply":   func(s *scenario, _ bool, args []string) { s.manifests(args, "apply", "--server-side", "--field-manager=user") },
+	"apply": func(s *scenario, _ bool, args []string) {
+		s.manifests(args, "apply", "--server-side", "--field-manager=user")
+	},
 	"unapply": func(s *scenario, _ bool, args []string) { s.manifests(args, "delete") },
-	// until [--says=TEXT] kubectl ARGUMENTS: repeats the command until it succeeds
+	// until [--says=TEXT] [!] kubectl ARGUMENTS: repeats the command until it succeeds
 	// and its output contains the text; with "!" until it is refused with the text.
-	"until": func(s *scenario, neg bool, args []string) {
-		text := ""
+	"until": func(s *scenario, _ bool, args []string) {
+		text, neg := "", false
 		if len(args) > 0 {
 			if t, ok := strings.CutPrefix(args[0], "--says="); ok {
 				text, args = t, args[1:]
 			}
 		}
-		s.usage(len(args) > 1 && args[0] == "kubectl", "until [--says=TEXT] kubectl …")
+		if len(args) > 0 && args[0] == "!" {
+			neg, args = true, args[1:]
+		}
+		s.usage(len(args) > 1 && args[0] == "kubectl", "until [--says=TEXT] [!] kubectl …")
 		s.until(neg, text, args[1:])
 	},
 	// says NAME TEXT: waits until a condition of the package, of its deployment or of
@@ -72,6 +77,14 @@ var objectCommands = commands{
 		s.check(err)
 		if writes := s.writesOf(args[1]); len(writes) > most {
 			s.Fatalf("the manager wrote %s %d times, and %d are too many", args[1], len(writes), most)
+		}
+	},
+	// unwritten: the manager wrote no object of the script's packages since the mark.
+	"unwritten": func(s *scenario, _ bool, _ []string) {
+		writes, err := s.writesSince(s.Context(), s.mark)
+		s.check(err)
+		if len(writes) > 0 {
+			s.Fatalf("the manager wrote %v", writes)
 		}
 	},
 	// still DURATION: waits until the manager has sent no request for so long about

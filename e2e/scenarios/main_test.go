@@ -18,7 +18,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
+	os.Exit(harness.Main(m))
+}

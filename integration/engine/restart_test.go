@@ -82,6 +82,9 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	j := begin(t)
 	manager = env.StartManager(setup)
 	j.rest(t, ns)
+	if writes := j.requests(t, ns, sandbox.Writes()); len(writes) != 0 {
+		t.Fatalf("the claims were decided already, and a restart wrote:%s", lines(writes))
+	}
 	// A change of the loser has it ask again.
 	change(t, loser, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("own", "again")

@@ -54,6 +54,10 @@ type Observed struct {
 	// StaleFields tells that managedFields hold an entry in a version that is not
 	// served any more, on which every apply fails.
 	StaleFields bool
+	// Unrecorded tells that the object is ours and that managedFields do not say so:
+	// somebody wiped them, or made the object anew. Without a record of what is ours
+	// a field that leaves the template would stay.
+	Unrecorded bool
 	// Writer is the field manager that wrote the object last, if it is not ours:
 	// who to name when a drift comes back.
 	Writer string

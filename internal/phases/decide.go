@@ -229,6 +229,8 @@ func decideContent(c Case, live *objects.Observed) Verdict {
 		return Verdict{Action: Change}
 	case live.ProjectedBy != r.Template:
 		return Verdict{Action: Verify}
+	case live.Unrecorded:
+		return correction(c, Correct, "someone wipes its managedFields again and again; written again after a pause: find out who does")
 	case live.Projection != r.Baseline:
 		return correction(c, Correct, rival(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
 	case r.Labels != c.Labels && c.Relabel:

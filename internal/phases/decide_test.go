@@ -290,6 +290,15 @@ func TestDecide(t *testing.T) {
 			want: phases.Wait, says: "Helm release takes it over again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
 		},
 		{
+			name: "managedFields wiped", given: []func(*phases.Case){live(func(o *objects.Observed) { o.Unrecorded = true })}, want: phases.Correct,
+			reason: "a field that leaves the template later would stay",
+		},
+		{
+			name:  "managedFields wiped, the sixth time",
+			given: []func(*phases.Case){live(func(o *objects.Observed) { o.Unrecorded = true }), corrected(5, 300*time.Millisecond)},
+			want:  phases.Wait, says: "wipes its managedFields", retry: 700 * time.Millisecond, reason: "a fight like any other",
+		},
+		{
 			name: "labels, before success", given: []func(*phases.Case){relabel, func(c *phases.Case) { c.Relabel = false }}, want: phases.None,
 			reason: "labels gate no phase",
 		},

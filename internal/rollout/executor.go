@@ -124,6 +124,10 @@ func (s *step) body() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.guarded(obj)
+}
+
+func (s *step) guarded(obj map[string]any) ([]byte, error) {
 	meta := obj["metadata"].(map[string]any)
 	if s.Live == nil {
 		if s.custom {
@@ -146,13 +150,17 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
+	return s.send(ctx, body, dryRun)
+}
+
+func (s *step) send(ctx context.Context, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	return s.run.Writer.Apply(ctx, apply.ApplyRequest{
 		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
 	})
 }
 
-// send creates the object, or applies it where it exists.
-func (s *step) send(ctx context.Context) (*unstructured.Unstructured, error) {
+// put creates the object, or applies it where it exists.
+func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if s.Live != nil || s.custom {
 		return s.apply(ctx, false)
 	}
@@ -166,14 +174,12 @@ func (s *step) send(ctx context.Context) (*unstructured.Unstructured, error) {
 // write writes the object and remembers the response as the baseline that
 // drift is judged by.
 func (s *step) write(ctx context.Context, correction bool) error {
+	if err := s.own(ctx); err != nil {
+		return err
+	}
 	id := s.follow()
 	s.begin()
-	if s.migrates() {
-		if err := s.migrate(ctx); err != nil {
-			return err
-		}
-	}
-	live, err := s.send(ctx)
+	live, err := s.put(ctx)
 	if err != nil {
 		return err
 	}
@@ -221,7 +227,8 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	}
 	if correction {
 		rec.Count(s.run.Now())
-		if s.Live != nil && s.Live.Writer != "" {
+		rec.Rival = ""
+		if s.Live != nil {
 			rec.Rival = s.Live.Writer
 		}
 	}

@@ -64,7 +64,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	rec := x.rollout.Memory.At(s.Key)
-	f := &phases.Failure{Message: explain(s, err), Preflight: preflight, Attempts: 1}
+	f := &phases.Failure{Message: x.explain(s, err), Preflight: preflight, Attempts: 1}
 	if s.Live != nil {
 		f.UID = s.Live.UID
 	}
@@ -89,9 +89,13 @@ func (r *Rollout) forgive(namespace string) {
 }
 
 // explain puts the API server's refusal into words.
-func explain(s phases.Step, err error) string {
+func (x *run) explain(s phases.Step, err error) string {
 	var noMatch *meta.NoKindMatchError
 	if errors.As(err, &noMatch) {
+		if state := x.Live.State(s.Key.GroupKind()); state.Served && s.Desired != nil {
+			return fmt.Sprintf("the API server does not serve %s, but version %s of it: bring the object in that version",
+				s.Desired.GroupVersionKind().GroupVersion().String()+" "+s.Key.Kind, state.Version)
+		}
 		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
 	}
 	return strings.TrimSpace(err.Error())

@@ -92,6 +92,18 @@ func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 	}
 }
 
+// Template returns the object that live values of key are compared with; nil where
+// owner does not follow it.
+func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, error) {
+	t.mu.RLock()
+	tr, ok := t.tracks[key]
+	t.mu.RUnlock()
+	if !ok || tr.owner != owner {
+		return nil, nil
+	}
+	return tr.desired.Object(tr.stamp)
+}
+
 // Follows tells whether owner follows the object.
 func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
@@ -209,15 +221,17 @@ func (t *Tracker) needsLocked(gk schema.GroupKind) *probes.Needs {
 // Observe turns a live object into the record that is kept of it. It is called
 // by the watches and for the responses of our own writes alike.
 func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
-	t.mu.RLock()
-	tr, followed := t.tracks[key]
-	needs := t.needsLocked(key.GroupKind())
-	t.mu.RUnlock()
-
 	obs := &objects.Observed{
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
 		Owners: slim(live.GetOwnerReferences()),
 	}
+	controller := obs.Controller()
+	t.mu.RLock()
+	tr, followed := t.tracks[key]
+	needs := t.needsLocked(key.GroupKind())
+	ours := followed && controller != nil && t.owners[controller.UID] == tr.owner
+	t.mu.RUnlock()
+
 	annotations := live.GetAnnotations()
 	obs.Keep = annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
@@ -231,6 +245,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	obs.UpdateFields = drift.HasUpdates(fields)
 	obs.Wrote = obs.UpdateFields || drift.HasApply(fields)
 	obs.StaleFields = drift.IsStale(fields, t.served(key.GroupKind()))
+	obs.Unrecorded = ours && !obs.Wrote
 	if followed {
 		if template, err := tr.desired.Object(tr.stamp); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())

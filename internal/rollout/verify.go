@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -59,5 +60,46 @@ func (s *step) verify(ctx context.Context) error {
 		return nil
 	}
 	s.mark(differs)
+	return nil
+}
+
+// own makes managedFields say what of the object is ours, where they do not: a
+// POST, or an earlier engine, wrote them in another way, or somebody wiped them.
+func (s *step) own(ctx context.Context) error {
+	switch {
+	case s.Live == nil:
+		return nil
+	case s.migrates():
+		return s.migrate(ctx)
+	case s.Live.Unrecorded:
+		return s.record(ctx)
+	}
+	return nil
+}
+
+// record puts the Apply entry back that the template left which wrote the object
+// last. A dry run tells what that is.
+func (s *step) record(ctx context.Context) error {
+	former, err := s.run.Tracker.Template(s.run.rollout.Key, s.Key)
+	if err != nil || former == nil {
+		return err
+	}
+	body, err := s.guarded(former)
+	if err != nil {
+		return err
+	}
+	dry, err := s.send(ctx, body, true)
+	if err != nil {
+		return err
+	}
+	patch, err := drift.Record(dry, s.Live.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	live, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if err != nil {
+		return err
+	}
+	s.Live = s.run.Tracker.Observe(s.Key, live)
 	return nil
 }

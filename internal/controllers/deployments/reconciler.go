@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/claims"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
@@ -92,7 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (recon
 func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, error) {
 	switch apply.Classify(err) {
 	case apply.NotLeading:
-		return reconcile.Result{}, nil // the new leader does it
+		// The new leader does it; where there is none, this one goes on as soon as it
+		// has renewed the Lease.
+		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
 	case apply.Conflict:
 		// The cache is behind a write of someone else; its event comes.
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())

@@ -19,6 +19,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/fresh"
 	"lockstep.run/lockstep/internal/leadership"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Reconciler reconciles Packages and ClusterPackages.
@@ -70,7 +71,9 @@ func (s *session) result(ctx context.Context, err error) (reconcile.Result, erro
 	case err == nil:
 		return reconcile.Result{RequeueAfter: s.after}, nil
 	case errors.Is(err, leadership.ErrNotLeading):
-		return reconcile.Result{}, nil // the new leader does it
+		// The new leader does it; where there is none, this one goes on as soon as it
+		// has renewed the Lease.
+		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
 	case lost(err):
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil

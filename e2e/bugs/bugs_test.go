@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"lockstep.run/lockstep/e2e/sandbox/binary"
+)
+
+// repository returns the folder of the module, and its bugs.
+func repository(t *testing.T) (string, []bug) {
+	t.Helper()
+	root, err := binary.Repository(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bugs, err := readBugs(filepath.Join(root, "e2e", "bugs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, bugs
+}
+
+// Every invariant has bugs, under numbers that begin with its own. Those that are
+// about what the engine does to a cluster are noticed on a real API server, too.
+func TestEveryInvariantHasBugs(t *testing.T) {
+	t.Parallel()
+	_, bugs := repository(t)
+	count, onServer := map[int]int{}, map[int]bool{}
+	for _, b := range bugs {
+		count[b.Invariant]++
+		if want := byte('0' + b.Invariant%10); b.Number[0] != want {
+			t.Errorf("%s is about invariant %d: its number has to begin with %c", b, b.Invariant, want)
+		}
+		for _, c := range b.Checks {
+			onServer[b.Invariant] = onServer[b.Invariant] || c.level() != unit
+		}
+	}
+	for invariant := 1; invariant <= 10; invariant++ {
+		if count[invariant] < 2 {
+			t.Errorf("invariant %d has %d bugs, want 2 or more", invariant, count[invariant])
+		}
+		if engine := invariant <= 6 || invariant == 10; engine && !onServer[invariant] {
+			t.Errorf("no bug of invariant %d is noticed on an API server", invariant)
+		}
+	}
+}
+
+// No patch is out of date: each applies to the sources as they are, and what it
+// makes of them compiles. The tests of the first level notice their bugs.
+func TestBugsAreNoticed(t *testing.T) {
+	t.Parallel()
+	root, bugs := repository(t)
+	for _, b := range bugs {
+		t.Run(b.String(), func(t *testing.T) {
+			t.Parallel()
+			tr := &trial{root: root, scratch: t.TempDir()}
+			o, err := apply(t.Context(), root, b.Path, tr.scratch)
+			if err != nil {
+				t.Fatalf("write it anew, as doc.go says: %v", err)
+			}
+			checks := slices.DeleteFunc(slices.Clone(b.Checks), func(c check) bool { return c.level() != unit })
+			if len(checks) == 0 {
+				var output bytes.Buffer
+				if err := tr.run(t.Context(), &output, []string{"GOFLAGS=" + goflags("-overlay="+o.File)}, append([]string{"build"}, o.Packages...)...); err != nil {
+					t.Fatalf("%v\n%s", err, output.String())
+				}
+			}
+			for _, c := range checks {
+				if out := tr.catch(t.Context(), c, o); out.Verdict != caught {
+					t.Errorf("%s: %s; expected: %s\n%s", c, out.Verdict, c.Says, tail(out.Output))
+				}
+			}
+		})
+	}
+}
+
+// The table for readers is the one of the patches.
+func TestDocumentedBugs(t *testing.T) {
+	t.Parallel()
+	root, bugs := repository(t)
+	docs, err := os.ReadFile(filepath.Join(root, "docs", "development.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(docs), table(bugs)) {
+		t.Error("docs/development.md has another table of bugs: put the output of ./task bugs -- -markdown there")
+	}
+}
+
+func TestReadBug(t *testing.T) {
+	t.Parallel()
+	const diff = "--- a/x\n+++ b/x\n"
+	for _, tc := range []struct {
+		name, header, wrong string
+		want                bug
+	}{
+		{
+			name: "complete", header: "# Bug: one\n#   two\n# Invariant: 3\n# Caught by: A=b go test ./e2e/x -run ^TestX$\n# Says: b\n# Caught by: go test ./internal/x -run ^TestA$ -f=1\n# Says: a: c\n",
+			want: bug{Number: "31", Name: "name", What: "one two", Invariant: 3, Checks: []check{
+				{Args: []string{"./internal/x", "-run", "^TestA$", "-f=1"}, Says: regexp.MustCompile("a: c")},
+				{Args: []string{"./e2e/x", "-run", "^TestX$"}, Env: []string{"A=b"}, Says: regexp.MustCompile("b")},
+			}},
+		},
+		{name: "nothing", header: "", wrong: "what the bug is"},
+		{name: "no invariant", header: "# Bug: x\n", wrong: "no invariant"},
+		{name: "an invariant that there is not", header: "# Bug: x\n# Invariant: 11\n", wrong: "no invariant"},
+		{name: "no test", header: "# Bug: x\n# Invariant: 1\n", wrong: "no test"},
+		{name: "another command", header: "# Bug: x\n# Invariant: 1\n# Caught by: make\n", wrong: "no go test"},
+		{name: "all tests of a package", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x\n# Says: y\n", wrong: "no single test"},
+		{name: "any output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n# Says: .*\n", wrong: "does not tell what"},
+		{name: "no output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n", wrong: "does not tell what"},
+		{name: "output of no test", header: "# Bug: x\n# Says: y\n", wrong: "follows Caught by"},
+		{name: "an unknown entry", header: "# Bug: x\n# Author: y\n", wrong: `no entry "Author"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parseBug("31-name.patch", strings.NewReader(tc.header+diff))
+			if tc.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wrong) {
+					t.Errorf("got %v, want an error with %q", err, tc.wrong)
+				}
+				return
+			}
+			same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
+			if diff := cmp.Diff(tc.want, got, same, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,30 @@
+// Command bugs shows that the tests can fail. Each patch in this folder breaks
+// one of the invariants of design.md 3.1 on purpose, in the engine's sources; its
+// header names the tests that have to notice:
+//
+//	# Bug: the next phase is opened although an earlier one is not ready
+//	# Invariant: 1
+//	# Caught by: go test ./internal/phases -run ^TestEngine$
+//	# Says: phase \d+ of \S+ was opened
+//
+// Bug is in plain words; further lines of it are indented. Caught by and Says come
+// in pairs, as many as there are tests: the test fails, and a line of its output
+// matches the regular expression, so that no broken build and no other failure
+// counts. There is a pair for each level that can see the bug: a test of the
+// package, of one feature against an API server, of the whole engine by the audit
+// log.
+//
+// A patch is applied to copies of the files that it touches, and the go command
+// is told to read those instead (-overlay in GOFLAGS). So the checkout is never
+// changed, and the manager that an end-to-end test builds has the bug, too.
+//
+//	./task bugs                        every bug, every test (needs the sandbox's binary)
+//	./task bugs -- -level unit         only what needs no control plane
+//	./task bugs -- -only 03,11         some of them
+//	./task bugs -- -baseline           the same tests without a bug: they have to pass
+//	./task bugs -- -list               the table alone
+//
+// The patches have little context and are found wherever it is. One that does not
+// apply any more is written anew: change the sources as the header says, and take
+// git diff -U2. A bug that no test notices is a gap of the tests, not of the patch.
+package main
