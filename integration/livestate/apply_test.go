@@ -234,7 +234,7 @@ func TestApplyAnswers(t *testing.T) {
 	t.Run("a missing namespace", func(t *testing.T) {
 		t.Parallel()
 		_, err := w.Apply(ctx, request(t, configMaps, "nowhere", "a", absent(), data))
-		wantClass(t, err, apply.Blocked, "someone has to create the namespace")
+		wantClass(t, err, apply.NamespaceTerminating, "someone has to create the namespace")
 		_, err = w.Get(ctx, configMaps, "nowhere", "a")
 		wantClass(t, err, apply.Absent, "the object is absent like its namespace")
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tidwall/gjson"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,7 @@ type events struct {
 // SupportedMediaTypes returns those of the wrapped serializer, with streams that
 // are decoded here.
 func (e events) SupportedMediaTypes() []runtime.SerializerInfo {
-	infos := e.NegotiatedSerializer.SupportedMediaTypes()
+	infos := slices.Clone(e.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range infos {
 		if stream := infos[i].StreamSerializer; stream != nil && infos[i].MediaType == runtime.ContentTypeJSON {
 			infos[i].StreamSerializer = &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: frame{}, Framer: stream.Framer}
@@ -68,7 +69,7 @@ func (frame) Identifier() runtime.Identifier { return "livestate" }
 
 // frameDecoder decodes the object of a frame.
 type frameDecoder struct {
-	// Decoder is for statuses and bookmarks.
+	// Decoder is for statuses, bookmarks, and what is no event.
 	runtime.Decoder
 	known func(name, types.UID, string) bool
 }
@@ -77,7 +78,10 @@ type frameDecoder struct {
 func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	fields := gjson.GetManyBytes(data, "type", "object")
 	typ, text := watch.EventType(fields[0].String()), fields[1].Raw
-	if typ == watch.Error || typ == watch.Bookmark {
+	switch {
+	case into != nil || text == "":
+		return d.Decoder.Decode(data, gvk, into) // a list, or a refusal
+	case typ == watch.Error || typ == watch.Bookmark:
 		return d.Decoder.Decode([]byte(text), gvk, into)
 	}
 	fields = gjson.GetMany(text, "metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion")

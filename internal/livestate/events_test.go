@@ -1,0 +1,65 @@
+package livestate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// TestEvents: of a state that is known, and of one that is gone, the name is all
+// that is decoded; everything else is decoded as ever.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	known := func(n name, uid types.UID, version string) bool { return n == name{"n", "a"} && uid == "u" && version == "7" }
+	serializer := events{NegotiatedSerializer: dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, known: known}
+	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"7"},"data":{"big":1}}`
+	for reason, tc := range map[string]struct{ frame, want string }{
+		"our own write":           {`{"type":"MODIFIED","object":` + object + `}`, "*v1.PartialObjectMetadata n/a u 7"},
+		"created by us":           {`{"type":"ADDED","object":` + object + `}`, "*v1.PartialObjectMetadata n/a u 7"},
+		"deleted":                 {`{"type":"DELETED","object":{"metadata":{"name":"b","uid":"x","resourceVersion":"9"}}}`, "*v1.PartialObjectMetadata /b x 9"},
+		"a state that is new":     {`{"type":"MODIFIED","object":{"kind":"A","metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"8"}}}`, "*unstructured.Unstructured n/a u 8"},
+		"the type comes last":     {`{"object":` + object + `,"type":"ADDED"}`, "*v1.PartialObjectMetadata n/a u 7"},
+		"progress":                {`{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":"12"}}}`, "*unstructured.Unstructured /  12"},
+		"the watch is too old":    {`{"type":"ERROR","object":{"apiVersion":"v1","kind":"Status","status":"Failure","code":410}}`, "*v1.Status 410"},
+		"a refusal, not a stream": {`{"apiVersion":"v1","kind":"Status","status":"Failure","code":429}`, "*v1.Status 429"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			info, _ := runtime.SerializerInfoForMediaType(serializer.SupportedMediaTypes(), runtime.ContentTypeJSON)
+			event := &metav1.WatchEvent{}
+			if _, _, err := info.StreamSerializer.Decode([]byte(tc.frame), nil, event); err != nil {
+				t.Fatal(err)
+			}
+			obj, err := runtime.Decode(serializer.DecoderToVersion(info.Serializer, nil), event.Object.Raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, describe(obj)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	list := &unstructured.UnstructuredList{}
+	info, _ := runtime.SerializerInfoForMediaType(serializer.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	text := `{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"resourceVersion":"3"},"items":[` + object + `]}`
+	if _, _, err := serializer.DecoderToVersion(info.Serializer, nil).Decode([]byte(text), nil, list); err != nil || len(list.Items) != 1 || list.Items[0].GetUID() != "u" {
+		t.Errorf("a list is decoded as %+v, %v", list, err)
+	}
+}
+
+func describe(obj runtime.Object) string {
+	switch obj := obj.(type) {
+	case *metav1.Status:
+		return fmt.Sprintf("%T %d", obj, obj.Code)
+	case metav1.Object:
+		return fmt.Sprintf("%T %s/%s %s %s", obj, obj.GetNamespace(), obj.GetName(), obj.GetUID(), obj.GetResourceVersion())
+	}
+	return fmt.Sprintf("%T", obj)
+}
