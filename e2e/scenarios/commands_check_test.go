@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -166,7 +167,9 @@ func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) erro
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
 		if err := s.env.Client.List(ctx, list, client.InNamespace(s.namespace),
-			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}); err != nil {
+			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}); apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue // a version that is not served any more
+		} else if err != nil {
 			return err
 		}
 		for i := range list.Items {
