@@ -189,15 +189,16 @@ func (s *scenario) judgeStep(i int) {
 			before = other.version
 		}
 		if other.name == at.name && j > i {
-			until, ended = other.at, at.ended
+			until, ended = s.taken(other), at.ended
 			break
 		}
 	}
 	if at.restored {
 		before = at.version
 	}
+	begin := s.taken(at)
 	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), func(e sandbox.Entry) bool {
-		return e.Received.After(at.at) && e.Received.Before(until)
+		return e.Received.After(begin) && e.Received.Before(until)
 	})
 	s.check(err)
 	from, to := s.contents(at.name, before), s.contents(at.name, at.version)
@@ -209,6 +210,25 @@ func (s *scenario) judgeStep(i int) {
 	for _, v := range step.Judge() {
 		s.Error(v)
 	}
+}
+
+// taken returns when the engine took over what a step asks for: when it wrote the
+// deployment. Until then, and a new leader goes on with that, the revision before
+// is the one to roll out.
+func (s *scenario) taken(at step) time.Time {
+	if at.restored {
+		return at.at
+	}
+	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), byManager[0], func(e sandbox.Entry) bool {
+		return e.Received.After(at.at) && e.Code < 300 && e.Object.Resource == "objectdeployments" &&
+			e.Object.Namespace == s.namespace && e.Object.Subresource == "" &&
+			(e.Object.Name == at.name || e.Verb == "create" && e.Object.Name == "")
+	})
+	s.check(err)
+	if len(entries) == 0 {
+		return at.at
+	}
+	return entries[0].Received
 }
 
 // contentOf returns the objects of a version, as the judges want it.
