@@ -168,7 +168,9 @@ func Eventually(tb testing.TB, timeout time.Duration, what string, check func(co
 	tb.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(tb.Context(), 20*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
+		if err := check(ctx); last == nil || err == nil || ctx.Err() == nil {
+			last = err // more telling than that time is up
+		}
 		return last == nil, nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -166,7 +167,9 @@ func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) erro
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
 		if err := s.env.Client.List(ctx, list, client.InNamespace(s.namespace),
-			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}); err != nil {
+			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}); apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue // a version that is not served any more
+		} else if err != nil {
 			return err
 		}
 		for i := range list.Items {
@@ -186,15 +189,16 @@ func (s *scenario) judgeStep(i int) {
 			before = other.version
 		}
 		if other.name == at.name && j > i {
-			until, ended = other.at, at.ended
+			until, ended = s.taken(other), at.ended
 			break
 		}
 	}
 	if at.restored {
 		before = at.version
 	}
+	begin := s.taken(at)
 	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), func(e sandbox.Entry) bool {
-		return e.Received.After(at.at) && e.Received.Before(until)
+		return e.Received.After(begin) && e.Received.Before(until)
 	})
 	s.check(err)
 	from, to := s.contents(at.name, before), s.contents(at.name, at.version)
@@ -206,6 +210,25 @@ func (s *scenario) judgeStep(i int) {
 	for _, v := range step.Judge() {
 		s.Error(v)
 	}
+}
+
+// taken returns when the engine took over what a step asks for: when it wrote the
+// deployment. Until then, and a new leader goes on with that, the revision before
+// is the one to roll out.
+func (s *scenario) taken(at step) time.Time {
+	if at.restored {
+		return at.at
+	}
+	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), byManager[0], func(e sandbox.Entry) bool {
+		return e.Received.After(at.at) && e.Code < 300 && e.Object.Resource == "objectdeployments" &&
+			e.Object.Namespace == s.namespace && e.Object.Subresource == "" &&
+			(e.Object.Name == at.name || e.Verb == "create" && e.Object.Name == "")
+	})
+	s.check(err)
+	if len(entries) == 0 {
+		return at.at
+	}
+	return entries[0].Received
 }
 
 // contentOf returns the objects of a version, as the judges want it.

@@ -58,8 +58,8 @@ var etcdCommands = commands{
 			s.tool("etcdctl", "--endpoints="+s.cluster().Etcd(), "snapshot", "save", file)
 			s.snapshots[args[1]] = slices.Clone(s.steps)
 		case "restore":
-			s.restore(file, slices.Contains(args, "--bump"))
 			s.steps = s.restored(s.snapshots[args[1]])
+			s.restore(file, slices.Contains(args, "--bump"))
 		default:
 			s.Fatalf("unknown action %q", args[0])
 		}

@@ -16,8 +16,9 @@ const operator = "operator"
 
 // kubectlCommands run kubectl in the script's namespace.
 var kubectlCommands = commands{
-	// kubectl ARGUMENTS: as the administrator. --FLAG=@FILE names a file of the script. A command that has to be refused
-	// follows "!"; what it said is in stderr.
+	// kubectl ARGUMENTS: as the administrator. --FLAG=@FILE names a file of the
+	// script. A command that has to be refused follows "!"; what it said is in
+	// stderr.
 	"kubectl": func(s *scenario, neg bool, args []string) { s.kubectl(neg, args) },
 	// as USER kubectl ARGUMENTS: as a user of that name without groups; manager is
 	// the manager's service account.

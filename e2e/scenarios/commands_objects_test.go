@@ -79,6 +79,20 @@ var objectCommands = commands{
 			s.Fatalf("the manager wrote %s %d times, and %d are too many", args[1], len(writes), most)
 		}
 	},
+	// force KIND: takes the finalizers off all objects of the kind in the script's
+	// namespace, and deletes them.
+	"force": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) == 1, "force KIND")
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(s.object(args[0] + "/any").GroupVersionKind())
+		s.check(s.env.Client.List(s.Context(), list, client.InNamespace(s.namespace)))
+		for i := range list.Items {
+			obj := &list.Items[i]
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			s.check(client.IgnoreNotFound(s.env.Client.Patch(s.Context(), obj, patch)))
+			s.check(client.IgnoreNotFound(s.env.Client.Delete(s.Context(), obj)))
+		}
+	},
 	// unwritten: the manager wrote no object of the script's packages since the mark.
 	"unwritten": func(s *scenario, _ bool, _ []string) {
 		writes, err := s.writesSince(s.Context(), s.mark)

@@ -15,7 +15,9 @@
 // of before hears nothing until revisions have caught up, and what the caches
 // hold is wrong for as long. But the Lease, which the leader renews and a standby
 // reads every two seconds, holds an older renewal then. The process ends, and the
-// next one reads everything. A backup younger than the last renewal is not
+// next one reads everything. The Guard also refuses writes from a renewal that
+// failed to the next one that succeeds, so nothing is written between an outage
+// and that look at the Lease. A backup younger than the last renewal is not
 // noticed.
 //
 // The Lease has Package Operator's name, so that both engines never lead

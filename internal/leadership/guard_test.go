@@ -98,14 +98,23 @@ func TestValid(t *testing.T) {
 			want: true,
 		},
 		"a failed renewal": {
-			reason: "only a renewal that succeeded counts, and a failed one takes nothing away before the deadline",
+			reason: "the cluster may be another one when it answers again, restored from a backup",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				_ = lock.Update(ctx, ours)
-				l.advance(limits.LeaseRenewDeadline - 2)
-				l.err = errors.New("timeout")
+				l.err = errors.New("connection refused")
 				_ = lock.Update(ctx, ours)
-				l.advance(2)
 			},
+		},
+		"renewed after a failure": {
+			reason: "nobody took the Lease meanwhile",
+			steps: func(l *lease, lock resourcelock.Interface) {
+				_ = lock.Update(ctx, ours)
+				l.err = errors.New("connection refused")
+				_ = lock.Update(ctx, ours)
+				l.err = nil
+				_ = lock.Update(ctx, ours)
+			},
+			want: true,
 		},
 		"released": {
 			reason: "after a release others lead at once",

@@ -116,6 +116,9 @@ func (l *lock) write(
 	// Others count the lease from when the server has it, which is later.
 	sent := l.guard.clock.Now()
 	if err := send(ctx, record); err != nil {
+		// Nothing is written until a renewal succeeds: after an outage, the first
+		// thing to know is whether the cluster is still the one that the caches show.
+		l.guard.drop()
 		return err
 	}
 	l.known = &record

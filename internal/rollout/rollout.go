@@ -183,7 +183,7 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.
 func (r *Rollout) mark() string {
 	var b strings.Builder
 	for _, rev := range r.Revisions() {
-		fmt.Fprintf(&b, "%s %d %t %t %t %d;", rev.UID, rev.Opened, rev.Claimed, rev.Succeeded, rev.Removing, len(rev.Unscoped))
+		fmt.Fprintf(&b, "%s %d %t %t %t %t %d;", rev.UID, rev.Opened, rev.Claimed, rev.Succeeded, rev.Removing, rev.Incomplete, len(rev.Unscoped))
 	}
 	return b.String()
 }

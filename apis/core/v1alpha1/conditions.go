@@ -109,6 +109,10 @@ const (
 	// ReasonPreflightError is that an object was refused before it was written.
 	ReasonPreflightError = "PreflightError"
 
+	// ReasonSlicesMissing is that slices of a revision do not exist, so that
+	// nothing of it is written or deleted.
+	ReasonSlicesMissing = "SlicesMissing"
+
 	// ReasonCollisionDetected is that an object exists and is not ours.
 	ReasonCollisionDetected = "CollisionDetected"
 

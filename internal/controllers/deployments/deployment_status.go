@@ -157,6 +157,8 @@ func (s *session) progressing(st revisions.Standing) (status bool, reason, messa
 		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
 	case s.current == nil:
 		return true, corev1alpha1.ReasonProgressing, "No revision matches the template yet."
+	case s.incomplete() != "":
+		return false, corev1alpha1.ReasonSlicesMissing, s.incomplete()
 	case st.Succeeded:
 		return false, corev1alpha1.ReasonIdle, "The latest revision was rolled out."
 	}
@@ -172,6 +174,14 @@ func (s *session) progressing(st revisions.Standing) (status bool, reason, messa
 			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message)
 	}
 	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
+}
+
+// incomplete says which slices the current revision lacks; empty for none.
+func (s *session) incomplete() string {
+	if rev := s.revisionOf(s.current); rev != nil && rev.Incomplete {
+		return rev.Blocked
+	}
+	return ""
 }
 
 // announce records an event about the owner. The Package that has a deployment

@@ -209,6 +209,7 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		digests:    map[types.UID]objects.Digest{},
 		reported:   map[types.UID]time.Time{},
 		prechecked: map[types.UID]time.Time{},
+		looked:     map[types.UID]time.Time{},
 		progressed: map[types.UID]time.Time{},
 		slices:     map[string][]corev1alpha1.ObjectSetObject{},
 	}

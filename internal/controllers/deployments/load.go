@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -74,7 +75,7 @@ func (s *session) loadSets(ctx context.Context) error {
 			continue
 		}
 		rev := s.rollout.Loaded(set.GetUID())
-		if rev == nil || s.learned(rev) {
+		if rev == nil || s.learned(rev) || s.restorable(rev) {
 			opened := 0
 			if rev != nil {
 				opened = rev.Opened
@@ -109,6 +110,22 @@ func (s *session) learned(rev *rollout.Revision) bool {
 	return false
 }
 
+// missingRetry is after what time missing slices are looked for again: nothing
+// watches slices.
+const missingRetry = 5 * time.Second
+
+// restorable tells whether a revision lacks slices that may be back by now.
+func (s *session) restorable(rev *rollout.Revision) bool {
+	if !rev.Incomplete {
+		return false
+	}
+	rest := s.looked[rev.UID].Add(missingRetry).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest <= 0
+}
+
 // loadSet reads the slices of a set and loads it.
 func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
 	s.takeWritten()
@@ -131,7 +148,9 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 	rev := rollout.Load(set, func(name string) []corev1alpha1.ObjectSetObject { return s.slices[name] }, s.rollout.Owner, s.namespaced)
 	if len(missing) > 0 {
 		rev.Incomplete = true
-		rev.Blocked = fmt.Sprintf("slices %v are missing: restore them, or change the package so that a new revision is made", missing)
+		rev.Blocked = fmt.Sprintf("slices %v are missing: a Package makes them again, unless it is paused; else restore them, or change the template", missing)
+		s.looked[rev.UID] = s.Now()
+		s.requeue(missingRetry)
 	}
 	return rev, nil
 }

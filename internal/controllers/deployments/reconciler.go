@@ -60,6 +60,8 @@ type owner struct {
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
+	// looked is when the missing slices of a revision were looked for.
+	looked map[types.UID]time.Time
 	// slices are the contents of the slices of loaded revisions, by name.
 	slices map[string][]corev1alpha1.ObjectSetObject
 	// slicesDue is when unused slices are looked for again that were too young.

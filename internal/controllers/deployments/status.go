@@ -233,6 +233,8 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 // unavailable says why a revision is not available.
 func unavailable(rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) (reason, message string) {
 	switch {
+	case rev.Incomplete:
+		return corev1alpha1.ReasonSlicesMissing, rev.Blocked
 	case rev.Blocked != "" && !rev.Refused:
 		return corev1alpha1.ReasonPreflightError, rev.Blocked
 	case len(blocking) == 0:

@@ -21,7 +21,9 @@ type view struct {
 	// attempt is the last one of this process to load, of whatever fingerprint;
 	// nil where there is none.
 	attempt *attempt
-	now     time.Time
+	// restored is when missing slices were made again last.
+	restored time.Time
+	now      time.Time
 }
 
 // step is what to do next.
@@ -58,6 +60,9 @@ func decide(v view) (step, string) {
 	}
 	reuse := compare(v.pkg, v.fingerprint)
 	if v.dep == nil && reuse == unpackedCurrent {
+		reuse = unpackedElsewhere
+	}
+	if restores(v) {
 		reuse = unpackedElsewhere
 	}
 	switch {

@@ -90,6 +90,13 @@ func (s *session) upgrade(
 		if err := fill(dep, s.pkg, content, template); err != nil {
 			return err
 		}
+		if lacksSlices(before) {
+			if err := s.createSlices(ctx, made, nil); err != nil {
+				return err
+			}
+			s.mended.wrote(s.pkg.GetUID(), s.Now())
+			made = nil
+		}
 		if equality.Semantic.DeepEqual(before, dep) {
 			return nil
 		}

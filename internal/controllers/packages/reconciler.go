@@ -36,7 +36,9 @@ type Reconciler struct {
 	fresh       *fresh.Store
 	slices      *fresh.Store
 	reports     reports
-	metrics     *metrics
+	// mended is when the missing slices of each Package were made again.
+	mended  reports
+	metrics *metrics
 }
 
 // session is one pass over one Package.
@@ -102,7 +104,9 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 		return nil, nil // gone; its event follows
 	}
 	s := &session{Reconciler: r, environment: *r.environment.Load()}
-	s.view = view{pkg: newest, attempt: r.attempts.of(newest.GetUID()), now: r.Now()}
+	s.view = view{
+		pkg: newest, attempt: r.attempts.of(newest.GetUID()), restored: r.mended.last(newest.GetUID()), now: r.Now(),
+	}
 	var err error
 	if s.dep, err = r.deployment(ctx, key, newest.GetUID()); err != nil {
 		return nil, err
@@ -135,6 +139,9 @@ func (s *session) run(ctx context.Context) error {
 	}
 	o := outcome{}
 	o.step, o.why = decide(s.view)
+	if lacksSlices(s.dep) {
+		s.requeue(restoreEvery)
+	}
 	var err error
 	switch o.step {
 	case stepDeploy:

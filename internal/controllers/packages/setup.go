@@ -118,6 +118,7 @@ func (r *Reconciler) enqueue() handler.EventHandler {
 func (r *Reconciler) forget(uid types.UID) {
 	r.attempts.drop(uid)
 	r.reports.forget(uid)
+	r.mended.forget(uid)
 	r.metrics.forget(uid)
 	r.fresh.Forget(string(uid))
 }

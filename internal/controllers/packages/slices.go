@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/slicing"
 )
 
@@ -35,6 +37,25 @@ func (s *session) createSlices(ctx context.Context, made []slicing.Slice, exist 
 		})
 	}
 	return group.Wait()
+}
+
+// restoreEvery is the least time between two attempts to make slices again that
+// someone removed by force: their deployment takes a moment to see them.
+const restoreEvery = 10 * time.Second
+
+// lacksSlices tells whether the deployment misses slices that its template names.
+func lacksSlices(dep corev1alpha1.GenericObjectDeployment) bool {
+	if !current(dep) {
+		return false
+	}
+	c := conditions.Get(dep.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == corev1alpha1.ReasonSlicesMissing
+}
+
+// restores tells whether the package is to be rendered for the slices that its
+// deployment lacks.
+func restores(v view) bool {
+	return lacksSlices(v.dep) && !v.pkg.PackageSpec().Paused && v.now.Sub(v.restored) >= restoreEvery
 }
 
 func (s *session) createSlice(ctx context.Context, content slicing.Slice) error {
@@ -75,18 +96,19 @@ func (s *session) reuseSlice(ctx context.Context, want corev1alpha1.GenericObjec
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
 		return err
 	}
-	if live.GetDeletionTimestamp() != nil {
-		return apierrors.NewConflict(corev1alpha1.Resource("objectslices"), want.GetName(), fmt.Errorf("it is being deleted"))
-	}
 	same, err := sameObjects(*live.SliceObjects(), *want.SliceObjects())
 	if err != nil {
 		return err
 	}
 	owner := metav1.GetControllerOf(live)
+	mine := owner != nil && owner.UID == s.dep.GetUID()
 	switch {
+	case live.GetDeletionTimestamp() != nil && !(same && mine):
+		return s.awaitSlice(ctx, live, mine)
 	case !same:
 		return fmt.Errorf("it exists with other content: delete it if nothing uses it")
-	case owner != nil && owner.UID == s.dep.GetUID():
+	case mine:
+		// Also one that a user deleted: our finalizer keeps it while it is used.
 		return nil
 	case owner != nil && (owner.Name != s.dep.GetName() || owner.Kind != s.sliceOwner().Kind):
 		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
@@ -97,6 +119,20 @@ func (s *session) reuseSlice(ctx context.Context, want corev1alpha1.GenericObjec
 	live.SetFinalizers(want.GetFinalizers())
 	live.SetLabels(want.GetLabels())
 	return s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// awaitSlice has the caller try again when a slice is gone that is being deleted.
+// Nobody else takes our finalizer off one whose deployment is gone.
+func (s *session) awaitSlice(ctx context.Context, live corev1alpha1.GenericObjectSlice, mine bool) error {
+	if rest := foreignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
+		before := live.DeepCopyObject().(client.Object)
+		live.SetFinalizers(rest)
+		err := s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return apierrors.NewConflict(corev1alpha1.Resource("objectslices"), live.GetName(), fmt.Errorf("it is being deleted"))
 }
 
 // sameObjects tells whether two lists mean the same.

@@ -104,7 +104,7 @@ func (s *session) lookForTeardown(ctx context.Context) error {
 
 // letGo takes our finalizers off: nothing is left that needs the Package.
 func (s *session) letGo(ctx context.Context) error {
-	rest := slices.DeleteFunc(slices.Clone(s.pkg.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
+	rest := foreignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
 		err := s.patch(ctx, s.pkg, func() { s.pkg.SetFinalizers(rest) })
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -116,6 +116,11 @@ func (s *session) letGo(ctx context.Context) error {
 	}
 	s.forget(s.pkg.GetUID())
 	return nil
+}
+
+// foreignFinalizers returns the finalizers that are not ours.
+func foreignFinalizers(obj metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }
 
 // patch changes an object by a merge patch that fails where the object is not
