@@ -17,7 +17,9 @@ import (
 // that is decoded; everything else is decoded as ever.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	known := func(n name, uid types.UID, version string) bool { return n == name{"n", "a"} && uid == "u" && version == "7" }
+	known := func(n name, uid types.UID, version string) bool {
+		return n == name{"n", "a"} && uid == "u" && version == "7"
+	}
 	serializer := events{NegotiatedSerializer: dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, known: known}
 	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"7"},"data":{"big":1}}`
 	for reason, tc := range map[string]struct{ frame, want string }{
