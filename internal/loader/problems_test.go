@@ -65,6 +65,9 @@ func TestManifestProblems(t *testing.T) {
 		{"100 MB", plain + "#" + strings.Repeat("x", 100<<20), namespaced(), fmt.Sprintf("the limit is %d", limits.ManifestBytes)},
 		{"many phases", replace("[{name: first}, {name: second}]", "["+strings.Repeat("{name: a},", limits.PackagePhases+1)+"]"), namespaced(), fmt.Sprintf("phases; the limit is %d", limits.PackagePhases)},
 		{"many expressions", spec("  filter: {conditions: [" + strings.Repeat("{name: a, expression: 'true'},", limits.Expressions+1) + "]}\n"), namespaced(), fmt.Sprintf("expressions; the limit is %d", limits.Expressions)},
+		{"many constraints", spec("  constraints: [" + strings.Repeat("{platform: [Kubernetes]},", limits.Expressions+1) + "]\n"), namespaced(), fmt.Sprintf("constraints; the limit is %d", limits.Expressions)},
+		{"long glob", spec("  filter: {paths: [{glob: '" + strings.Repeat("a", limits.TemplatePatternBytes+1) + "', expression: 'true'}]}\n"), namespaced(), fmt.Sprintf("spec.filter.paths[0].glob: %d bytes; the limit is %d", limits.TemplatePatternBytes+1, limits.TemplatePatternBytes)},
+		{"long range", spec("  constraints: [{platformVersion: {name: Kubernetes, range: '>1" + strings.Repeat(" ", limits.TemplatePatternBytes) + "'}}]\n"), namespaced(), fmt.Sprintf("spec.constraints[0].platformVersion.range: %d bytes; the limit is %d", limits.TemplatePatternBytes+2, limits.TemplatePatternBytes)},
 		{"scope, namespaced", replace("Namespaced, Cluster", "Cluster"), namespaced(), "Package unsupported scope in manifest.yaml idx 0 line 5: spec.scopes: the package allows Cluster only, and this is a Package. Install it as a ClusterPackage."},
 		{"scope, cluster", replace("Namespaced, Cluster", "Namespaced"), namespaced(cluster), "the package allows Namespaced only, and this is a ClusterPackage. Install it as a Package."},
 	} {

@@ -42,6 +42,10 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 }
 
 func (c *checker) versionRange(field, text string) {
+	if len(text) > limits.TemplatePatternBytes {
+		c.add(violation.ReasonLimit, field, "", "%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
+		return
+	}
 	if _, err := parseRange(text); err != nil {
 		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is no range of versions", text)
 	}

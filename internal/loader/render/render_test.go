@@ -247,6 +247,21 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
+// Each file is within its limit, all of them together are not.
+func TestRenderedFilesAreBoundedTogether(t *testing.T) {
+	const size = limits.FileBytes / 2
+	text := fmt.Sprintf("{{range until %d}}%s{{end}}", size>>12, strings.Repeat("x", 1<<12))
+	all := files("a.gotmpl", text)
+	for i := range limits.PackageBytes / size {
+		all[fmt.Sprintf("b%d.gotmpl", i)] = []byte(text)
+	}
+	_, problems := render(t, all, nil)
+	want := fmt.Sprintf("the rendered files have more than %d bytes", limits.PackageBytes)
+	if len(problems) != 1 || problems[0].Reason != violation.ReasonLimit || !strings.Contains(problems[0].String(), want) {
+		t.Errorf("got %.500s, want %q", problems.Error(), want)
+	}
+}
+
 func TestRenderHonoursContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
