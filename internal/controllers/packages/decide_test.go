@@ -14,6 +14,12 @@ import (
 
 func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
 
+// lacking is a deployment that misses slices of its present template.
+func lacking(dep *corev1alpha1.ObjectDeployment) {
+	dep.Status.ObservedGeneration = dep.Generation
+	conditions.Set(&dep.Status.Conditions, dep.Generation, corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonSlicesMissing, "missing")
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	attempted := func(change func(*attempt)) *attempt {
@@ -34,6 +40,8 @@ func TestDecide(t *testing.T) {
 		"new":                     {reason: "nothing is loaded yet", pkg: newPackage(), want: stepLoad},
 		"unpacked":                {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSettle},
 		"deployment deleted":      {reason: "its content is known to the image only", pkg: unpackedPackage(), want: stepLoad},
+		"slices missing":          {reason: "their content is known to the image only", pkg: unpackedPackage(), dep: newOwned(lacking), want: stepLoad},
+		"slices missing, paused":  {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSettle},
 		"cluster upgraded":        {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
 		"new and paused":          {reason: "defect 4: a missing deployment is fine", pkg: newPackage(paused), want: stepPaused},
 		"changed and paused":      {reason: "nothing is unpacked while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
