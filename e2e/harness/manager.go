@@ -161,6 +161,9 @@ func (m *Manager) Exited() bool {
 	}
 }
 
+// Done is closed when the process has ended.
+func (m *Manager) Done() <-chan struct{} { return m.done }
+
 // Log returns what the manager has logged.
 func (m *Manager) Log() string {
 	raw, _ := os.ReadFile(m.log)

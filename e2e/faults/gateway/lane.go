@@ -1,0 +1,246 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+const continued = syscall.SIGCONT
+
+// lane carries one manager process.
+type lane struct {
+	*Crew
+	server  *httptest.Server
+	proxy   *httputil.ReverseProxy
+	manager *harness.Manager
+	started chan struct{}
+
+	mu   sync.Mutex
+	dead bool
+	// next is what happens to the next list or watch of a resource.
+	next    map[string]Decision
+	flights sync.WaitGroup
+}
+
+// drain waits until what a dead manager had sent is decided, and what arrives
+// late has arrived.
+func (l *lane) drain() {
+	l.mu.Lock()
+	l.dead = true
+	l.mu.Unlock()
+	l.server.CloseClientConnections()
+	l.flights.Wait()
+	l.server.Close()
+}
+
+// ServeHTTP does to a request what the director says.
+func (l *lane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.takeOff() {
+		panic(http.ErrAbortHandler)
+	}
+	defer l.flights.Done()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // ended while it was sending: the request never was
+	}
+	q := parse(r, body)
+	if q.Watch || q.List {
+		if l.refused(w, q) {
+			return
+		}
+	}
+	if q.Watch {
+		if !q.Initial || !l.refusedBy(w, q) {
+			l.watch(w, r, q)
+		}
+		return
+	}
+	if version := l.outdated(q); version != "" {
+		r.URL.RawQuery = asOf(r.URL.Query(), version).Encode()
+	}
+	q.id = string(uuid.NewUUID())
+	f := &flight{lane: l, w: w, r: r, q: q}
+	l.carry(f, l.director.Request(q))
+}
+
+// refusedBy refuses a streamed list where the director says so.
+func (l *lane) refusedBy(w http.ResponseWriter, q *Request) bool {
+	d := l.director.Request(q)
+	defer l.director.Ended(q)
+	switch d.Fault {
+	case Drop:
+		panic(http.ErrAbortHandler)
+	case TooMany, Internal, Unavailable:
+		refuse(w, codes[d.Fault])
+		return true
+	}
+	return false
+}
+
+func (l *lane) takeOff() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return false
+	}
+	l.flights.Add(1)
+	return true
+}
+
+// carry brings a request to its end. Faults that cut the stream panic, which
+// resets it and nothing else.
+func (l *lane) carry(f *flight, d Decision) {
+	later := false
+	defer func() {
+		if !later {
+			l.director.Ended(f.q)
+		}
+	}()
+	switch d.Fault {
+	case Drop:
+		f.abort()
+	case Late:
+		later = true
+		f.passLater(d.For)
+		f.abort()
+	case Conflict, TooMany, Internal, Unavailable:
+		refuse(f.w, codes[d.Fault])
+		return
+	case Delay:
+		time.Sleep(d.For)
+	case Cut:
+		go l.server.CloseClientConnections()
+		f.abort()
+	case KillBefore:
+		l.kill()
+	case Stop:
+		<-l.started
+		l.manager.Signal(syscall.SIGSTOP)
+		resume(l.manager, d.For)
+	}
+	answer := f.pass()
+	switch d.Fault {
+	case Lose:
+		f.abort()
+	case DelayAnswer:
+		time.Sleep(d.For)
+	case RepeatFirst:
+		f.pass()
+	case RepeatSecond:
+		answer = f.pass()
+	case RepeatLate:
+		later = true
+		f.passLater(d.For)
+	case ConflictAfter, InternalAfter:
+		refuse(f.w, codes[d.Fault])
+		return
+	case KillAfter:
+		l.kill()
+	}
+	for key, values := range answer.Header() {
+		f.w.Header()[key] = values
+	}
+	f.w.WriteHeader(answer.Code)
+	_, _ = f.w.Write(answer.Body.Bytes())
+}
+
+// kill ends the manager and leaves the request without an answer.
+func (l *lane) kill() {
+	<-l.started
+	l.mu.Lock()
+	first := !l.dead
+	l.dead = true
+	l.mu.Unlock()
+	if first {
+		l.ended()
+		l.manager.Kill()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// flight is a request on its way.
+type flight struct {
+	*lane
+	w http.ResponseWriter
+	r *http.Request
+	q *Request
+}
+
+// abort resets the stream.
+func (f *flight) abort() { panic(http.ErrAbortHandler) }
+
+// pass carries the request to the API server and returns the answer, even if
+// nobody waits for it any more.
+func (f *flight) pass() *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	out := f.r.Clone(context.WithoutCancel(f.r.Context()))
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(f.q.Body)), int64(len(f.q.Body))
+	out.Header.Set("Audit-ID", f.q.id)
+	f.proxy.ServeHTTP(answer, out)
+	f.director.Answered(f.q, answer.Code)
+	return answer
+}
+
+// passLater passes the request on after a while, and ends it then.
+func (f *flight) passLater(after time.Duration) {
+	f.flights.Add(1)
+	go func() {
+		defer f.flights.Done()
+		defer f.director.Ended(f.q)
+		time.Sleep(after)
+		f.pass()
+	}()
+}
+
+var codes = map[Fault]int{
+	Conflict: http.StatusConflict, TooMany: http.StatusTooManyRequests, Internal: http.StatusInternalServerError, Unavailable: http.StatusServiceUnavailable,
+	ConflictAfter: http.StatusConflict, InternalAfter: http.StatusInternalServerError,
+	GoneAtStart:  http.StatusGone,
+	WatchTooMany: http.StatusTooManyRequests, WatchInternal: http.StatusInternalServerError, WatchUnavailable: http.StatusServiceUnavailable,
+	ListTooMany: http.StatusTooManyRequests, ListInternal: http.StatusInternalServerError, ListUnavailable: http.StatusServiceUnavailable,
+}
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusConflict: metav1.StatusReasonConflict, http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+	http.StatusGone: metav1.StatusReasonExpired,
+}
+
+// refuse answers as an API server would.
+func refuse(w http.ResponseWriter, code int) {
+	w.Header().Set("Content-Type", "application/json")
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(status(code))
+}
+
+func status(code int) []byte {
+	s := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reasons[code], Message: "an injected fault",
+	}
+	if code == http.StatusTooManyRequests {
+		s.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // it has no content of others
+	}
+	return raw
+}

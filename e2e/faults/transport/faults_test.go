@@ -1,0 +1,180 @@
+package transport_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/e2e/faults/gateway"
+	"lockstep.run/lockstep/e2e/faults/invariants"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// suite is what all runs share.
+type suite struct {
+	env      *harness.Env
+	gateway  *gateway.Gateway
+	scenario *scenario
+	audit    *sandbox.Audit
+	seed     uint64
+	random   *rand.Rand
+	// reference is how each stage ends without a fault, and positions are where
+	// faults can be injected.
+	reference map[string]invariants.Snapshot
+	positions []position
+	hits      []fault
+	missed    []fault
+	// starts are faults that are injected whenever a manager is started.
+	starts []fault
+	runs   int
+}
+
+func TestFaults(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		check(t, err)
+	}
+	t.Logf("LOCKSTEP_SEED=%d", seed)
+	env := harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+	operate(t, env)
+	audit, err := env.Audit()
+	check(t, err)
+	s := &suite{
+		env: env, gateway: gateway.New(t, env), scenario: newScenario(t, env), audit: audit,
+		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), reference: map[string]invariants.Snapshot{},
+	}
+	if !t.Run("reference", s.refer) {
+		return
+	}
+	s.listPositions(t)
+	choice := os.Getenv("LOCKSTEP_FAULTS")
+	for _, sweep := range s.sweeps(choice) {
+		if !t.Run(sweep.name, func(t *testing.T) { s.sweep(t, sweep) }) {
+			break
+		}
+	}
+	s.report(t)
+	if !t.Failed() && (choice == "" || choice == "all") {
+		s.enough(t)
+	}
+}
+
+// refer finds out how every stage ends without a fault, and what positions there
+// are. Two packages do so, and have to agree.
+func (s *suite) refer(t *testing.T) {
+	lives := []*life{newLife(s.scenario, "reference-one", nil, nil), newLife(s.scenario, "reference-two", nil, nil)}
+	r := s.newRun(t, lives, false, nil)
+	r.live(t)
+	if t.Failed() {
+		return
+	}
+	if diff := cmp.Diff(lives[0].ends, lives[1].ends); diff != "" {
+		t.Errorf("two packages end differently without a fault, so that nothing can be compared:\n%s", diff)
+	}
+	s.reference = lives[0].ends
+	for _, seen := range [][]position{lives[0].seen, lives[1].seen, r.director.seen} {
+		for _, p := range seen {
+			if !slices.Contains(s.positions, p) {
+				s.positions = append(s.positions, p)
+			}
+		}
+	}
+	// Their order is not the same each time, and the plan depends on it.
+	slices.SortFunc(s.positions, comparePositions)
+}
+
+// sweep is a list of faults that are injected by runs of some packages each.
+type sweep struct {
+	name   string
+	faults []fault
+	// lives is how many packages a run has at most, and perStage how many faults each
+	// of them meets in a stage.
+	lives, perStage int
+	// leader has the manager hold the Lease.
+	leader bool
+	// last tells that no sweep follows.
+	last bool
+	// exact tells that a fault that was missed is tried again where it was planned,
+	// and not at another position of its kind.
+	exact bool
+}
+
+// attempts is how often a fault that met nothing is tried in a sweep.
+const attempts = 4
+
+// sweep works through a list in as few runs as possible. What met nothing is
+// tried again, in the next sweep where there is one.
+func (s *suite) sweep(t *testing.T, w sweep) {
+	left := append(w.faults, s.missed...)
+	s.missed = nil
+	tries := 1
+	if w.last {
+		tries = attempts
+	}
+	for ; tries > 0 && len(left) > 0; tries-- {
+		for len(left) > 0 {
+			var plans []plan
+			plans, left = deal(left, w.lives, w.perStage)
+			if !s.round(t, w, plans) {
+				return
+			}
+		}
+		if !w.exact {
+			s.missed = s.elsewhere(s.missed)
+		}
+		if tries > 1 {
+			left, s.missed = s.missed, nil
+		}
+	}
+}
+
+// round is one run of some packages.
+func (s *suite) round(t *testing.T, w sweep, plans []plan) bool {
+	lives := make([]*life, len(plans))
+	for i, plan := range plans {
+		lives[i] = newLife(s.scenario, fmt.Sprintf("run-%02d-%02d", s.runs, i), plan, s.reference)
+	}
+	var r *run
+	ok := t.Run(fmt.Sprintf("run-%02d", s.runs), func(t *testing.T) {
+		r = s.newRun(t, lives, w.leader, batches(s.starts))
+		r.live(t)
+	})
+	s.runs++
+	s.hits, s.starts = append(s.hits, r.director.hits...), r.director.left()
+	for _, l := range lives {
+		s.hits = append(s.hits, l.hits...)
+		s.missed = append(s.missed, l.missed()...)
+	}
+	return ok
+}
+
+// elsewhere gives faults other positions of the same kind.
+func (s *suite) elsewhere(faults []fault) []fault {
+	moved := slices.Clone(faults)
+	for i, f := range moved {
+		same := s.of(f.kind)
+		moved[i].position = same[s.random.IntN(len(same))]
+	}
+	return moved
+}
+
+// of returns the positions of a kind.
+func (s *suite) of(kind string) []position {
+	return slices.DeleteFunc(slices.Clone(s.positions), func(p position) bool { return p.kind != kind })
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,232 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/faults/gateway"
+	"lockstep.run/lockstep/e2e/faults/invariants"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// life is one package in a namespace of its own, with a few faults planned for
+// each stage.
+type life struct {
+	scenario  *scenario
+	namespace string
+	plan      plan
+	// reference is how each stage ends without a fault; nil where this is the life
+	// that finds out.
+	reference map[string]invariants.Snapshot
+
+	mu      sync.Mutex
+	ledger  *ledger
+	counts  counter
+	version string // resource version as the stage began
+	armed   []fault
+	flights int
+	last    time.Time // end of the last request
+	// seen are all positions, hits are the faults that happened, by position and in
+	// their order.
+	seen   []position
+	hits   []fault
+	begins []time.Time
+	took   []time.Duration
+	ends   map[string]invariants.Snapshot
+}
+
+func newLife(s *scenario, namespace string, plan plan, reference map[string]invariants.Snapshot) *life {
+	return &life{scenario: s, namespace: namespace, plan: plan, reference: reference, ledger: newLedger(), ends: map[string]invariants.Snapshot{}}
+}
+
+const (
+	// patience is how long a stage takes at most to end, with its faults.
+	patience = 60 * time.Second
+	// calm is how long no request about a package is made before its stage counts as
+	// over; without a fault to compare with, settled is.
+	calm    = 300 * time.Millisecond
+	settled = 1500 * time.Millisecond
+)
+
+// enter begins a stage.
+func (l *life) enter(ctx context.Context, s *stage) error {
+	list := &corev1alpha1.PackageList{}
+	if err := l.scenario.env.Client.List(ctx, list, client.InNamespace(l.namespace)); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.ledger.stage, l.counts, l.version = s, counter{}, list.ResourceVersion
+	l.armed = slices.Clone(l.plan[s.name])
+	l.begins = append(l.begins, time.Now())
+	l.last = time.Now()
+	l.mu.Unlock()
+	return s.begin(ctx, l.scenario, l.namespace)
+}
+
+// live goes through one stage to its end.
+func (l *life) live(ctx context.Context, s *stage) error {
+	begun := time.Now()
+	defer func() { l.took = append(l.took, time.Since(begun)) }()
+	if err := l.enter(ctx, s); err != nil {
+		return fmt.Errorf("cannot begin: %w", err)
+	}
+	last := errors.New("requests are being made all the time")
+	var looked time.Time
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if !l.calm(looked) {
+			return false, nil
+		}
+		looked = time.Now()
+		err := l.ended(ctx, s)
+		if ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("does not end within %s: %w", patience, last)
+	}
+	return nil
+}
+
+// calm tells whether it is worth looking at the package: nothing is on its way,
+// and something happened since it was looked at, or that is a while ago.
+func (l *life) calm(looked time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	quiet := calm
+	if l.reference == nil {
+		quiet = settled
+	}
+	return l.flights == 0 && time.Since(l.last) > quiet && (l.last.After(looked) || time.Since(looked) > 2*time.Second)
+}
+
+// ended tells whether the stage has come to its end.
+func (l *life) ended(ctx context.Context, s *stage) error {
+	state, err := invariants.Look(ctx, l.scenario.env.Client, l.namespace)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.ends[s.name] = state
+	l.mu.Unlock()
+	if l.reference == nil {
+		return l.looksComplete(ctx, s)
+	}
+	for _, v := range invariants.Same(s.name, l.reference[s.name], state) {
+		return errors.New(v.Message)
+	}
+	return nil
+}
+
+// looksComplete is what a state has to be before it is taken as the reference.
+func (l *life) looksComplete(ctx context.Context, s *stage) error {
+	pkg := harness.Package(l.namespace, "shop", "")
+	err := l.scenario.env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg)
+	if s.to == nil {
+		if err == nil {
+			return errors.New("the package exists")
+		}
+		return client.IgnoreNotFound(err)
+	}
+	if err != nil {
+		return err
+	}
+	says := func(typ, status string) bool {
+		return slices.ContainsFunc(pkg.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Type == typ && string(c.Status) == status && c.ObservedGeneration == pkg.Generation
+		})
+	}
+	if !says(corev1alpha1.ConditionAvailable, "True") || !says(corev1alpha1.ConditionProgressing, "False") || says(corev1alpha1.ConditionPaused, "True") != s.paused {
+		return fmt.Errorf("the package says %+v", pkg.Status)
+	}
+	return nil
+}
+
+// request decides about a request.
+func (l *life) request(q *gateway.Request) gateway.Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flights++
+	kind, name := l.kind(q), q.Name
+	if kind == "" || l.ledger.stage == nil {
+		return gateway.Decision{}
+	}
+	if kind == "event" {
+		name = q.Patch.Reason
+	}
+	return l.decide(l.counts.next(l.ledger.stage.name, kind, name))
+}
+
+func (l *life) kind(q *gateway.Request) string {
+	switch {
+	case q.Writes():
+		return l.ledger.kind(q)
+	case q.List:
+		return readPrefix + "all " + q.Resource
+	}
+	return readPrefix + q.Resource
+}
+
+// decide returns what is planned for a position.
+func (l *life) decide(p position) gateway.Decision {
+	l.seen = append(l.seen, p)
+	i := slices.IndexFunc(l.armed, func(f fault) bool { return f.position == p })
+	if i < 0 {
+		return gateway.Decision{}
+	}
+	f := l.armed[i]
+	l.armed = slices.Delete(l.armed, i, i+1)
+	l.hits = append(l.hits, f)
+	return gateway.Decision{Fault: f.Fault, For: f.length, Version: l.version}
+}
+
+func (l *life) answered(q *gateway.Request, code int) {
+	if code < 300 && !q.DryRun && q.Writes() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ledger.took(q)
+	}
+}
+
+func (l *life) over() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flights--
+	l.last = time.Now()
+}
+
+// event decides about an event of a watch.
+func (l *life) event(e *gateway.Event) gateway.Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ledger.stage == nil {
+		return gateway.Decision{}
+	}
+	l.last = time.Now()
+	return l.decide(l.counts.next(l.ledger.stage.name, watchPrefix+e.Watch.Resource, ""))
+}
+
+// missed returns the planned faults that met nothing.
+func (l *life) missed() []fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var missed []fault
+	for _, s := range l.scenario.stages {
+		for _, f := range l.plan[s.name] {
+			if !slices.Contains(l.hits, f) {
+				missed = append(missed, f)
+			}
+		}
+	}
+	return missed
+}

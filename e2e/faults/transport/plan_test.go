@@ -1,0 +1,177 @@
+package transport_test
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"time"
+
+	"lockstep.run/lockstep/e2e/faults/gateway"
+)
+
+const (
+	// crowd is how many packages share a run in which each has faults of its own.
+	crowd = 30
+	// few is how many share one in which the faults of one meet all of them.
+	few = 6
+	// density is how many faults a package meets in a stage.
+	density = 2
+	// wantAll and wantWrites are how many faults are injected at least.
+	wantAll, wantWrites = 500, 300
+)
+
+// plan has the faults of one package by stage.
+type plan map[string][]fault
+
+// deal takes plans for some packages from a list of faults: in each stage some of
+// different kinds.
+func deal(faults []fault, lives, perStage int) (plans []plan, rest []fault) {
+	for _, f := range faults {
+		i := slices.IndexFunc(plans, func(p plan) bool {
+			return len(p[f.stage]) < perStage && !slices.ContainsFunc(p[f.stage], func(o fault) bool { return o.kind == f.kind })
+		})
+		switch {
+		case i >= 0:
+			plans[i][f.stage] = append(plans[i][f.stage], f)
+		case len(plans) < lives:
+			plans = append(plans, plan{f.stage: {f}})
+		default:
+			rest = append(rest, f)
+		}
+	}
+	return plans, rest
+}
+
+// perStart is how many faults a starting manager meets.
+const perStart = 4
+
+// batches cuts the faults of starts into those of one start each; the first start
+// of a run meets none.
+func batches(faults []fault) [][]fault {
+	if len(faults) == 0 {
+		return nil
+	}
+	return append([][]fault{nil}, slices.Collect(slices.Chunk(faults, perStart))...)
+}
+
+func comparePositions(a, b position) int {
+	return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.kind, b.kind), cmp.Compare(a.which, b.which))
+}
+
+// sweeps plans the test: without a choice every kind of position with every
+// fault; "all" is every position of a write or read with every fault; else those
+// whose name matches the regular expression, three times each.
+func (s *suite) sweeps(choice string) []sweep {
+	writes, reads, watches, starts := s.split()
+	alone := slices.Concat(s.cross(writes, gateway.OnWrites()), s.cross(reads, gateway.OnReads()))
+	shared, streams := s.cross(writes, gateway.OnProcesses()), s.cross(watches, gateway.OnWatches())
+	s.starts = s.cross(starts, gateway.OnStarts())
+	switch choice {
+	case "all":
+		streams = s.sampleStages(streams)
+	case "":
+		alone = s.fill(s.sample(alone), alone)
+		shared, streams = s.sample(shared), s.sample(streams)
+	default:
+		match := regexp.MustCompile(choice)
+		pick := func(all []fault) []fault {
+			some := slices.DeleteFunc(all, func(f fault) bool { return !match.MatchString(f.String()) })
+			return slices.Concat(some, some, some)
+		}
+		alone, shared, streams, s.starts = pick(alone), pick(shared), pick(streams), pick(s.starts)
+	}
+	shared = append(shared, streams...)
+	s.random.Shuffle(len(shared), func(i, j int) { shared[i], shared[j] = shared[j], shared[i] })
+	part := len(shared) / 4
+	exact, each := choice != "", density
+	if exact && choice != "all" {
+		each = 1 // so that it is known which fault it was
+	}
+	return []sweep{
+		{name: "one-package", faults: alone, lives: crowd, perStage: each, exact: exact},
+		{name: "all-packages-with-lease", faults: shared[:part], lives: few, perStage: each, exact: exact, leader: true},
+		{name: "all-packages", faults: shared[part:], lives: few, perStage: each, exact: exact, last: true},
+	}
+}
+
+// split tells positions of writes, reads, watches and starts apart.
+func (s *suite) split() (writes, reads, watches, starts []position) {
+	for _, p := range s.positions {
+		switch {
+		case p.stage == startStage:
+			starts = append(starts, p)
+		case p.watches():
+			watches = append(watches, p)
+		case p.reads():
+			reads = append(reads, p)
+		default:
+			writes = append(writes, p)
+		}
+	}
+	return writes, reads, watches, starts
+}
+
+// cross has every fault at every position, in random order.
+func (s *suite) cross(positions []position, faults []gateway.Fault) []fault {
+	var all []fault
+	for _, p := range positions {
+		for _, f := range faults {
+			all = append(all, fault{position: p, Fault: f, length: s.length(f)})
+		}
+	}
+	s.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// length is how long a fault lasts. Everything waits for a manager that is stopped.
+func (s *suite) length(f gateway.Fault) time.Duration {
+	if f == gateway.Stop {
+		return time.Second
+	}
+	return time.Second + time.Duration(s.random.IntN(1500))*time.Millisecond
+}
+
+// sample has every fault once for every kind of position, spread over the stages.
+func (s *suite) sample(all []fault) []fault {
+	return thin(all, func(f fault) string { return f.kind + string(f.Fault) })
+}
+
+// sampleStages has every fault once for every kind of position in every stage.
+func (s *suite) sampleStages(all []fault) []fault {
+	return thin(all, func(f fault) string { return f.stage + f.kind + string(f.Fault) })
+}
+
+// thin keeps one fault of each sort, of the stage that has the fewest so far.
+func thin(all []fault, sort func(fault) string) []fault {
+	at := map[string]int{}
+	stages := map[string]int{}
+	var chosen []fault
+	for _, f := range all {
+		i, ok := at[sort(f)]
+		switch {
+		case !ok:
+			at[sort(f)] = len(chosen)
+			chosen = append(chosen, f)
+			stages[f.stage]++
+		case stages[f.stage]+1 < stages[chosen[i].stage]:
+			stages[chosen[i].stage]--
+			stages[f.stage]++
+			chosen[i] = f
+		}
+	}
+	return chosen
+}
+
+// fill adds faults to a sample until there are as many as promised.
+func (s *suite) fill(sample, all []fault) []fault {
+	filled := slices.Clone(sample)
+	for _, f := range all {
+		if len(filled) >= wantAll {
+			break
+		}
+		if !slices.Contains(sample, f) {
+			filled = append(filled, f)
+		}
+	}
+	return filled
+}

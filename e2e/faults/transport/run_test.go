@@ -1,0 +1,221 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/faults/gateway"
+	"lockstep.run/lockstep/e2e/faults/invariants"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// run is one manager, restarted where it is killed, and many packages at once,
+// which go through their stages independently of each other. Before the last
+// stage all wait for each other: the manager has to be at rest, and a restart may
+// write nothing.
+type run struct {
+	*suite
+	lives    []*life
+	director *director
+	crew     *gateway.Crew
+	// mark is where the run begins in the audit log, started where the present
+	// manager does.
+	mark, started sandbox.Position
+
+	mu   sync.Mutex
+	dead map[*life]bool
+}
+
+// newRun starts the manager of a run; starts are faults for each of its starts
+// but the first. A Lease that is held is cleared for the next manager.
+func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]fault) *run {
+	t.Helper()
+	r := &run{suite: s, lives: lives, director: newDirector(lives, starts), dead: map[*life]bool{}}
+	for _, l := range lives {
+		s.env.Namespace(t, l.namespace)
+	}
+	var err error
+	r.mark, err = s.audit.Mark(t.Context())
+	check(t, err)
+	before := func() {
+		if leader {
+			s.clearLease(t)
+		}
+		r.director.begin()
+		// The one before has ended by now, and what it sent is decided.
+		if r.started, err = s.audit.Mark(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("cannot mark a start: %v", err)
+		}
+	}
+	r.crew = s.gateway.Start(t, r.director, before, fmt.Sprintf("--leader-elect=%t", leader))
+	return r
+}
+
+// clearLease lets the next manager lead at once.
+func (s *suite) clearLease(t *testing.T) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
+	if err := client.IgnoreNotFound(s.env.Client.Delete(context.WithoutCancel(t.Context()), lease)); err != nil {
+		t.Errorf("cannot clear the Lease: %v", err)
+	}
+}
+
+// live goes through all stages and judges.
+func (r *run) live(t *testing.T) {
+	stages := r.scenario.stages
+	last := len(stages) - 1
+	r.through(t, stages[:last])
+	r.rest(t)
+	r.through(t, stages[last:])
+	r.crew.Stop()
+	r.judge(t)
+	r.slowest(t)
+	if n := r.crew.Unasked(); n > 0 {
+		t.Errorf("the manager ended %d times without being killed:\n%s", n, strings.Join(r.crew.Log("panic"), "\n"))
+	}
+}
+
+// through takes all packages through some stages, each at its own pace.
+func (r *run) through(t *testing.T, stages []*stage) {
+	var all sync.WaitGroup
+	for _, l := range r.lives {
+		all.Go(func() {
+			for _, s := range stages {
+				if r.fell(l) {
+					return
+				}
+				if err := r.stage(t.Context(), l, s); err != nil {
+					r.fail(t, l, s, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// stage is one of one package, with what has to hold at its end.
+func (r *run) stage(ctx context.Context, l *life, s *stage) error {
+	if err := l.live(ctx, s); err != nil {
+		return err
+	}
+	step := invariants.Step{Name: l.namespace + " " + s.name, To: s.to.content(l.namespace)}
+	broken, err := invariants.Ownership(ctx, r.env.Client, step, l.namespace)
+	if err != nil {
+		return err
+	}
+	for _, v := range broken {
+		return fmt.Errorf("%s", v)
+	}
+	return nil
+}
+
+func (r *run) fell(l *life) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dead[l]
+}
+
+// fail reports a package that went wrong; it goes no further.
+func (r *run) fail(t *testing.T, l *life, s *stage, err error) {
+	r.mu.Lock()
+	r.dead[l] = true
+	r.mu.Unlock()
+	logged := r.crew.Log(l.namespace)
+	t.Errorf("%s, %s: %v\nfaults in it so far: %v\nLOCKSTEP_SEED=%d repeats the plan; LOCKSTEP_FAULTS repeats a single one by a regular expression on its name\nlast lines of the log about it:\n%s",
+		l.namespace, s.name, err, l.hits, r.seed, strings.Join(logged[max(0, len(logged)-30):], "\n"))
+}
+
+// rest judges invariant 5: the manager is at rest, and a restart writes nothing.
+func (r *run) rest(t *testing.T) {
+	if t.Failed() {
+		return // what is not converged is not at rest
+	}
+	ctx := t.Context()
+	mark, err := r.audit.Mark(ctx)
+	check(t, err)
+	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
+	check(t, err)
+	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
+	check(t, err)
+	report(t, invariants.Rest("at rest", harness.ManagerUser(), entries))
+	mark, err = r.audit.Mark(ctx)
+	check(t, err)
+	r.crew.Restart()
+	harness.Eventually(t, patience, "the manager to come back", func(ctx context.Context) error {
+		// A watch by the new manager: the old one opens none any more.
+		entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()), sandbox.ByVerb("watch"))
+		if err == nil && len(entries) == 0 {
+			err = errors.New("it watches nothing")
+		}
+		return err
+	})
+	entries, err = r.audit.Settled(ctx, r.started, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
+	check(t, err)
+	report(t, invariants.Restart("restart", harness.ManagerUser(), entries))
+}
+
+// restFor is how long the manager is watched at rest.
+const restFor = 2 * time.Second
+
+// judge judges every stage of every package by the audit log.
+func (r *run) judge(t *testing.T) {
+	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.Writes())
+	check(t, err)
+	of := map[string][]sandbox.Entry{}
+	for _, e := range entries {
+		of[e.Object.Namespace] = append(of[e.Object.Namespace], e)
+	}
+	for _, l := range r.lives {
+		for i, begin := range l.begins {
+			end := time.Now()
+			if i+1 < len(l.begins) {
+				end = l.begins[i+1]
+			}
+			var mine []sandbox.Entry
+			for _, e := range of[l.namespace] {
+				if !e.Received.Before(begin) && e.Received.Before(end) {
+					mine = append(mine, e)
+				}
+			}
+			r.judgeStage(t, l, r.scenario.stages[i], mine)
+		}
+	}
+}
+
+func (r *run) judgeStage(t *testing.T, l *life, s *stage, entries []sandbox.Entry) {
+	step := invariants.Step{
+		Name: l.namespace + " " + s.name, Manager: harness.ManagerUser(), From: s.from.content(l.namespace), To: s.to.content(l.namespace), Writes: entries,
+		Gated:     func(o invariants.Object) bool { return strings.HasPrefix(o.Name, "gate-") },
+		Operators: []string{operatorUser}, Unfinished: r.fell(l), Revision: r.director.revision,
+	}
+	broken := step.Judge()
+	made := 0
+	for _, e := range entries {
+		if e.Verb == "create" && e.Object.Resource == "objectsets" && e.Code < 300 {
+			made++
+		}
+	}
+	if made != s.sets && !r.fell(l) {
+		broken = append(broken, invariants.Violation{Step: step.Name, Invariant: 4, Message: fmt.Sprintf("%d sets were made, want %d", made, s.sets)})
+	}
+	if len(broken) > 0 {
+		t.Errorf("%s with the faults %v (LOCKSTEP_SEED=%d)", step.Name, l.plan[s.name], r.seed)
+	}
+	report(t, broken)
+}
+
+func report(t *testing.T, broken []invariants.Violation) {
+	for _, v := range broken {
+		t.Error(v)
+	}
+}
