@@ -38,7 +38,6 @@ var checkCommands = commands{
 		s.eventually(limit, "everything to be as asked for", s.asAsked)
 		for i := range s.steps {
 			s.judgeStep(i)
-			s.steps[i].ended = true
 		}
 	},
 }
@@ -183,20 +182,21 @@ func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) erro
 
 // judgeStep judges what happened between a step and the next one of its package.
 func (s *scenario) judgeStep(i int) {
-	at, until, before, ended := s.steps[i], time.Now(), "", true
+	at, until, before, last := s.steps[i], time.Now(), "", true
+	begin := s.taken(at)
 	for j, other := range s.steps {
 		if other.name == at.name && j < i {
 			before = other.version
 		}
 		if other.name == at.name && j > i {
-			until, ended = s.taken(other), at.ended
+			until, last = s.taken(other), false
 			break
 		}
 	}
+	s.steps[i].ended = at.ended || last
 	if at.restored {
 		before = at.version
 	}
-	begin := s.taken(at)
 	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), func(e sandbox.Entry) bool {
 		return e.Received.After(begin) && e.Received.Before(until)
 	})
@@ -205,24 +205,26 @@ func (s *scenario) judgeStep(i int) {
 	step := invariants.Step{
 		Name: strings.TrimSpace(at.name + " " + at.version), Manager: harness.ManagerUser(),
 		From: s.contentOf(from), To: s.contentOf(to), Writes: entries, Gated: s.gated(to),
-		Drifted: s.drifted(entries), Unfinished: !ended,
+		Drifted: s.drifted(entries), Unfinished: !s.steps[i].ended,
 	}
 	for _, v := range step.Judge() {
 		s.Error(v)
 	}
 }
 
-// taken returns when the engine took over what a step asks for: when it wrote the
-// deployment. Until then, and a new leader goes on with that, the revision before
-// is the one to roll out.
+// taken returns when the engine took over what a step asks for: when it made a
+// revision of it, or deleted the deployment. Until then, and a new leader goes on
+// with that, the revision before is the one to roll out.
 func (s *scenario) taken(at step) time.Time {
 	if at.restored {
 		return at.at
 	}
-	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), byManager[0], func(e sandbox.Entry) bool {
-		return e.Received.After(at.at) && e.Code < 300 && e.Object.Resource == "objectdeployments" &&
-			e.Object.Namespace == s.namespace && e.Object.Subresource == "" &&
-			(e.Object.Name == at.name || e.Verb == "create" && e.Object.Name == "")
+	verb, resource := "create", "objectsets"
+	if at.version == "" {
+		verb, resource = "delete", "objectdeployments"
+	}
+	entries, err := s.audit.Since(s.Context(), 0, byManager[0], sandbox.ByVerb(verb), func(e sandbox.Entry) bool {
+		return e.Received.After(at.at) && e.Code < 300 && e.Object.Namespace == s.namespace && e.Object.Resource == resource
 	})
 	s.check(err)
 	if len(entries) == 0 {
