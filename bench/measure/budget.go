@@ -100,9 +100,14 @@ func correctionRequests(w Workload) float64 {
 }
 
 // rollRequests is the budget of a new revision of every package in which so many
-// objects change.
+// objects change. Where phases wait for others, their transitions are not
+// coalesced.
 func rollRequests(w Workload, changed float64) float64 {
-	return 2*changed + 25*float64(w.Packages)
+	own := 25
+	if w.kind().probes != "" {
+		own += 2 * w.Phases
+	}
+	return 2*changed + float64(own*w.Packages)
 }
 
 // rollSeconds is the time in which the revision of one package is rolled out; of

@@ -31,6 +31,7 @@ func TestBudget(t *testing.T) {
 		"upgrade of many":        {Upgrade, many, []Limit{{MeasureRequests, 2700}}},
 		"upgrade of 10,000":      {Upgrade, huge, []Limit{{MeasureRequests, 27}}},
 		"upgrade of all":         {UpgradeAll, large, []Limit{{MeasureRequests, 2045}}},
+		"upgrade of pods":        {UpgradeAll, pods, []Limit{{MeasureRequests, 240}}},
 		"raised version":         {Raise, large, []Limit{{MeasureRequests, 1026}, {MeasureSeconds, 0.5}}},
 		"history":                {History, huge, []Limit{{MeasureRequests, 270}, {MeasureRssAnon, 90 << 20}}},
 		"restart":                {Restart, large, []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}},
