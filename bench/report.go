@@ -53,6 +53,7 @@ type row struct {
 	Background  *measure.Background      `json:"background,omitempty"`
 	Transitions *measure.TransitionTimes `json:"transitions,omitempty"`
 	Neighbours  []measure.NeighbourTimes `json:"neighbours,omitempty"`
+	Profile     []measure.ProfileShare   `json:"profile,omitempty"`
 	Budget      []judged                 `json:"budget,omitempty"`
 }
 
@@ -68,7 +69,7 @@ func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure
 	r := row{
 		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
 		Seconds: m.Span.Seconds(), Served: m.Served, CPUSeconds: m.CPU.Seconds(), Memory: m.Memory,
-		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours,
+		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Profile: m.Profile,
 	}
 	switch scenario {
 	case measure.Install:
@@ -124,6 +125,7 @@ func (r result) print(w io.Writer) {
 	for _, x := range r.Rows {
 		x.printTransitions(w)
 		x.printNeighbours(w)
+		x.printProfile(w)
 	}
 }
 
@@ -189,6 +191,18 @@ func (r row) printNeighbours(w io.Writer) {
 		table = append(table, []string{
 			n.Round, fmt.Sprintf("%.2f", n.Median), fmt.Sprintf("%.2f", n.Last), fmt.Sprintf("%+.2f", n.Later), strconv.Itoa(n.Before), strconv.Itoa(n.After),
 		})
+	}
+	printTable(w, table)
+}
+
+func (r row) printProfile(w io.Writer) {
+	if len(r.Profile) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nthe manager's %.2f s of processor time in %s; the API server was at work for its requests in %.0f %% of the %.2f s\n\n", r.CPUSeconds, r.Scenario, 100*r.Served.Share, r.Seconds)
+	table := [][]string{{"to", "share"}}
+	for _, p := range r.Profile {
+		table = append(table, []string{p.Work, fmt.Sprintf("%.0f %%", 100*p.Share)})
 	}
 	printTable(w, table)
 }

@@ -55,7 +55,8 @@ func TestPrintDelays(t *testing.T) {
 	var got strings.Builder
 	r.printTransitions(&got)
 	r.printNeighbours(&got)
-	for _, want := range []string{"200 transitions", "4.00 times the watcher's", "| 12.0 |", "| alone          |   0.50 | 1.00 |"} {
+	row{Scenario: measure.Install, Seconds: 2, CPUSeconds: 0.5, Served: measure.Served{Share: 0.8}, Profile: []measure.ProfileShare{{Work: "sleep", Share: 0.25}}}.printProfile(&got)
+	for _, want := range []string{"200 transitions", "4.00 times the watcher's", "| 12.0 |", "| alone          |   0.50 | 1.00 |", "0.50 s of processor time in install; the API server was at work for its requests in 80 % of the 2.00 s", "| sleep |  25 % |"} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("no %q in:\n%s", want, got.String())
 		}

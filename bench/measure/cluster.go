@@ -79,6 +79,8 @@ type Measurement struct {
 	Transitions *TransitionTimes
 	// Neighbours is set by the scenario Neighbour.
 	Neighbours []NeighbourTimes
+	// Profile is where the manager's processor time went, where that was asked for.
+	Profile []ProfileShare
 	// Entries are the requests of everyone.
 	Entries []sandbox.Entry
 

@@ -12,8 +12,8 @@ import (
 func (c *Cluster) install() Measurement {
 	c.tb.Helper()
 	images := c.push(c.installed)
-	defer c.profile(Install)()
-	return c.observe(func() (cause, effect sandbox.Filter) {
+	profiled := c.profile(Install)
+	m := c.observe(func() (cause, effect sandbox.Filter) {
 		seen := c.watch(namespace, c.names())
 		c.create(namespace, c.names(), images)
 		times := seen.wait(func(*corev1alpha1.Package) bool { return true })
@@ -21,6 +21,8 @@ func (c *Cluster) install() Measurement {
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("create")),
 			writeOf(packages, statusOf, knownBy(times))
 	})
+	m.Profile = profiled()
+	return m
 }
 
 // rest: nothing happens for a while.

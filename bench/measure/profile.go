@@ -17,10 +17,10 @@ const profileStart = 200 * time.Millisecond
 // for, and returns what waits for its end and writes it beside a profile of its
 // allocations. Its length has to be said beforehand: it goes on over the silence
 // after the scenario, in which nothing is sampled.
-func (c *Cluster) profile(scenario string) (end func()) {
+func (c *Cluster) profile(scenario string) (end func() []ProfileShare) {
 	c.tb.Helper()
 	if c.o.Profile == "" {
-		return func() {}
+		return func() []ProfileShare { return nil }
 	}
 	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
 	path := func(kind string) string {
@@ -30,11 +30,14 @@ func (c *Cluster) profile(scenario string) (end func()) {
 	done := make(chan error, 1)
 	go func() { done <- c.fetchProfile(fmt.Sprintf("profile?seconds=%d", 5+c.Total()/200), path("cpu")) }()
 	time.Sleep(profileStart)
-	return func() {
+	return func() []ProfileShare {
+		c.tb.Helper()
 		must(c.tb, c.fetchProfile("allocs", path("allocs")))
 		must(c.tb, c.fetchProfile("heap?gc=1", path("heap")))
 		must(c.tb, <-done)
-		c.o.Report(fmt.Sprintf("profiles are in %s; the manager's binary is not needed to read them", c.o.Profile))
+		shares, err := profileShares(c.tb.Context(), path("cpu"))
+		must(c.tb, err)
+		return shares
 	}
 }
 
