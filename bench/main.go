@@ -52,6 +52,8 @@ type options struct {
 	profile string
 	// merge names files with results to print, instead of measuring.
 	merge []string
+	// into names a document to put the results into.
+	into string
 }
 
 func parse(args []string) (options, error) {
@@ -71,6 +73,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.json, "json", "", "file to write the results to as JSON as well")
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during the install, and for lists of its requests")
 	flags.StringSliceVar(&o.merge, "merge", nil, "print the results in these files, written by --json, as one; measure nothing")
+	flags.StringVar(&o.into, "into", "", "Markdown file to put the results into, between its lines <!-- bench --> and <!-- /bench -->")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
@@ -164,7 +167,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 			return err
 		}
 	}
-	return rep.judge(o.check, out)
+	return errors.Join(rep.judge(o.check, out), rep.insert(o.into))
 }
 
 // judge prints the limits, and returns an error where one is not kept.
@@ -195,7 +198,7 @@ func merge(o options, out io.Writer) error {
 	for _, w := range whole.Workloads {
 		w.print(out)
 	}
-	return errors.Join(whole.judge(o.check, out), whole.write(o.json))
+	return errors.Join(whole.judge(o.check, out), whole.write(o.json), whole.insert(o.into))
 }
 
 // announce says how long it will take.

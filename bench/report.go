@@ -207,6 +207,17 @@ func (r row) printProfile(w io.Writer) {
 	printTable(w, table)
 }
 
+// document prints everything as a part of a document: the limits first.
+func (r report) document(w io.Writer) {
+	fmt.Fprintln(w)
+	r.Machine.print(w)
+	r.printBudget(w)
+	for _, res := range r.Workloads {
+		res.print(w)
+	}
+	fmt.Fprintln(w)
+}
+
 // printBudget prints every limit with what was measured.
 func (r report) printBudget(w io.Writer) {
 	table := [][]string{{"workload", "scenario", "measure", "at most", "measured", "kept"}}
