@@ -181,6 +181,24 @@ func TestObjectsAreBoundedTogether(t *testing.T) {
 	}
 }
 
+// Objects are counted over all files.
+func TestObjectsAreCountedTogether(t *testing.T) {
+	t.Parallel()
+	files := pkg("manifest.yaml", plain)
+	perFile := limits.PackageObjects/10 + 1
+	for f := range 10 {
+		var b bytes.Buffer
+		for i := range perFile {
+			fmt.Fprintf(&b, configMap(fmt.Sprintf("a%d-%%d", f), "first", "")+"---\n", i)
+		}
+		files[fmt.Sprintf("%d.yaml", f)] = b.Bytes()
+	}
+	want := fmt.Sprintf("%d objects; the limit is %d", 10*perFile, limits.PackageObjects)
+	if got := lines(t, files, namespaced()); !strings.Contains(got, want) {
+		t.Errorf("got %.200s, want %q", got, want)
+	}
+}
+
 // The same input gives the same bytes, whatever the order of Go's maps.
 func TestLoadIsDeterministic(t *testing.T) {
 	t.Parallel()
