@@ -122,7 +122,7 @@ func (b *bug) set(key, value string) (err error) {
 		b.Checks = append(b.Checks, check{Args: strings.Fields(args), Env: strings.Fields(env)})
 	case "Says":
 		if len(b.Checks) == 0 || b.Checks[len(b.Checks)-1].Says != nil {
-			return errors.New("Says follows Caught by")
+			return errors.New("an entry Says follows one of Caught by")
 		}
 		b.Checks[len(b.Checks)-1].Says, err = regexp.Compile(value)
 	default:

@@ -118,7 +118,7 @@ func TestReadBug(t *testing.T) {
 		{name: "all tests of a package", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x\n# Says: y\n", wrong: "no single test"},
 		{name: "any output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n# Says: .*\n", wrong: "does not tell what"},
 		{name: "no output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n", wrong: "does not tell what"},
-		{name: "output of no test", header: "# Bug: x\n# Says: y\n", wrong: "follows Caught by"},
+		{name: "output of no test", header: "# Bug: x\n# Says: y\n", wrong: "follows one of Caught by"},
 		{name: "an unknown entry", header: "# Bug: x\n# Author: y\n", wrong: `no entry "Author"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
