@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -54,6 +55,14 @@ var objectCommands = commands{
 		obj := s.object(args[1])
 		s.check(s.get(s.Context(), obj))
 		s.ts.Setenv(args[0], string(obj.GetUID()))
+	},
+	// newest VAR: keeps the name of the newest ObjectSet of the script's namespace.
+	"newest": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) == 1, "newest VAR")
+		sets := &corev1alpha1.ObjectSetList{}
+		s.check(s.cluster().Client.List(s.Context(), sets, client.InNamespace(s.namespace)))
+		newest := slices.MaxFunc(sets.Items, func(a, b corev1alpha1.ObjectSet) int { return cmp.Compare(a.Spec.Revision, b.Spec.Revision) })
+		s.ts.Setenv(args[0], newest.Name)
 	},
 	// same UID KIND/NAME: the object is still the one with this UID, and stays. With
 	// "!": waits until another one is there.
