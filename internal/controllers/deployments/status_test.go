@@ -1,0 +1,40 @@
+package deployments
+
+import (
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// TestPhaseState checks the durable record of phases: what says that all objects
+// of a phase are written is believed after a restart.
+func TestPhaseState(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		old    corev1alpha1.PhaseState
+		report phases.PhaseReport
+		want   corev1alpha1.PhaseState
+	}{
+		"begun":             {"both wait for their write", "", phases.PhaseReport{Opened: true, Pending: 2}, corev1alpha1.PhaseStateApplying},
+		"refused":           {"nothing waits for a write, and nothing is written", "", phases.PhaseReport{Opened: true}, corev1alpha1.PhaseStateApplying},
+		"one refused":       {"the other one is written", "", phases.PhaseReport{Opened: true, Written: 1, Ready: 1}, corev1alpha1.PhaseStateApplying},
+		"written":           {"a probe is not true yet", "", phases.PhaseReport{Opened: true, Written: 2, Ready: 1}, corev1alpha1.PhaseStateProbing},
+		"partly taken":      {"a newer revision wrote the other one", "", phases.PhaseReport{Opened: true, Written: 1, Taken: 1}, corev1alpha1.PhaseStateProbing},
+		"ready":             {"all probes are true", "", phases.PhaseReport{Opened: true, Written: 2, Ready: 2}, corev1alpha1.PhaseStateReady},
+		"refused after all": {"it was ready once", corev1alpha1.PhaseStateReady, phases.PhaseReport{Opened: true, Written: 1, Ready: 1}, corev1alpha1.PhaseStateUnready},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rev := &rollout.Revision{Revision: phases.Revision{Opened: 1, Phases: []phases.Phase{{Name: "one", Objects: make([]*objects.Desired, 2)}}}}
+			tc.report.Total = 2
+			got := phaseStatuses([]corev1alpha1.PhaseStatus{{State: tc.old}}, &phases.Report{Phases: []phases.PhaseReport{tc.report}}, rev)
+			if got[0].State != tc.want {
+				t.Errorf("%s: the phase is %s, want %s", tc.reason, got[0].State, tc.want)
+			}
+		})
+	}
+}
