@@ -13,6 +13,9 @@ const (
 	WatchBackoffMin = 10 * time.Millisecond
 	// WatchBackoffMax bounds the delay while an API stays unreachable.
 	WatchBackoffMax = 30 * time.Second
+	// ReconnectMax is the longest pause between attempts to connect the watches of
+	// our own kinds again, of which there are few.
+	ReconnectMax = 2 * time.Second
 	// WatchPage is how many objects one page of a LIST holds; only API servers
 	// without streaming lists are asked for pages.
 	WatchPage = 500

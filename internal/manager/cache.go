@@ -21,6 +21,7 @@ func cacheOptions() cache.Options {
 	return cache.Options{
 		SyncPeriod:       ptr.To(resync),
 		DefaultTransform: trim,
+		NewInformer:      newInformer,
 		// A kind that nobody watches must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,
 	}

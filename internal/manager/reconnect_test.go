@@ -1,0 +1,72 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	refused := &url.Error{Op: "Get", URL: "https://h", Err: syscall.ECONNREFUSED}
+	for name, tc := range map[string]struct {
+		reason string
+		// err is what the API server's side gives for a minute.
+		err      error
+		requests int
+		repeated bool
+	}{
+		"away":        {reason: "an outage of a minute ends for us with at most one pause more", err: refused, repeated: true},
+		"not ready":   {reason: "it has started, and cannot read yet", err: apierrors.NewServiceUnavailable("starting"), repeated: true},
+		"expired":     {reason: "client-go lists again", err: apierrors.NewResourceExpired("too old"), requests: 1},
+		"forbidden":   {reason: "client-go reports it", err: apierrors.NewForbidden(schema.GroupResource{Resource: "packages"}, "", errors.New("no")), requests: 1},
+		"overloaded":  {reason: "client-go waits as long as it is told", err: apierrors.NewTooManyRequests("later", 1), requests: 1},
+		"no problems": {reason: "nothing is repeated", requests: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begin, requests := time.Now(), 0
+				_, err := reconnect(t.Context(), func() (watch.Interface, error) {
+					requests++
+					if time.Since(begin) < time.Minute {
+						return nil, tc.err
+					}
+					return watch.NewEmptyWatch(), nil
+				})
+				took := time.Since(begin)
+				if !tc.repeated {
+					if requests != tc.requests || !errors.Is(err, tc.err) {
+						t.Errorf("%d requests, error %v: %s", requests, err, tc.reason)
+					}
+					return
+				}
+				if late := took - time.Minute; err != nil || late > limits.ReconnectMax*6/5 {
+					t.Errorf("connected %s after the end of the outage, error %v: %s", late, err, tc.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestReconnectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := reconnect(ctx, func() (watch.Interface, error) {
+		cancel()
+		return nil, &url.Error{Op: "Get", URL: "https://h", Err: syscall.ECONNREFUSED}
+	})
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the error is %v", err)
+	}
+}
