@@ -22,11 +22,13 @@ var auditCommands = commands{
 	// writes: prints the writes of objects of the script's packages by the manager
 	// since the mark that took effect, one a line, as
 	//
-	//	0 apply configmap/web
+	//	0 write configmap/web
 	//	1 delete secret/password
 	//
 	// with the position of the object's phase, from 0. Within a phase order means
-	// nothing, so that writes of one phase that follow each other are sorted.
+	// nothing, so that writes of one phase that follow each other are sorted. JSON
+	// patches, which migrate managed fields before an apply (engine.md 2) or let go
+	// of an object, are left out.
 	"writes": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 0, "writes")
 		writes, err := s.writesSince(s.Context(), s.mark)
@@ -73,9 +75,9 @@ type write struct {
 }
 
 func (w write) String() string {
-	verb := map[string]string{"patch": "apply"}[w.Verb]
-	if verb == "" {
-		verb = w.Verb
+	verb := w.Verb
+	if verb != "delete" {
+		verb = "write" // whether a create is a POST or an apply is the engine's business
 	}
 	return fmt.Sprintf("%d %s %s", w.phase, verb, w.id)
 }
@@ -83,7 +85,7 @@ func (w write) String() string {
 // writesSince returns the successful writes of packages' objects by the manager.
 func (s *scenario) writesSince(ctx context.Context, since sandbox.Position) ([]write, error) {
 	entries, err := s.audit.Since(ctx, since, append(byManager, sandbox.Writes(),
-		func(e sandbox.Entry) bool { return e.Code < 300 && e.Object.Subresource == "" })...)
+		func(e sandbox.Entry) bool { return e.Code < 300 && e.Object.Subresource == "" && !jsonPatch(e) })...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +102,11 @@ func (s *scenario) writesSince(ctx context.Context, since sandbox.Position) ([]w
 		}
 	}
 	return writes, nil
+}
+
+// jsonPatch tells a JSON patch from an apply, which is forced or strict.
+func jsonPatch(e sandbox.Entry) bool {
+	return e.Verb == "patch" && !strings.Contains(e.RequestURI, "force=true") && !strings.Contains(e.RequestURI, "fieldValidation=")
 }
 
 // audited returns an object of a release as the audit log names it.
