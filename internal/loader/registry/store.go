@@ -25,7 +25,12 @@ type store struct {
 	dir     string
 	limit   int64
 	onError func(error)
-	mu      sync.Mutex
+
+	mu sync.Mutex
+	// size is what the folder held when it was last looked at, and what was stored
+	// since.
+	size   int64
+	looked time.Time
 }
 
 const (
@@ -34,6 +39,10 @@ const (
 	// tempAge is after how long a temporary file was left by a process that is
 	// gone.
 	tempAge = time.Hour
+	// lookInterval is how often the whole folder is looked at while what is known
+	// fits: a look costs in proportion to all that is kept. Other processes may
+	// store beyond the limit for that long.
+	lookInterval = time.Minute
 )
 
 func newStore(dir string, limit int64, onError func(error)) (*store, error) {
@@ -104,19 +113,33 @@ func (s *store) put(h v1.Hash, download func(io.Writer) error) (*os.File, error)
 		_ = os.Remove(f.Name())
 		return f, nil
 	}
-	s.evict(filepath.Base(s.path(h)))
+	size := int64(0)
+	if info, err := f.Stat(); err == nil {
+		size = info.Size()
+	}
+	s.evict(filepath.Base(s.path(h)), size)
 	return f, nil
 }
 
 // evict removes what was used least recently until the rest fits, and what
-// broken downloads left. The blob that was just stored stays.
-func (s *store) evict(keep string) {
+// broken downloads left. The blob that was just stored, of the given size, stays.
+func (s *store) evict(keep string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.size += size
+	if s.size <= s.limit && time.Since(s.looked) < lookInterval {
+		return
+	}
+	s.looked = time.Now()
+	s.size = s.evictNow(keep)
+}
+
+// evictNow looks at the whole folder and returns how much is left of it.
+func (s *store) evictNow(keep string) int64 {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		s.onError(fmt.Errorf("read the image cache: %w", err))
-		return
+		return 0
 	}
 	var blobs []fs.FileInfo
 	var total int64
@@ -136,7 +159,7 @@ func (s *store) evict(keep string) {
 	slices.SortFunc(blobs, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, info := range blobs {
 		if total <= s.limit {
-			return
+			break
 		}
 		if info.Name() == keep {
 			continue
@@ -147,6 +170,7 @@ func (s *store) evict(keep string) {
 		}
 		total -= info.Size()
 	}
+	return total
 }
 
 // verify reads r to its end and compares it with its digest.

@@ -75,3 +75,34 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 		t.Error("the newest blob stays, however large")
 	}
 }
+
+// A look at the folder costs in proportion to all that is kept, so it is not
+// done at every blob; what another process stored is noticed later.
+func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
+	t.Parallel()
+	s, err := newStore(t.TempDir(), 100, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobOf(t, s, "first")
+	others := filepath.Join(s.dir, "sha256-others")
+	if err := os.WriteFile(others, bytes.Repeat([]byte("x"), 200), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(others, old, old); err != nil {
+		t.Fatal(err)
+	}
+	blobOf(t, s, "second")
+	if _, err := os.Stat(others); err != nil {
+		t.Errorf("the folder was looked at again at once: %v", err)
+	}
+	s.looked = s.looked.Add(-lookInterval)
+	third := blobOf(t, s, "third")
+	if _, err := os.Stat(others); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what another process stored beyond the limit is kept: %v", err)
+	}
+	if s.size != int64(len("first")+len("second")+len("third")) || s.open(third) == nil {
+		t.Errorf("%d bytes are known of", s.size)
+	}
+}
