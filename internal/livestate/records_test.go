@@ -52,6 +52,9 @@ func TestRecords(t *testing.T) {
 	gone := func(uid types.UID) step {
 		return func(r *records) string { r.confirmGone(a, uid); return "" }
 	}
+	confirm := func(uid types.UID, version string) step {
+		return func(r *records) string { _, news := r.confirm(a, uid, version); return fmt.Sprint(news) }
+	}
 	progress := func(version string) step {
 		return func(r *records) string { r.advance(version); return "" }
 	}
@@ -81,6 +84,18 @@ func TestRecords(t *testing.T) {
 		"event of our write": {
 			reason: "the event of the same state makes it watched, and that is news",
 			steps:  []step{remember("u", "5"), put("u", "5")}, want: "a:u@5", last: "true",
+		},
+		"event of our write, by name alone": {
+			reason: "the watch has delivered the state that is known, and that is news",
+			steps:  []step{remember("u", "5"), confirm("u", "5")}, want: "a:u@5", last: "true",
+		},
+		"late event, by name alone": {
+			reason: "an event from before our write says nothing about the state that is known",
+			steps:  []step{put("u", "3"), remember("u", "5"), confirm("u", "4")}, want: "a:u@5!", last: "false",
+		},
+		"event of a predecessor, by name alone": {
+			reason: "versions of different objects are not the same state",
+			steps:  []step{remember("v", "5"), confirm("u", "5")}, want: "a:v@5!", last: "false",
 		},
 		"late event": {
 			reason: "an event from before our write must not take it back",
