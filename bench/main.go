@@ -71,7 +71,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&rest, "rest", 0, "length of the scenario rest, instead of the workload's; memory is to be read after a minute")
 	flags.BoolVar(&o.check, "check", true, "exit with 1 when a limit is not kept")
 	flags.StringVar(&o.json, "json", "", "file to write the results to as JSON as well")
-	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during the install, and for lists of its requests")
+	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during installs and upgrades, and for lists of its requests")
 	flags.StringSliceVar(&o.merge, "merge", nil, "print the results in these files, written by --json, as one; measure nothing")
 	flags.StringVar(&o.into, "into", "", "Markdown file to put the results into, between its lines <!-- bench --> and <!-- /bench -->")
 	if err := flags.Parse(args); err != nil {

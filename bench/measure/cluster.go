@@ -32,8 +32,8 @@ type Options struct {
 	// Rest is the length of the scenario Rest, and of the wait before the memory
 	// of History is read.
 	Rest time.Duration
-	// Profile is a folder for profiles of the manager during the install, and for
-	// lists of its requests in every scenario; empty means none.
+	// Profile is a folder for profiles of the manager during installs and upgrades,
+	// and for lists of its requests in every scenario; empty means none.
 	Profile string
 	// Report is told what begins.
 	Report func(what string)

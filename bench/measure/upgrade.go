@@ -13,22 +13,22 @@ import (
 
 func (c *Cluster) upgrade() Measurement {
 	c.tb.Helper()
-	return c.roll(c.next(false))
+	return c.roll(Upgrade, c.next(false))
 }
 
 func (c *Cluster) upgradeAll() Measurement {
 	c.tb.Helper()
-	return c.roll(c.next(true))
+	return c.roll(UpgradeAll, c.next(true))
 }
 
 func (c *Cluster) raise() Measurement {
 	c.tb.Helper()
-	return c.roll(c.raised(c.next(false)))
+	return c.roll(Raise, c.raised(c.next(false)))
 }
 
 func (c *Cluster) raiseAll() Measurement {
 	c.tb.Helper()
-	return c.roll(c.raised(c.next(true)))
+	return c.roll(RaiseAll, c.raised(c.next(true)))
 }
 
 // next is a release that differs in one object of each package, or in all.
@@ -50,11 +50,12 @@ func (c *Cluster) raised(r release) release {
 // roll: from the first package's new image to the status in which the last one
 // is rolled out. What is left for later, the labels of a raised version, belongs
 // to the scenario but not to this time.
-func (c *Cluster) roll(r release) Measurement {
+func (c *Cluster) roll(scenario string, r release) Measurement {
 	c.tb.Helper()
 	raised := r.version != c.installed.version
 	images := c.push(r)
-	return c.observe(func() (cause, effect sandbox.Filter) {
+	profiled := c.profile(scenario)
+	m := c.observe(func() (cause, effect sandbox.Filter) {
 		seen := c.watch(namespace, c.names())
 		c.setImages(images)
 		times := seen.wait(hasImage(images))
@@ -67,6 +68,8 @@ func (c *Cluster) roll(r release) Measurement {
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("patch")),
 			writeOf(packages, statusOf, knownBy(times))
 	})
+	m.Profile = profiled()
+	return m
 }
 
 // waitLabels waits until every object carries the version. It looks when the
