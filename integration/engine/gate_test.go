@@ -229,6 +229,6 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 		t.Fatalf("the object of a slice was written, though nobody knows whether the new revision has it:%s", lines(writes))
 	}
 	await(t, dep, "to name the slice", func(d *corev1alpha1.ObjectDeployment) error {
-		return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "lost", "missing"))
+		return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonSlicesMissing, "lost"))
 	})
 }
