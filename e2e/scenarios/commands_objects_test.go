@@ -85,6 +85,9 @@ var objectCommands = commands{
 		_, err := fmt.Sscan(args[0], &most)
 		s.check(err)
 		if writes := s.writesOf(args[1]); len(writes) > most {
+			for _, w := range writes {
+				s.Logf("%s %s %s answered %d", w.Received.Format(time.StampMicro), w.Verb, w.RequestURI, w.Code)
+			}
 			s.Fatalf("the manager wrote %s %d times, and %d are too many", args[1], len(writes), most)
 		}
 	},
