@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -64,10 +63,14 @@ type Crew struct {
 	stop chan struct{}
 	done chan struct{}
 
-	mu       sync.Mutex
-	managers []*harness.Manager
-	// wanted counts the ends that were asked for.
-	wanted int
+	mu        sync.Mutex
+	processes []*process // in the order of their starts
+}
+
+// process is one manager; wanted tells that its end was asked for.
+type process struct {
+	*harness.Manager
+	wanted bool
 }
 
 // Start keeps a manager running, behind the gateway, for the time of the test.
@@ -95,17 +98,17 @@ func (c *Crew) Stop() {
 // Restart ends the present manager in good order; another one is started.
 func (c *Crew) Restart() {
 	c.mu.Lock()
-	m := c.managers[len(c.managers)-1]
+	present := c.processes[len(c.processes)-1]
+	present.wanted = true
 	c.mu.Unlock()
-	c.ended()
-	m.Stop()
+	present.Stop()
 }
 
-// ended counts an end that was wanted.
-func (c *Crew) ended() {
+// ends notes that the end of a process is wanted.
+func (c *Crew) ends(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wanted++
+	p.wanted = true
 }
 
 // supervise starts the manager again when it has ended.
@@ -122,7 +125,7 @@ func (c *Crew) supervise(tb testing.TB) {
 		case <-l.manager.Done():
 			l.drain()
 		case <-c.stop:
-			c.ended()
+			c.ends(l.manager)
 			l.manager.Stop()
 			l.drain()
 			return
@@ -136,17 +139,19 @@ type quiet struct{ testing.TB }
 // Failed says that there is nothing to show.
 func (quiet) Failed() bool { return false }
 
-// Unasked returns how often a manager ended without being killed.
-func (c *Crew) Unasked() int {
+// Unasked returns the last lines of each manager's log that ended without being
+// killed or stopped.
+func (c *Crew) Unasked() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := -c.wanted
-	for _, m := range c.managers {
-		if m.Exited() {
-			n++
+	var last []string
+	for _, p := range c.processes {
+		if p.Exited() && !p.wanted {
+			lines := strings.Split(strings.TrimSpace(p.Log()), "\n")
+			last = append(last, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 		}
 	}
-	return n
+	return last
 }
 
 // Log returns the lines of all managers' logs that contain the text.
@@ -154,8 +159,8 @@ func (c *Crew) Log(text string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var found []string
-	for _, m := range c.managers {
-		for line := range strings.Lines(m.Log()) {
+	for _, p := range c.processes {
+		for line := range strings.Lines(p.Log()) {
 			if strings.Contains(line, text) {
 				found = append(found, strings.TrimSpace(line))
 			}
@@ -186,9 +191,9 @@ func (c *Crew) launch(tb testing.TB) (*lane, error) {
 		return nil, err
 	}
 	c.env.ManagerKubeconfig = path
-	l.manager = c.env.LaunchManager(tb, c.args...)
+	l.manager = &process{Manager: c.env.LaunchManager(tb, c.args...)}
 	c.mu.Lock()
-	c.managers = append(c.managers, l.manager)
+	c.processes = append(c.processes, l.manager)
 	c.mu.Unlock()
 	close(l.started)
 	return l, nil
@@ -209,11 +214,6 @@ func (g *Gateway) kubeconfig(server *httptest.Server) (string, error) {
 	g.lanes++
 	path := filepath.Join(g.env.DataDir(), fmt.Sprintf("lane-%d.kubeconfig", g.lanes))
 	return path, clientcmd.WriteToFile(*cfg, path)
-}
-
-// resume wakes a stopped manager after a while.
-func resume(m *harness.Manager, after time.Duration) {
-	time.AfterFunc(after, func() { m.Signal(continued) })
 }
 
 func check(tb testing.TB, err error) {

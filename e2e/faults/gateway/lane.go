@@ -12,21 +12,16 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"lockstep.run/lockstep/e2e/harness"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
-
-const continued = syscall.SIGCONT
 
 // lane carries one manager process.
 type lane struct {
 	*Crew
 	server  *httptest.Server
 	proxy   *httputil.ReverseProxy
-	manager *harness.Manager
+	manager *process
 	started chan struct{}
 
 	mu   sync.Mutex
@@ -130,7 +125,7 @@ func (l *lane) carry(f *flight, d Decision) {
 	case Stop:
 		<-l.started
 		l.manager.Signal(syscall.SIGSTOP)
-		resume(l.manager, d.For)
+		time.AfterFunc(d.For, func() { l.manager.Signal(syscall.SIGCONT) })
 	}
 	answer := f.pass()
 	switch d.Fault {
@@ -166,7 +161,7 @@ func (l *lane) kill() {
 	l.dead = true
 	l.mu.Unlock()
 	if first {
-		l.ended()
+		l.ends(l.manager)
 		l.manager.Kill()
 	}
 	panic(http.ErrAbortHandler)

@@ -55,14 +55,15 @@ var nouns = map[string]string{
 
 // objectKind tells writes on objects of packages apart.
 func (l *ledger) objectKind(q *gateway.Request) string {
+	creates := q.Guarded || q.Method == http.MethodPost
 	switch {
 	case q.Method == http.MethodDelete:
 		return "object delete"
 	case q.DryRun:
 		return "object dry run"
-	case q.Guarded && l.stage.drift:
+	case creates && l.stage.drift:
 		return "object recreation"
-	case q.Guarded:
+	case creates:
 		return "object create"
 	case q.Apply && l.stage.drift:
 		return "object drift correction"

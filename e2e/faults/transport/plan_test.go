@@ -16,6 +16,8 @@ const (
 	few = 6
 	// density is how many faults a package meets in a stage.
 	density = 2
+	// handful is up to how many faults a choice counts as one to be looked into.
+	handful = 20
 	// wantAll and wantWrites are how many faults are injected at least.
 	wantAll, wantWrites = 500, 300
 )
@@ -60,7 +62,7 @@ func comparePositions(a, b position) int {
 
 // sweeps plans the test: without a choice every kind of position with every
 // fault; "all" is every position of a write or read with every fault; else those
-// whose name matches the regular expression, three times each.
+// whose name matches the regular expression, a handful of them three times each.
 func (s *suite) sweeps(choice string) []sweep {
 	writes, reads, watches, starts := s.split()
 	alone := slices.Concat(s.cross(writes, gateway.OnWrites()), s.cross(reads, gateway.OnReads()))
@@ -74,25 +76,27 @@ func (s *suite) sweeps(choice string) []sweep {
 		shared, streams = s.sample(shared), s.sample(streams)
 	default:
 		match := regexp.MustCompile(choice)
-		pick := func(all []fault) []fault {
-			some := slices.DeleteFunc(all, func(f fault) bool { return !match.MatchString(f.String()) })
-			return slices.Concat(some, some, some)
+		for _, all := range []*[]fault{&alone, &shared, &streams, &s.starts} {
+			*all = slices.DeleteFunc(*all, func(f fault) bool { return !match.MatchString(f.String()) })
 		}
-		alone, shared, streams, s.starts = pick(alone), pick(shared), pick(streams), pick(s.starts)
+	}
+	each := density
+	if chosen := len(alone) + len(shared) + len(streams); choice != "" && chosen <= handful {
+		alone, shared, streams = thrice(alone), thrice(shared), thrice(streams)
+		each = 1 // so that it is known which fault it was
 	}
 	shared = append(shared, streams...)
 	s.random.Shuffle(len(shared), func(i, j int) { shared[i], shared[j] = shared[j], shared[i] })
 	part := len(shared) / 4
-	exact, each := choice != "", density
-	if exact && choice != "all" {
-		each = 1 // so that it is known which fault it was
-	}
+	exact := choice != ""
 	return []sweep{
 		{name: "one-package", faults: alone, lives: crowd, perStage: each, exact: exact},
 		{name: "all-packages-with-lease", faults: shared[:part], lives: few, perStage: each, exact: exact, leader: true},
 		{name: "all-packages", faults: shared[part:], lives: few, perStage: each, exact: exact, last: true},
 	}
 }
+
+func thrice(faults []fault) []fault { return slices.Concat(faults, faults, faults) }
 
 // split tells positions of writes, reads, watches and starts apart.
 func (s *suite) split() (writes, reads, watches, starts []position) {

@@ -80,8 +80,12 @@ func (r *run) live(t *testing.T) {
 	r.crew.Stop()
 	r.judge(t)
 	r.slowest(t)
-	if n := r.crew.Unasked(); n > 0 {
-		t.Errorf("the manager ended %d times without being killed:\n%s", n, strings.Join(r.crew.Log("panic"), "\n"))
+	for _, last := range r.crew.Unasked() {
+		// A manager that cannot find out what is served does not start: it says so, and
+		// the kubelet tries again.
+		if len(r.director.hits) == 0 || !strings.Contains(last, "\nlockstep-manager: ") {
+			t.Errorf("the manager ended without being killed; its log ends with:\n%s", last)
+		}
 	}
 }
 
