@@ -34,6 +34,8 @@ type Executor struct {
 	// is not being deleted: before a reference that someone took off is put back.
 	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)
 	Now   func() time.Time
+
+	looks looks
 }
 
 // step is one running step with what it needs.

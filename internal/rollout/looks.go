@@ -1,0 +1,101 @@
+package rollout
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// group is what one listing can answer for.
+type group struct {
+	kind      schema.GroupKind
+	namespace string
+}
+
+// looks lets those who look for objects of the same kind in the same namespace
+// share their requests: one look is made at a time, and whoever comes meanwhile
+// takes part in the next one. So an answer is never older than its question, and
+// a thousand packages that are installed together do not list a namespace a
+// thousand times.
+type looks struct {
+	mu      sync.Mutex
+	next    map[group]*look
+	running map[group]chan struct{}
+}
+
+// look is one look for the objects that several ask for.
+type look struct {
+	keys  []objects.Key
+	done  chan struct{}
+	found map[objects.Key]*objects.Observed
+	err   error
+}
+
+// look returns what ask finds of the keys, and maybe of others' keys.
+func (l *looks) look(ctx context.Context, g group, keys []objects.Key, ask func([]objects.Key) (map[objects.Key]*objects.Observed, error)) (map[objects.Key]*objects.Observed, error) {
+	one, first := l.join(g, keys)
+	if first {
+		if err := l.begin(ctx, g); err != nil {
+			one.err = err
+		} else {
+			one.found, one.err = ask(one.keys)
+			l.end(g)
+		}
+		close(one.done)
+	}
+	select {
+	case <-one.done:
+		return one.found, one.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// join adds keys to the next look, and tells whether the caller has to make it.
+func (l *looks) join(g group, keys []objects.Key) (*look, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one, first := l.next[g], false
+	if one == nil {
+		one, first = &look{done: make(chan struct{})}, true
+		if l.next == nil {
+			l.next, l.running = map[group]*look{}, map[group]chan struct{}{}
+		}
+		l.next[g] = one
+	}
+	one.keys = append(one.keys, keys...)
+	return one, first
+}
+
+// begin waits until the look before is over; nobody can join this one any more
+// when it returns.
+func (l *looks) begin(ctx context.Context, g group) error {
+	for {
+		l.mu.Lock()
+		before := l.running[g]
+		if before == nil || ctx.Err() != nil {
+			delete(l.next, g)
+			if ctx.Err() == nil {
+				l.running[g] = make(chan struct{})
+			}
+			l.mu.Unlock()
+			return context.Cause(ctx)
+		}
+		l.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// end lets the next look begin.
+func (l *looks) end(g group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.running[g])
+	delete(l.running, g)
+}

@@ -1,0 +1,106 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+type found = map[objects.Key]*objects.Observed
+
+func keyNamed(name string) objects.Key {
+	return objects.Key{Kind: "ConfigMap", Namespace: "a", Name: name}
+}
+
+// Whoever comes while a look is made shares the next one, which begins after
+// they came; groups do not wait for each other.
+func TestLooksAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l looks
+		var mu sync.Mutex
+		var asked [][]objects.Key
+		var began []time.Time
+		ask := func(keys []objects.Key) (found, error) {
+			mu.Lock()
+			asked, began = append(asked, keys), append(began, time.Now())
+			mu.Unlock()
+			time.Sleep(time.Second)
+			all := found{}
+			for _, key := range keys {
+				all[key] = &objects.Observed{UID: types.UID("of " + key.Name)}
+			}
+			return all, nil
+		}
+		var wg sync.WaitGroup
+		look := func(g group, name string, after time.Duration) {
+			wg.Go(func() {
+				time.Sleep(after)
+				came := time.Now()
+				got, err := l.look(t.Context(), g, []objects.Key{keyNamed(name)}, ask)
+				if err != nil || got[keyNamed(name)] == nil || got[keyNamed(name)].UID != types.UID("of "+name) {
+					t.Errorf("%s: %v, %v", name, got, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				i := slices.IndexFunc(asked, func(keys []objects.Key) bool { return slices.Contains(keys, keyNamed(name)) })
+				if began[i].Before(came) {
+					t.Errorf("%s was answered by a look from %s before it asked", name, came.Sub(began[i]))
+				}
+			})
+		}
+		here, there := group{namespace: "a"}, group{namespace: "b"}
+		look(here, "first", 0)
+		for i, name := range []string{"second", "third", "fourth"} {
+			look(here, name, time.Duration(i+1)*100*time.Millisecond)
+		}
+		look(there, "other", 500*time.Millisecond)
+		look(here, "last", 1500*time.Millisecond)
+		start := time.Now()
+		wg.Wait()
+		if took := time.Since(start); took != 3*time.Second || len(asked) != 4 {
+			t.Errorf("%d looks in %s, want 4 in 3 s: %v", len(asked), took, asked)
+		}
+		if len(l.next) != 0 || len(l.running) != 0 {
+			t.Errorf("%d and %d are left behind", len(l.next), len(l.running))
+		}
+	})
+}
+
+// Everyone who shares a look gets its error, and who gives up holds nobody up.
+func TestLooksThatFail(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l looks
+		g := group{namespace: "a"}
+		refused := errors.New("refused")
+		slow := func([]objects.Key) (found, error) { time.Sleep(time.Second); return nil, refused }
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := l.look(t.Context(), g, nil, slow); !errors.Is(err, refused) {
+				t.Errorf("the first got %v", err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := l.look(ctx, g, nil, slow); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who gave up got %v", err)
+		}
+		wg.Wait()
+		if _, err := l.look(t.Context(), g, nil, slow); !errors.Is(err, refused) {
+			t.Errorf("who came later got %v", err)
+		}
+		if len(l.next) != 0 || len(l.running) != 0 {
+			t.Errorf("%d and %d are left behind", len(l.next), len(l.running))
+		}
+	})
+}
