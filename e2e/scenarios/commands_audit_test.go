@@ -26,7 +26,7 @@ var auditCommands = commands{
 	//	1 delete secret/password
 	//
 	// with the position of the object's phase, from 0. Within a phase order means
-	// nothing, so that writes of one phase that follow each other are sorted. JSON
+	// nothing, so that those of one phase that follow each other are sorted. JSON
 	// patches, which migrate managed fields before an apply (engine.md 2) or let go
 	// of an object, are left out.
 	"writes": func(s *scenario, _ bool, args []string) {
@@ -130,7 +130,7 @@ func sortedWithinPhases(writes []write) []write {
 	sorted := slices.Clone(writes)
 	for begin := 0; begin < len(sorted); {
 		end := begin
-		for end < len(sorted) && sorted[end].phase == sorted[begin].phase {
+		for end < len(sorted) && sorted[end].phase == sorted[begin].phase && sorted[end].Verb == "delete" == (sorted[begin].Verb == "delete") {
 			end++
 		}
 		slices.SortStableFunc(sorted[begin:end], func(a, b write) int { return strings.Compare(a.String(), b.String()) })

@@ -13,8 +13,8 @@ const (
 	WatchBackoffMin = 10 * time.Millisecond
 	// WatchBackoffMax bounds the delay while an API stays unreachable.
 	WatchBackoffMax = 30 * time.Second
-	// ReconnectMax is the longest pause between attempts to connect the watches of
-	// our own kinds again, of which there are few.
+	// ReconnectMax is the longest pause between attempts to connect a watch again
+	// while there is no answer at all: some dozen connections a second at most.
 	ReconnectMax = 2 * time.Second
 	// WatchPage is how many objects one page of a LIST holds; only API servers
 	// without streaming lists are asked for pages.

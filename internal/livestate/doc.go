@@ -13,7 +13,8 @@
 //     the watch or by the response to a write; a late event never takes it back.
 //   - A watch starts when its API is served, stops when the API goes or nobody
 //     uses the kind any more, and repeats failed requests, from 10 ms to 30 s
-//     apart. A kind that fails does not affect others.
+//     apart, to 2 s where there is no answer at all. A kind that fails does not
+//     affect others.
 //   - Synced means that the API answered a list and all records are in place;
 //     before that nothing can be said about what is absent, and a write of a
 //     custom resource may meet an API server that does not serve it yet.

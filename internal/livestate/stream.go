@@ -96,7 +96,7 @@ func (s *stream) ListWithContext(ctx context.Context, options metav1.ListOptions
 // WatchWithContext opens a watch, or a list that is streamed by one.
 func (s *stream) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	w, err := s.request(&options).Watch(ctx)
+	w, err := Reconnect(ctx, func() (watch.Interface, error) { return s.request(&options).Watch(ctx) }, s.failed)
 	if err == nil {
 		s.connected()
 		return w, nil

@@ -1,4 +1,4 @@
-package manager
+package livestate
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func TestReconnect(t *testing.T) {
 		repeated bool
 	}{
 		"away":        {reason: "an outage of a minute ends for us with at most one pause more", err: refused, repeated: true},
-		"not ready":   {reason: "it has started, and cannot read yet", err: apierrors.NewServiceUnavailable("starting"), repeated: true},
+		"unavailable": {reason: "an aggregated API server may be away for long", err: apierrors.NewServiceUnavailable("no endpoints"), requests: 1},
 		"expired":     {reason: "client-go lists again", err: apierrors.NewResourceExpired("too old"), requests: 1},
 		"forbidden":   {reason: "client-go reports it", err: apierrors.NewForbidden(schema.GroupResource{Resource: "packages"}, "", errors.New("no")), requests: 1},
 		"overloaded":  {reason: "client-go waits as long as it is told", err: apierrors.NewTooManyRequests("later", 1), requests: 1},
@@ -36,14 +36,14 @@ func TestReconnect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				begin, requests := time.Now(), 0
-				_, err := reconnect(t.Context(), func() (watch.Interface, error) {
+				begin, requests, told := time.Now(), 0, 0
+				_, err := Reconnect(t.Context(), func() (watch.Interface, error) {
 					requests++
 					if time.Since(begin) < time.Minute {
 						return nil, tc.err
 					}
 					return watch.NewEmptyWatch(), nil
-				})
+				}, func(error) { told++ })
 				took := time.Since(begin)
 				if !tc.repeated {
 					if requests != tc.requests || !errors.Is(err, tc.err) {
@@ -51,8 +51,8 @@ func TestReconnect(t *testing.T) {
 					}
 					return
 				}
-				if late := took - time.Minute; err != nil || late > limits.ReconnectMax*6/5 {
-					t.Errorf("connected %s after the end of the outage, error %v: %s", late, err, tc.reason)
+				if late := took - time.Minute; err != nil || late > limits.ReconnectMax*6/5 || told != requests-1 {
+					t.Errorf("connected %s after the end of the outage, error %v, told %d of %d: %s", late, err, told, requests-1, tc.reason)
 				}
 			})
 		})
@@ -62,10 +62,10 @@ func TestReconnect(t *testing.T) {
 func TestReconnectEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := reconnect(ctx, func() (watch.Interface, error) {
+	_, err := Reconnect(ctx, func() (watch.Interface, error) {
 		cancel()
 		return nil, &url.Error{Op: "Get", URL: "https://h", Err: syscall.ECONNREFUSED}
-	})
+	}, func(error) {})
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the error is %v", err)
 	}

@@ -1,0 +1,41 @@
+package livestate
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Reconnect repeats a request for a watch while the API server is away; failed is
+// told each time. Other errors are the caller's: it may have to list again.
+//
+// client-go would repeat it as well, with pauses that grow to a minute where the
+// API server goes away several times within two minutes.
+func Reconnect(ctx context.Context, request func() (watch.Interface, error), failed func(error)) (watch.Interface, error) {
+	pauses := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.ReconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
+	for {
+		w, err := request()
+		if err == nil || !away(err) {
+			return w, err
+		}
+		failed(err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+// away tells that there was no answer. The 503 that stands for an aggregated API
+// server is one: that may be away for long.
+func away(err error) bool {
+	var transport *url.Error
+	return errors.As(err, &transport)
+}
