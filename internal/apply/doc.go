@@ -3,11 +3,11 @@
 //
 // A Writer belongs to one configuration: one cluster, one identity. It neither
 // retries nor limits its rate; both are the engine's business, which also has
-// to look again before it repeats a write. Every write carries a guard in its
-// body or options: the caller puts metadata.uid and metadata.resourceVersion
-// (or the resourceVersion AbsentVersion, for an object that must not exist)
-// into the body of an apply, Delete takes both as preconditions, and a JSON
-// patch starts with tests on them.
+// to look again before it repeats a write. Every write but a POST, which can only
+// create, carries a guard in its body or options: the caller puts metadata.uid
+// and metadata.resourceVersion (or the resourceVersion AbsentVersion, for an
+// object that must not exist) into the body of an apply, Delete takes both as
+// preconditions, and a JSON patch starts with tests on them.
 //
 // Classify turns an error into the one decision that the engine takes on it.
 //
