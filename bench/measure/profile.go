@@ -2,20 +2,24 @@ package measure
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
+
+	"k8s.io/client-go/discovery"
 )
 
 // profileStart is how long a profile may take to begin.
 const profileStart = 200 * time.Millisecond
 
-// profile begins a profile of the manager's processor time, where one was asked
-// for, and returns what waits for its end and writes it beside a profile of its
-// allocations. Its length has to be said beforehand: it goes on over the silence
+// profile begins profiles of the manager's and the API server's processor time,
+// where one was asked for, and returns what waits for their end and writes them
+// beside profiles of the manager's memory. Their length has to be said beforehand: they go on over the silence
 // after the scenario, in which nothing is sampled.
 func (c *Cluster) profile(scenario string) (end func() []ProfileShare) {
 	c.tb.Helper()
@@ -27,14 +31,16 @@ func (c *Cluster) profile(scenario string) (end func() []ProfileShare) {
 		return filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.%s.pprof", scenario, c.Packages, c.Workload.Objects, kind))
 	}
 	must(c.tb, c.fetchProfile("allocs", path("allocs-before")))
-	done := make(chan error, 1)
-	go func() { done <- c.fetchProfile(fmt.Sprintf("profile?seconds=%d", 5+c.Total()/200), path("cpu")) }()
+	seconds := 5 + c.Total()/200
+	done := make(chan error, 2)
+	go func() { done <- c.fetchProfile(fmt.Sprintf("profile?seconds=%d", seconds), path("cpu")) }()
+	go func() { done <- c.fetchServerProfile(seconds, path("apiserver-cpu")) }()
 	time.Sleep(profileStart)
 	return func() []ProfileShare {
 		c.tb.Helper()
 		must(c.tb, c.fetchProfile("allocs", path("allocs")))
 		must(c.tb, c.fetchProfile("heap?gc=1", path("heap")))
-		must(c.tb, <-done)
+		must(c.tb, errors.Join(<-done, <-done))
 		shares, err := profileShares(c.tb.Context(), path("cpu"))
 		must(c.tb, err)
 		return shares
@@ -60,6 +66,21 @@ func (c *Cluster) trace(scenario string, m Measurement) {
 		}
 	}
 	must(c.tb, w.Flush())
+}
+
+// fetchServerProfile writes a profile of the API server's processor time.
+func (c *Cluster) fetchServerProfile(seconds int, path string) error {
+	config := c.ownConnection()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	request := client.RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", strconv.Itoa(seconds)).Timeout(time.Duration(seconds+60) * time.Second)
+	raw, err := request.DoRaw(c.tb.Context())
+	if err != nil {
+		return fmt.Errorf("profile the API server: %w", err)
+	}
+	return os.WriteFile(path, raw, 0o644)
 }
 
 // fetchProfile writes one of the manager's profiles to a file.
