@@ -114,7 +114,7 @@ const attempts = 4
 // sweep works through a list in as few runs as possible. What met nothing is
 // tried again, in the next sweep where there is one.
 func (s *suite) sweep(t *testing.T, w sweep) {
-	left := append(w.faults, s.missed...)
+	left := slices.Concat(w.faults, s.missed)
 	s.missed = nil
 	tries := 1
 	if w.last {

@@ -12,10 +12,12 @@ import (
 const (
 	// crowd is how many packages share a run in which each has faults of its own.
 	crowd = 30
-	// few is how many share one in which the faults of one meet all of them.
-	few = 6
-	// density is how many faults a package meets in a stage.
-	density = 2
+	// few is how many share one in which the faults of one meet all of them, and more
+	// where all positions are swept.
+	few, more = 6, 10
+	// density is how many faults a package meets in a stage, dense is that where all
+	// positions are swept.
+	density, dense = 2, 4
 	// handful is up to how many faults a choice counts as one to be looked into.
 	handful = 20
 	// wantAll and wantWrites are how many faults are injected at least.
@@ -25,12 +27,12 @@ const (
 // plan has the faults of one package by stage.
 type plan map[string][]fault
 
-// deal takes plans for some packages from a list of faults: in each stage some of
-// different kinds.
+// deal takes plans for some packages from a list of faults: in each stage some that
+// do not shift each other's positions.
 func deal(faults []fault, lives, perStage int) (plans []plan, rest []fault) {
 	for _, f := range faults {
 		i := slices.IndexFunc(plans, func(p plan) bool {
-			return len(p[f.stage]) < perStage && !slices.ContainsFunc(p[f.stage], func(o fault) bool { return o.kind == f.kind })
+			return len(p[f.stage]) < perStage && !slices.ContainsFunc(p[f.stage], func(o fault) bool { return o.shifts(f.position) })
 		})
 		switch {
 		case i >= 0:
@@ -80,7 +82,10 @@ func (s *suite) sweeps(choice string) []sweep {
 			*all = slices.DeleteFunc(*all, func(f fault) bool { return !match.MatchString(f.String()) })
 		}
 	}
-	each := density
+	each, lives := density, few
+	if choice != "" {
+		each, lives = dense, more
+	}
 	if chosen := len(alone) + len(shared) + len(streams); choice != "" && chosen <= handful {
 		alone, shared, streams = thrice(alone), thrice(shared), thrice(streams)
 		each = 1 // so that it is known which fault it was
@@ -91,8 +96,8 @@ func (s *suite) sweeps(choice string) []sweep {
 	exact := choice != ""
 	return []sweep{
 		{name: "one-package", faults: alone, lives: crowd, perStage: each, exact: exact},
-		{name: "all-packages-with-lease", faults: shared[:part], lives: few, perStage: each, exact: exact, leader: true},
-		{name: "all-packages", faults: shared[part:], lives: few, perStage: each, exact: exact, last: true},
+		{name: "all-packages-with-lease", faults: shared[:part], lives: lives, perStage: each, exact: exact, leader: true},
+		{name: "all-packages", faults: shared[part:], lives: lives, perStage: each, exact: exact, last: true},
 	}
 }
 

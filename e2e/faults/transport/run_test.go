@@ -83,7 +83,7 @@ func (r *run) live(t *testing.T) {
 	for _, last := range r.crew.Unasked() {
 		// A manager that cannot find out what is served does not start: it says so, and
 		// the kubelet tries again.
-		if len(r.director.hits) == 0 || !strings.Contains(last, "\nlockstep-manager: ") {
+		if len(r.director.hits) == 0 || !strings.Contains("\n"+last, "\nlockstep-manager: ") {
 			t.Errorf("the manager ended without being killed; its log ends with:\n%s", last)
 		}
 	}
