@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,17 +112,14 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 }
 
 // backoff returns the pause before a failed step is tried again: short where it
-// may pass by itself, long where a user has to act.
+// may pass by itself, long where a user has to act, and no shorter than the API
+// server asks for.
 func backoff(err error, attempts int) time.Duration {
-	var retry interface{ RetryAfter() time.Duration }
-	if errors.As(err, &retry) {
-		return retry.RetryAfter()
-	}
 	first, longest := 100*time.Millisecond, 30*time.Second
 	if apply.Classify(err) == apply.Blocked {
 		first, longest = time.Second, refusedRetry
 	}
-	return min(first<<min(attempts-1, 16), longest)
+	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
 // Precheck looks at the objects that a revision is to create and no revision of

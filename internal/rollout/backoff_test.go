@@ -1,0 +1,35 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	reset, busy := errors.New("connection reset"), fmt.Errorf("apply: %w", apierrors.NewTooManyRequests("busy", 7))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("exceeded quota"))
+	for name, tc := range map[string]struct {
+		reason   string
+		err      error
+		attempts int
+		want     time.Duration
+	}{
+		"first":                {"it may pass at once", reset, 1, 100 * time.Millisecond},
+		"fourth":               {"the pause doubles", reset, 4, 800 * time.Millisecond},
+		"many":                 {"up to half a minute", reset, 1000, 30 * time.Second},
+		"refused":              {"a user has to act", forbidden, 1, time.Second},
+		"refused many times":   {"up to five minutes", forbidden, 1000, 5 * time.Minute},
+		"too many requests":    {"as the API server asks", busy, 1, 7 * time.Second},
+		"too many, many times": {"or longer", busy, 1000, 30 * time.Second},
+	} {
+		if got := backoff(tc.err, tc.attempts); got != tc.want {
+			t.Errorf("%s: %s: %s, want %s", name, tc.reason, got, tc.want)
+		}
+	}
+}
