@@ -135,12 +135,15 @@ func TestMovedTag(t *testing.T) {
 
 	dep := deployment(t, ns)
 	must(t, env.Client.Delete(t.Context(), dep))
-	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to be made again", func(d *corev1alpha1.ObjectDeployment) error {
-		if d.UID == dep.UID {
-			return errors.New("it is still the former one")
+	again := await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to be made again", func(d *corev1alpha1.ObjectDeployment) error {
+		if d.UID == dep.UID || len(d.Spec.Template.Spec.Phases) == 0 {
+			return errors.New("it is still the former one, or has no content yet")
 		}
 		return nil
 	})
+	if n := len(again.Spec.Template.Spec.Phases[0].Objects); n != 1 {
+		t.Fatalf("it was made of what the tag stands for now, which has %d objects", n)
+	}
 	env.WaitAvailable(t, ns, "shop")
 	if pkg := shop(t, ns); pkg.Status.Resolved.Digest != digest || pkg.Status.Phases[0].Total != 1 {
 		t.Errorf("%+v", pkg.Status)
