@@ -50,8 +50,10 @@ func Budget(scenario string, w Workload, raw RawTimes) []Limit {
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
-	case UpgradeAll, RaiseAll:
-		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}} // each slice is a new one
+	case UpgradeAll: // the first change of what was created by a POST takes one more (engine.md 2)
+		return []Limit{{MeasureRequests, rollRequests(w, n) + n + float64(w.slices())}}
+	case RaiseAll: // comes after it; each slice is a new one, too
+		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}}
 	case History:
 		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, restMemory(w)}}
 	case Restart:
