@@ -64,7 +64,7 @@ func (d *director) Request(q *gateway.Request) gateway.Decision {
 	case q.Resource != "" && q.Name == "":
 		name = "all " + q.Resource
 	case q.Resource != "":
-		name = q.Resource + " " + q.Name
+		name = q.Resource
 	}
 	p := d.counts.next(startStage, readPrefix+name, "")
 	d.seen = append(d.seen, p)

@@ -17,7 +17,7 @@ func (s *suite) report(t *testing.T) {
 	for _, stage := range s.scenario.stages {
 		stages = append(stages, stage.name)
 	}
-	t.Logf("LOCKSTEP_SEED=%d\n%d faults by type and stage:\n%s", s.seed, len(s.hits),
+	t.Logf("LOCKSTEP_SEED=%d\n%d faults, %d of them on writes, by type and stage:\n%s", s.seed, len(s.hits), s.onWrites(),
 		table(s.hits, stages, func(f fault) (row, column string) { return string(f.Fault), f.stage }))
 	t.Logf("by kind of position and stage:\n%s", table(s.hits, stages, func(f fault) (row, column string) { return f.kind, f.stage }))
 	for _, f := range slices.Concat(s.missed, s.starts) {
@@ -40,14 +40,14 @@ func table(faults []fault, columns []string, of func(fault) (row, column string)
 	var b strings.Builder
 	line := func(name string, counts map[string]int) {
 		sum := 0
-		fmt.Fprintf(&b, "  %-34s", name)
+		fmt.Fprintf(&b, "  %-46s", name)
 		for _, column := range columns {
 			fmt.Fprintf(&b, "%9d", counts[column])
 			sum += counts[column]
 		}
 		fmt.Fprintf(&b, "%9d\n", sum)
 	}
-	fmt.Fprintf(&b, "  %-34s", "")
+	fmt.Fprintf(&b, "  %-46s", "")
 	for _, column := range append(slices.Clone(columns), "all") {
 		fmt.Fprintf(&b, "%9s", column)
 	}
@@ -64,12 +64,8 @@ func table(faults []fault, columns []string, of func(fault) (row, column string)
 func (s *suite) enough(t *testing.T) {
 	writes, _, _, _ := s.split()
 	met := map[string]bool{}
-	onWrites := 0
 	for _, f := range s.hits {
 		met[f.kind+": "+string(f.Fault)] = true
-		if !f.reads() && !f.watches() {
-			onWrites++
-		}
 	}
 	for _, p := range writes {
 		for _, f := range slices.Concat(gateway.OnWrites(), gateway.OnProcesses()) {
@@ -79,9 +75,19 @@ func (s *suite) enough(t *testing.T) {
 			}
 		}
 	}
-	if len(s.hits) < wantAll || onWrites < wantWrites {
-		t.Errorf("%d faults, %d of them on writes; want %d and %d", len(s.hits), onWrites, wantAll, wantWrites)
+	if len(s.hits) < wantAll || s.onWrites() < wantWrites {
+		t.Errorf("%d faults, %d of them on writes; want %d and %d", len(s.hits), s.onWrites(), wantAll, wantWrites)
 	}
+}
+
+func (s *suite) onWrites() int {
+	n := 0
+	for _, f := range s.hits {
+		if !f.reads() && !f.watches() {
+			n++
+		}
+	}
+	return n
 }
 
 // listPositions prints where faults can be injected.
