@@ -12,9 +12,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// gates are custom resources that are ready when someone says so in their status.
-const gates = "gates.bench.lockstep.run"
-
+// Gates are custom resources that are ready when someone says so in their status.
 var (
 	gateKind     = schema.GroupVersionKind{Group: "bench.lockstep.run", Version: "v1", Kind: "Gate"}
 	gateListKind = schema.GroupVersionKind{Group: "bench.lockstep.run", Version: "v1", Kind: "GateList"}

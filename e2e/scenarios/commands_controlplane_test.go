@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
