@@ -32,9 +32,15 @@ var checkCommands = commands{
 	//   - one ObjectSet per package is not archived (3);
 	//   - each step of the script is judged as package invariants does it: the order
 	//     of phases and gates (1), deletions (2), and the reverse order (6).
-	"check": func(s *scenario, _ bool, args []string) {
+	//
+	// With "!": it is not as asked for at this moment; why is in stderr.
+	"check": func(s *scenario, neg bool, args []string) {
 		limit, args := s.within(args)
 		s.usage(len(args) == 0, "check [--within=DURATION]")
+		if neg {
+			s.outcome(neg, s.asAsked(s.Context()))
+			return
+		}
 		s.eventually(limit, "everything to be as asked for", s.asAsked)
 		for i := range s.steps {
 			s.judgeStep(i)

@@ -14,7 +14,7 @@ type commands map[string]func(s *scenario, neg bool, args []string)
 // vocabulary is all commands. Those of one topic are in one file.
 var vocabulary = []commands{
 	sandboxCommands, packageCommands, waitCommands, managerCommands, componentCommands,
-	etcdCommands, rightsCommands, kubectlCommands, auditCommands, checkCommands,
+	etcdCommands, archiveCommands, rightsCommands, kubectlCommands, auditCommands, checkCommands,
 	objectCommands, rivalCommands,
 }
 

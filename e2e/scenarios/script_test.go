@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
@@ -30,6 +31,8 @@ type scenario struct {
 	releases map[string]*release
 	// steps are what the script asked for, in its order.
 	steps []step
+	// archive are the objects that the command archive saved.
+	archive []unstructured.Unstructured
 	// snapshots are the steps that a saved state of etcd had seen.
 	snapshots map[string][]step
 	// rivals are other controllers that are running.

@@ -1,0 +1,73 @@
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// archived are the kinds that the command archive knows, in the order in which
+// backup tools restore them: custom resources last.
+var archived = []string{
+	"configmap", "objectslice.package-operator.run", "objectset.package-operator.run",
+	"objectdeployment.package-operator.run", "package.package-operator.run",
+}
+
+// archiveCommands save and restore objects as tools do that know nothing of etcd.
+var archiveCommands = commands{
+	// archive save: keeps all objects of the script's namespace, of the kinds above.
+	// archive lose: deletes them, finalizers or not.
+	// archive restore: creates what was saved. Each object has another UID then, has
+	// lost its status, and names owners by UIDs that nothing has any more.
+	"archive": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) == 1 && slices.Contains([]string{"save", "lose", "restore"}, args[0]), "archive save|lose|restore")
+		switch args[0] {
+		case "save":
+			s.archive = s.all(s.Context())
+		case "lose":
+			s.lose()
+		default:
+			for i := range s.archive {
+				s.env.Create(s, withoutIdentity(&s.archive[i]))
+			}
+		}
+	},
+}
+
+func (s *scenario) all(ctx context.Context) []unstructured.Unstructured {
+	var all []unstructured.Unstructured
+	for _, kind := range archived {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(s.object(kind + "/any").GroupVersionKind())
+		s.check(s.env.Client.List(ctx, list, client.InNamespace(s.namespace)))
+		all = append(all, list.Items...)
+	}
+	return slices.DeleteFunc(all, func(o unstructured.Unstructured) bool { return o.GetName() == "kube-root-ca.crt" })
+}
+
+func (s *scenario) lose() {
+	for _, obj := range s.all(s.Context()) {
+		s.check(s.env.Client.Patch(s.Context(), &obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		s.check(client.IgnoreNotFound(s.env.Client.Delete(s.Context(), &obj)))
+	}
+	s.eventually(patience, "everything to be gone", func(ctx context.Context) error {
+		if n := len(s.all(ctx)); n > 0 {
+			return fmt.Errorf("%d objects are left", n)
+		}
+		return nil
+	})
+}
+
+// withoutIdentity returns an object as a backup tool creates it.
+func withoutIdentity(saved *unstructured.Unstructured) *unstructured.Unstructured {
+	obj := saved.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation"} {
+		unstructured.RemoveNestedField(obj.Object, "metadata", field)
+	}
+	delete(obj.Object, "status")
+	return obj
+}
