@@ -16,6 +16,9 @@ const (
 	// ReconnectMax is the longest pause between attempts to connect a watch again
 	// while there is no answer at all: some dozen connections a second at most.
 	ReconnectMax = 2 * time.Second
+	// RolesRead is how long an API server that came back may refuse what it allows
+	// once it has read the roles, which takes it well below a second.
+	RolesRead = 10 * time.Second
 	// WatchPage is how many objects one page of a LIST holds; only API servers
 	// without streaming lists are asked for pages.
 	WatchPage = 500

@@ -6,23 +6,33 @@ import (
 	"net/url"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Reconnect repeats a request for a watch while the API server is away; failed is
-// told each time. Other errors are the caller's: it may have to list again.
+// Reconnect repeats a request for a watch while the API server is away, and while
+// one that came back refuses it: it does not know anyone's rights before it has
+// read the roles. failed is told each time. Other errors are the caller's: it may
+// have to list again.
 //
 // client-go would repeat it as well, with pauses that grow to a minute where the
 // API server goes away several times within two minutes.
 func Reconnect(ctx context.Context, request func() (watch.Interface, error), failed func(error)) (watch.Interface, error) {
 	pauses := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.ReconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
+	var lastAway time.Time
 	for {
 		w, err := request()
-		if err == nil || !away(err) {
-			return w, err
+		switch {
+		case err == nil:
+			return w, nil
+		case away(err):
+			lastAway = time.Now()
+		case apierrors.IsForbidden(err) && time.Since(lastAway) < limits.RolesRead:
+		default:
+			return nil, err
 		}
 		failed(err)
 		select {

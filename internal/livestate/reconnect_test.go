@@ -59,6 +59,31 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// An API server that has just started refuses everyone, for a moment; a right that
+// is missing is told.
+func TestReconnectWhileRolesAreRead(t *testing.T) {
+	t.Parallel()
+	refused := &url.Error{Op: "Get", URL: "https://h", Err: syscall.ECONNREFUSED}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "packages"}, "", errors.New("no"))
+	for reading, want := range map[time.Duration]error{time.Second: nil, time.Hour: forbidden} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			_, err := Reconnect(t.Context(), func() (watch.Interface, error) {
+				switch since := time.Since(begin); {
+				case since < 5*time.Second:
+					return nil, refused
+				case since < 5*time.Second+reading:
+					return nil, forbidden
+				}
+				return watch.NewEmptyWatch(), nil
+			}, func(error) {})
+			if !errors.Is(err, want) || time.Since(begin) > 5*time.Second+limits.RolesRead+2*limits.ReconnectMax {
+				t.Errorf("roles read for %s: error %v after %s, want %v", reading, err, time.Since(begin), want)
+			}
+		})
+	}
+}
+
 func TestReconnectEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
