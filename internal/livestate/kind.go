@@ -86,6 +86,13 @@ func (k *kind) lists() int64 {
 	return k.listing
 }
 
+// complete tells whether the records are, or were when an error came up.
+func (k *kind) complete() bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.synced
+}
+
 // fail notes an error, nil for none any more, and reports whether that is news.
 func (k *kind) fail(r *run, err error) bool {
 	k.mu.Lock()

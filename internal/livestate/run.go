@@ -2,11 +2,14 @@ package livestate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -71,7 +75,23 @@ func (r *run) failed(err error) {
 			r.cache.refresh.discovery()
 		}
 	}
+	if passing(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
+		// The list is on its way, and nothing is known until it is there: saying so at
+		// each hiccup would turn every package unavailable after a restart.
+		return
+	}
 	r.report(fmt.Errorf("watch %s: %w", r.mapping.Resource.GroupResource(), err))
+}
+
+// passing tells whether an error is one that time may cure: no answer, a busy or
+// a failing API server.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
 func (r *run) report(err error) {
