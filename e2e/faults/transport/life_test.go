@@ -49,8 +49,10 @@ func newLife(s *scenario, namespace string, plan plan, reference map[string]inva
 }
 
 const (
-	// patience is how long a stage takes at most to end, with its faults.
-	patience = 60 * time.Second
+	// patience is how long a stage takes at most to end, with its faults: client-go
+	// waits for up to a minute before it lists again where watches broke many times
+	// within two minutes.
+	patience = 100 * time.Second
 	// calm is how long no request about a package is made before its stage counts as
 	// over; without a fault to compare with, settled is.
 	calm    = 300 * time.Millisecond
