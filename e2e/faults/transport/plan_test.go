@@ -16,7 +16,7 @@ const (
 	crowd = 22
 	// few is how many share one in which the faults of one meet all of them, and more
 	// where all positions are swept.
-	few, more = 6, 10
+	few, more = 6, 8
 	// density is how many faults a package meets in a stage, dense is that where all
 	// positions are swept.
 	density, dense = 3, 4
@@ -88,9 +88,11 @@ func (s *suite) sweeps(choice string) []sweep {
 	if choice != "" {
 		each, lives = dense, more
 	}
+	// A process that is killed too often does not get anywhere.
+	shares := density
 	if chosen := len(alone) + len(shared) + len(streams); choice != "" && chosen <= handful {
 		alone, shared, streams = thrice(alone), thrice(shared), thrice(streams)
-		each = 1 // so that it is known which fault it was
+		each, shares = 1, 1 // so that it is known which fault it was
 	}
 	shared = append(shared, streams...)
 	s.shuffle(shared)
@@ -98,8 +100,8 @@ func (s *suite) sweeps(choice string) []sweep {
 	exact := choice != ""
 	return []sweep{
 		{name: "one-package", faults: alone, lives: crowd, perStage: each, exact: exact},
-		{name: "all-packages-with-lease", faults: shared[:part], lives: lives, perStage: each, exact: exact, leader: true},
-		{name: "all-packages", faults: shared[part:], lives: lives, perStage: each, exact: exact, last: true},
+		{name: "all-packages-with-lease", faults: shared[:part], lives: lives, perStage: shares, exact: exact, leader: true},
+		{name: "all-packages", faults: shared[part:], lives: lives, perStage: shares, exact: exact, last: true},
 	}
 }
 
