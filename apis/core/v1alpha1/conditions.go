@@ -48,6 +48,11 @@ const (
 	// It is durable before the first object is written. False names the winner.
 	ConditionClaimed = "Claimed"
 
+	// ConditionDrifted is True when objects differ from what was written, and
+	// driftPolicy says to leave them so. The message names some of them. It is
+	// absent where there are none.
+	ConditionDrifted = "Drifted"
+
 	// ConditionTeardownForbidden is True when the identity of a revision may not
 	// delete its objects.
 	ConditionTeardownForbidden = "TeardownForbidden"
@@ -87,6 +92,14 @@ const (
 
 	// ReasonObjectInvalid is that a rendered object is wrong.
 	ReasonObjectInvalid = "ObjectInvalid"
+
+	// ReasonConfigSourceMissing is that a Secret or ConfigMap that the spec names,
+	// or its key, does not exist.
+	ReasonConfigSourceMissing = "ConfigSourceMissing"
+
+	// ReasonConfigSourceInvalid is that the content of a Secret or ConfigMap that
+	// the spec names cannot be used.
+	ReasonConfigSourceInvalid = "ConfigSourceInvalid"
 
 	// ReasonUnsupported is that the package needs what this engine does not
 	// serve yet.
@@ -163,6 +176,10 @@ const (
 
 	// ReasonDriftFight is that another writer sets a field back again and again.
 	ReasonDriftFight = "DriftFight"
+
+	// ReasonDriftReported is that objects were changed by someone else, and that
+	// driftPolicy says to leave them so.
+	ReasonDriftReported = "DriftReported"
 
 	// ReasonApplyError is that the API server refused a write.
 	ReasonApplyError = "ApplyError"

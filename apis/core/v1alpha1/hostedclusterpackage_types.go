@@ -26,6 +26,8 @@ type HostedClusterPackageSpec struct {
 }
 
 // PackageTemplateSpec describes the Packages to create.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.defaultNamespace)",message="defaultNamespace is for ClusterPackages; the objects of a Package are in its own namespace"
 type PackageTemplateSpec struct {
 	// Metadata of the Packages. Only labels and annotations are used.
 	// +optional

@@ -29,6 +29,13 @@ type ObjectDeploymentSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// DriftPolicy says what happens to objects that someone else has changed or
+	// deleted. Correct, which unset means, puts them right. Report names them in
+	// the condition Drifted and leaves them as they are, until a new revision
+	// changes them.
+	// +optional
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 }
 
 // ObjectSetTemplate describes the ObjectSets that a deployment makes.
@@ -43,8 +50,8 @@ type ObjectSetTemplate struct {
 // ObjectDeploymentStatus is the observed state of an ObjectDeployment or
 // ClusterObjectDeployment.
 type ObjectDeploymentStatus struct {
-	// Conditions of the deployment: Available, Progressing, Paused, Ready,
-	// Reconciling, Stalled and mapped ones.
+	// Conditions of the deployment: Available, Progressing, Paused, Drifted,
+	// Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -50,8 +50,8 @@ const (
 // ObjectSetStatus is the observed state of an ObjectSet or ClusterObjectSet.
 type ObjectSetStatus struct {
 	// Conditions of the revision: Available, InTransition, Succeeded, Paused,
-	// Archived, Claimed, TeardownForbidden, Ready, Reconciling, Stalled and
-	// mapped ones.
+	// Archived, Claimed, Drifted, TeardownForbidden, Ready, Reconciling, Stalled
+	// and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

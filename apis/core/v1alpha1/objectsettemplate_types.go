@@ -42,6 +42,14 @@ type ObjectSetTemplatePhase struct {
 	// ClusterObjectSet, whose objects follow the inline ones.
 	// +optional
 	Slices []string `json:"slices,omitempty"`
+
+	// SecretSlices are names of Secrets, in the namespace of the ObjectSet or, for
+	// a ClusterObjectSet, in that of the manager, whose objects follow those of the
+	// slices. They hold the objects of a revision that has sensitive values.
+	// +kubebuilder:validation:MaxItems=10000
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	SecretSlices []string `json:"secretSlices,omitempty"`
 }
 
 // ObjectSetObject is one object of a phase.

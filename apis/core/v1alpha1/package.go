@@ -13,6 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Invalid",type="string",JSONPath=".status.conditions[?(@.type==\"Invalid\")].status"
 // +kubebuilder:printcolumn:name="Revision",type="string",JSONPath=".status.revision"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.defaultNamespace)",message="defaultNamespace is for ClusterPackages; the objects of a Package are in its own namespace"
 type Package struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -20,6 +20,44 @@ type PackageSpec struct {
 	// package is loaded again whenever this value changes.
 	Image string `json:"image"`
 
+	// ImagePullSecrets name Secrets of the type kubernetes.io/dockerconfigjson or
+	// kubernetes.io/dockercfg with credentials for the image's registry. They are
+	// read when the image is pulled, from the package's namespace; those of a
+	// ClusterPackage, from the manager's namespace. One that is missing is passed
+	// over, and named where the pull fails. Credentials of the manager itself come
+	// after them.
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	ImagePullSecrets []LocalSecretReference `json:"imagePullSecrets,omitempty"`
+
+	// ImagePullPolicy says when a registry is asked what a tag stands for. Unset:
+	// whenever the spec changes. Always: whenever the package is rendered.
+	// IfNotPresent: when the image changes, or when it is not known what it stood
+	// for last. Never: no registry is asked at all, so that the image has to be in
+	// the manager's cache already. An image by digest stands for itself.
+	// +optional
+	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// Interval is how often a registry is asked whether a tag has moved, such as
+	// 10m; what it stands for then is rolled out. Unset: a tag is followed only as
+	// imagePullPolicy says. The least is 1m. An image by digest is never asked for.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]{1,6})?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="interval must be between 1m and 8760h"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// ConfigFrom are objects of configuration in Secrets and ConfigMaps of the
+	// package's namespace, or of the manager's namespace for a ClusterPackage. They
+	// are merged in their order, each over those before it, and config over all of
+	// them: objects key by key; any other value, lists included, as a whole; null
+	// takes a key out. What they hold is watched: a change renders the package
+	// again.
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	ConfigFrom []ValueSource `json:"configFrom,omitempty"`
+
 	// Config holds the user's configuration of the package, admitted against the
 	// schema in the package's manifest.
 	// +kubebuilder:validation:Type=object
@@ -31,6 +69,41 @@ type PackageSpec struct {
 	// the root package.
 	// +optional
 	Component string `json:"component,omitempty"`
+
+	// Patches change the objects of the package after they were rendered, in this
+	// order, as kustomize applies them.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Patches []PackagePatch `json:"patches,omitempty"`
+
+	// CommonMetadata is put on every object of the package, after the patches.
+	// +optional
+	CommonMetadata *CommonMetadata `json:"commonMetadata,omitempty"`
+
+	// DefaultNamespace is the namespace of namespaced objects that name none. It is
+	// for ClusterPackages; the objects of a Package are in its own namespace.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	DefaultNamespace string `json:"defaultNamespace,omitempty"`
+
+	// CollisionProtection holds for all objects that state none themselves by the
+	// annotation package-operator.run/collision-protection. Unset means Prevent.
+	// +optional
+	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
+
+	// DriftPolicy says what happens to objects that someone else has changed or
+	// deleted. Correct, which unset means, puts them right. Report names them in
+	// the condition Drifted and leaves them as they are, until the package itself
+	// changes them.
+	// +optional
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
+
+	// DeletionPolicy says what becomes of the objects when the package is deleted.
+	// Delete, which unset means, removes them in reverse order. Orphan leaves them
+	// running, controlled by nobody.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// Paused stops the reconciliation of the package and of everything below it.
 	// +optional
@@ -51,10 +124,181 @@ type PackageSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
+// ValueSource names one key of a Secret or of a ConfigMap.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="exactly one of secretKeyRef and configMapKeyRef must be set"
+type ValueSource struct {
+	// SecretKeyRef names a key of a Secret.
+	// +optional
+	SecretKeyRef *SecretKeyReference `json:"secretKeyRef,omitempty"`
+
+	// ConfigMapKeyRef names a key of a ConfigMap.
+	// +optional
+	ConfigMapKeyRef *ConfigMapKeyReference `json:"configMapKeyRef,omitempty"`
+}
+
+// SecretKeyReference names a key of a Secret.
+type SecretKeyReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key in the Secret's data. Its value is text.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+
+	// Optional says that the package is rendered also where the Secret or the key
+	// does not exist.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+
+	// Sensitive says that the values may be rendered into Secrets only, and are
+	// stored nowhere else. With false they are ordinary values.
+	// +kubebuilder:default=true
+	// +optional
+	Sensitive *bool `json:"sensitive,omitempty"`
+}
+
+// ConfigMapKeyReference names a key of a ConfigMap.
+type ConfigMapKeyReference struct {
+	// Name of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key in the ConfigMap's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+
+	// Optional says that the package is rendered also where the ConfigMap or the
+	// key does not exist.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// LocalSecretReference names a Secret.
+type LocalSecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// PackagePatch changes the rendered objects that its target selects.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.patch) != has(self.patchFrom)",message="exactly one of patch and patchFrom must be set"
+type PackagePatch struct {
+	// Target selects the objects; at least one has to match. Unset: the one object
+	// that a strategic merge patch names by apiVersion, kind and metadata.name.
+	// +optional
+	Target *PatchTarget `json:"target,omitempty"`
+
+	// Patch is a strategic merge patch or a list of JSON 6902 operations, in YAML
+	// or JSON.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=131072
+	// +optional
+	Patch string `json:"patch,omitempty"`
+
+	// PatchFrom names where the patch is kept, in the same namespaces as those of
+	// configFrom. It is watched.
+	// +optional
+	PatchFrom *ValueSource `json:"patchFrom,omitempty"`
+}
+
+// PatchTarget selects objects of a package. Fields that are unset match all; at
+// least one is set.
+//
+// +kubebuilder:validation:MinProperties=1
+type PatchTarget struct {
+	// Group is the API group; unset matches all of them.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the objects.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Name of the objects: a regular expression that matches the whole name, as in
+	// kustomize.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// LabelSelector selects by labels, such as app=web,tier!=cache.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// CommonMetadata is put on every object of a package.
+type CommonMetadata struct {
+	// Labels to add. Labels below package-operator.run are the engine's own and
+	// cannot be set.
+	// +kubebuilder:validation:MaxProperties=100
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations to add. Annotations below package-operator.run are the engine's
+	// own and cannot be set.
+	// +kubebuilder:validation:MaxProperties=100
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// ImagePullPolicy says when a registry is asked what a tag stands for.
+// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+type ImagePullPolicy string
+
+const (
+	// ImagePullPolicyAlways asks whenever the package is rendered.
+	ImagePullPolicyAlways ImagePullPolicy = "Always"
+
+	// ImagePullPolicyIfNotPresent asks when it is not known what the image stood
+	// for last.
+	ImagePullPolicyIfNotPresent ImagePullPolicy = "IfNotPresent"
+
+	// ImagePullPolicyNever asks no registry.
+	ImagePullPolicyNever ImagePullPolicy = "Never"
+)
+
+// DriftPolicy says what happens to objects that someone else has changed. The
+// empty value means Correct.
+// +kubebuilder:validation:Enum=Correct;Report
+type DriftPolicy string
+
+const (
+	// DriftPolicyCorrect puts changed objects right.
+	DriftPolicyCorrect DriftPolicy = "Correct"
+
+	// DriftPolicyReport names changed objects and leaves them as they are.
+	DriftPolicyReport DriftPolicy = "Report"
+)
+
+// DeletionPolicy says what becomes of the objects of a deleted package. The empty
+// value means Delete.
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DeletionPolicy string
+
+const (
+	// DeletionPolicyDelete removes the objects in reverse order.
+	DeletionPolicyDelete DeletionPolicy = "Delete"
+
+	// DeletionPolicyOrphan leaves the objects running, controlled by nobody.
+	DeletionPolicyOrphan DeletionPolicy = "Orphan"
+)
+
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
 	// Conditions of the package: Unpacked, Invalid, Available, Progressing,
-	// Paused, Ready, Reconciling, Stalled and mapped ones.
+	// Paused, Drifted, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
