@@ -53,6 +53,40 @@ var rules = []rule{
 		want: "should be greater than or equal to -1",
 	},
 
+	{
+		name: "everything about values", kind: "Package",
+		new: `{image: a, configFrom: [{secretKeyRef: {name: s, key: values.yaml}}, {configMapKeyRef: {name: c, key: k, optional: true}}],
+			patches: [{target: {group: apps, kind: Deployment, name: web-.*, labelSelector: "a=b,c!=d"}, patch: "x: 1"}, {patchFrom: {configMapKeyRef: {name: c, key: k}}}],
+			commonMetadata: {labels: {a: b}, annotations: {c: d}}}`,
+	},
+	{
+		name: "everything about pulling and policies", kind: "Package",
+		new: `{image: a, imagePullSecrets: [{name: s}], imagePullPolicy: Never, interval: 1h30m, driftPolicy: Report, deletionPolicy: Orphan, collisionProtection: None}`,
+	},
+	{name: "no source", kind: "Package", new: `{image: a, configFrom: [{}]}`, want: "exactly one of secretKeyRef and configMapKeyRef"},
+	{
+		name: "two sources", kind: "Package", want: "exactly one of secretKeyRef and configMapKeyRef",
+		new: `{image: a, configFrom: [{secretKeyRef: {name: s, key: k}, configMapKeyRef: {name: c, key: k}}]}`,
+	},
+	{
+		name: "a key that is a path", kind: "Package", want: "configFrom[0].secretKeyRef.key",
+		new: `{image: a, configFrom: [{secretKeyRef: {name: s, key: ../k}}]}`,
+	},
+	{name: "a patch without content", kind: "Package", new: `{image: a, patches: [{target: {kind: X}}]}`, want: "exactly one of patch and patchFrom"},
+	{
+		name: "a patch with two contents", kind: "Package", want: "exactly one of patch and patchFrom",
+		new: `{image: a, patches: [{patch: x, patchFrom: {configMapKeyRef: {name: c, key: k}}}]}`,
+	},
+	{name: "a target that selects nothing", kind: "Package", new: `{image: a, patches: [{target: {}, patch: x}]}`, want: "should have at least 1 properties"},
+	{name: "an interval of seconds", kind: "Package", new: `{image: a, interval: 59s}`, want: "interval must be between 1m and 8760h"},
+	{name: "an interval of decades", kind: "Package", new: `{image: a, interval: 99999h}`, want: "interval must be between 1m and 8760h"},
+	{name: "an interval beyond all numbers", kind: "Package", new: `{image: a, interval: 999999h999999h999999h}`, want: "spec.interval"},
+	{name: "an interval without a unit", kind: "Package", new: `{image: a, interval: "60"}`, want: "spec.interval"},
+	{name: "a negative interval", kind: "Package", new: `{image: a, interval: "-1h"}`, want: "spec.interval"},
+	{name: "no such pull policy", kind: "Package", new: `{image: a, imagePullPolicy: Sometimes}`, want: "imagePullPolicy: Unsupported value"},
+	{name: "no such drift policy", kind: "Package", new: `{image: a, driftPolicy: Ignore}`, want: "driftPolicy: Unsupported value"},
+	{name: "no such deletion policy", kind: "Package", new: `{image: a, deletionPolicy: Keep}`, want: "deletionPolicy: Unsupported value"},
+
 	{name: "deployment", kind: "ObjectDeployment", new: `{selector: {}, template: {metadata: {}, spec: {}}}`},
 	{
 		name: "deployment may change", kind: "ObjectDeployment",
@@ -189,6 +223,27 @@ func TestRulesOfTheCRDs(t *testing.T) {
 	}
 }
 
+// A default namespace is for ClusterPackages alone.
+func TestDefaultNamespace(t *testing.T) {
+	t.Parallel()
+	crds := loadCRDs(t)
+	for kind, want := range map[string]string{
+		"ClusterPackage": "",
+		"Package":        "defaultNamespace is for ClusterPackages",
+	} {
+		if got := admit(t, crds[kind], `{image: a, defaultNamespace: shop}`, ""); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
+	}
+	hosted := admit(t, crds["HostedClusterPackage"], `{template: {spec: {image: a, defaultNamespace: shop}}}`, "")
+	if !strings.Contains(hosted, "defaultNamespace is for ClusterPackages") {
+		t.Errorf("HostedClusterPackage: got %q", hosted)
+	}
+	if got := admit(t, crds["ClusterPackage"], `{image: a, defaultNamespace: Shop_1}`, ""); !strings.Contains(got, "spec.defaultNamespace") {
+		t.Errorf("no namespace: got %q", got)
+	}
+}
+
 func TestDefaultsOfTheCRDs(t *testing.T) {
 	t.Parallel()
 	crds := loadCRDs(t)
@@ -199,6 +254,16 @@ func TestDefaultsOfTheCRDs(t *testing.T) {
 			want: `{lifecycleState: Active,
 				phases: [{name: a, objects: [{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, collisionProtection: Prevent}]}],
 				availabilityProbes: [{probes: [{condition: {type: Available, status: "True"}}], selector: {kind: {group: apps, kind: Deployment}}}]}`,
+		},
+		"package": {
+			kind: "Package",
+			in:   `{image: a, unknown: 1}`,
+			want: `{image: a}`,
+		},
+		"values of a Secret are sensitive": {
+			kind: "Package",
+			in:   `{image: a, configFrom: [{secretKeyRef: {name: s, key: k}}, {secretKeyRef: {name: s, key: k, sensitive: false}}]}`,
+			want: `{image: a, configFrom: [{secretKeyRef: {name: s, key: k, sensitive: true}}, {secretKeyRef: {name: s, key: k, sensitive: false}}]}`,
 		},
 		"deployment": {
 			kind: "ObjectDeployment",

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -18,9 +19,9 @@ type clients struct {
 	config *rest.Config
 	pool   *http.Client
 	// objects decodes into unstructured objects, definitions into the types of
-	// crds.go.
-	objects, definitions rest.Interface
-	discovery            *discovery.DiscoveryClient
+	// crds.go; metadata asks for metadata alone.
+	objects, definitions, metadata rest.Interface
+	discovery                      *discovery.DiscoveryClient
 }
 
 func newClients(config *rest.Config) (*clients, error) {
@@ -38,6 +39,9 @@ func newClients(config *rest.Config) (*clients, error) {
 	all := &clients{config: config, pool: pool}
 	if all.objects, err = unversioned(dynamic.ConfigFor(config), pool); err != nil {
 		return nil, fmt.Errorf("make a client to watch objects: %w", err)
+	}
+	if all.metadata, err = unversioned(metadata.ConfigFor(config), pool); err != nil {
+		return nil, fmt.Errorf("make a client to watch metadata: %w", err)
 	}
 	typed := rest.CopyConfig(config)
 	typed.ContentType, typed.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON

@@ -26,7 +26,10 @@ type stream struct {
 	client   rest.Interface
 	path     []string
 	selector string
-	store    cache.ReflectorStore
+	fields   string
+	// accept returns what to ask for by a list or a watch; nil for whole objects.
+	accept func(watch bool) string
+	store  cache.ReflectorStore
 	// newList makes what a page of a list is decoded into; trim makes of it what
 	// is kept.
 	newList func() runtime.Object
@@ -128,8 +131,12 @@ func (s *stream) Watch(options metav1.ListOptions) (watch.Interface, error) {
 }
 
 func (s *stream) request(options *metav1.ListOptions) *rest.Request {
-	options.LabelSelector = s.selector
-	return s.client.Get().AbsPath(s.path...).
+	options.LabelSelector, options.FieldSelector = s.selector, s.fields
+	r := s.client.Get().AbsPath(s.path...)
+	if s.accept != nil {
+		r.SetHeader("Accept", s.accept(options.Watch))
+	}
+	return r.
 		SpecificallyVersionedParams(options, parameters, schema.GroupVersion{Version: "v1"}).
 		// Pauses between attempts are this package's.
 		MaxRetries(0)

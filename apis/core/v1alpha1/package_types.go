@@ -51,8 +51,8 @@ type PackageSpec struct {
 	// ConfigFrom are objects of configuration in Secrets and ConfigMaps of the
 	// package's namespace, or of the manager's namespace for a ClusterPackage. They
 	// are merged in their order, each over those before it, and config over all of
-	// them: objects key by key; any other value, lists included, as a whole; null
-	// takes a key out. What they hold is watched: a change renders the package
+	// them: objects key by key; any other value, a list or null included, as a
+	// whole. Each is text in YAML or JSON. A change of them renders the package
 	// again.
 	// +kubebuilder:validation:MaxItems=32
 	// +optional

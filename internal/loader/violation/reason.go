@@ -44,6 +44,8 @@ const (
 	ReasonProbeInvalid      Reason = "Availability probe invalid"
 	ReasonLimit             Reason = "Limit exceeded"
 	ReasonUnsupported       Reason = "Not supported by this version"
+	ReasonSourceMissing     Reason = "Source missing"
+	ReasonSourceInvalid     Reason = "Source invalid"
 )
 
 // remedies say what to do where nothing more precise is known.
@@ -63,12 +65,16 @@ var remedies = map[Reason]string{
 	ReasonProbeInvalid:        "Correct the probe.",
 	ReasonInvalidCELCondition: "Write a CEL expression of type bool.",
 	ReasonFilterInvalid:       "Correct the filter.",
+	ReasonSourceMissing:       "Create it, or set optional: true.",
+	ReasonSourceInvalid:       "Correct it there.",
 	ReasonNoFiles:             "Build the image with all files of the package below /package.",
 }
 
 // stages lists the condition reasons in the order in which a package is
 // loaded; a package that fails in several reports the first.
 var stages = []string{
+	corev1alpha1.ReasonConfigSourceMissing,
+	corev1alpha1.ReasonConfigSourceInvalid,
 	corev1alpha1.ReasonLoadError,
 	corev1alpha1.ReasonUnsupported,
 	corev1alpha1.ReasonConstraintsFailed,
@@ -83,6 +89,10 @@ func (r Reason) ConditionReason() string {
 	switch r {
 	case ReasonUnsupported:
 		return corev1alpha1.ReasonUnsupported
+	case ReasonSourceMissing:
+		return corev1alpha1.ReasonConfigSourceMissing
+	case ReasonSourceInvalid:
+		return corev1alpha1.ReasonConfigSourceInvalid
 	case ReasonConstraintUnmet:
 		return corev1alpha1.ReasonConstraintsFailed
 	case ReasonConfigInvalid:

@@ -1,0 +1,145 @@
+package sources
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Object is a Secret or a ConfigMap as it was read.
+type Object struct {
+	// Type of a Secret.
+	Type string
+	// Data by key.
+	Data map[string][]byte
+}
+
+// Get reads an object; nil where there is none.
+type Get func(context.Context, Ref) (*Object, error)
+
+// Getter reads from the API server and keeps nothing.
+func Getter(reader client.Reader) Get {
+	return func(ctx context.Context, ref Ref) (*Object, error) {
+		found := &unstructured.Unstructured{}
+		found.SetAPIVersion("v1")
+		found.SetKind(ref.Kind)
+		err := reader.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, found)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", ref, err)
+		}
+		return objectOf(ref.Kind, found.Object), nil
+	}
+}
+
+// objectOf takes what is needed out of a Secret or a ConfigMap.
+func objectOf(kind string, content map[string]any) *Object {
+	o := &Object{Data: map[string][]byte{}}
+	o.Type, _, _ = unstructured.NestedString(content, "type")
+	plain, encoded := "data", "binaryData"
+	if kind == KindSecret {
+		plain, encoded = "", "data"
+	}
+	texts, _, _ := unstructured.NestedStringMap(content, plain)
+	for key, text := range texts {
+		o.Data[key] = []byte(text)
+	}
+	texts, _, _ = unstructured.NestedStringMap(content, encoded)
+	for key, text := range texts {
+		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
+			o.Data[key] = data
+		}
+	}
+	return o
+}
+
+// Values is what sources hold, for one rendering.
+type Values struct {
+	// Config is the configuration with spec.config on top, as JSON; nil where there
+	// is none.
+	Config []byte
+	// Patches are the texts of spec.patches in their order; empty for an optional
+	// one that does not exist.
+	Patches []string
+	// Sensitive are the values of sensitive Secrets, sorted.
+	Sensitive []string
+}
+
+// Read reads what a Package is rendered from. Its error is of type
+// violation.Violations where the Package or a source has to change.
+func Read(ctx context.Context, get Get, spec *corev1alpha1.PackageSpec, namespace string) (*Values, error) {
+	r := &reader{get: get, namespace: namespace, known: map[Ref]*Object{}, secret: map[string]struct{}{}}
+	values := &Values{}
+	var err error
+	if values.Config, err = r.config(ctx, spec); err != nil {
+		return nil, err
+	}
+	if values.Patches, err = r.patches(ctx, spec); err != nil {
+		return nil, err
+	}
+	values.Sensitive = r.sensitive()
+	return values, r.problems.Err()
+}
+
+// reader is one run of Read.
+type reader struct {
+	get       Get
+	namespace string
+	known     map[Ref]*Object
+	// secret are the values of sensitive sources.
+	secret   map[string]struct{}
+	problems violation.Violations
+}
+
+// text returns what a source holds; ok is false where there is nothing to use,
+// which is a problem where the source is not optional.
+func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.ValueSource) (text []byte, ok bool, err error) {
+	ref := refOf(source, r.namespace)
+	name, optional := key(source)
+	object, known := r.known[ref]
+	if !known {
+		if object, err = r.get(ctx, ref); err != nil {
+			return nil, false, err
+		}
+		r.known[ref] = object
+	}
+	missing := ""
+	switch {
+	case object == nil:
+		missing = "it does not exist"
+	case object.Data[name] == nil:
+		missing = fmt.Sprintf("it has no key %q", name)
+	case !utf8.Valid(object.Data[name]):
+		r.invalid(field, source, "it is not UTF-8 text")
+		return nil, false, nil
+	default:
+		return object.Data[name], true, nil
+	}
+	if !optional {
+		r.problems = append(r.problems, violation.Violation{
+			Reason: violation.ReasonSourceMissing, Field: field, Object: ref.String(), Details: missing,
+		})
+	}
+	return nil, false, nil
+}
+
+// invalid notes that the content of a source cannot be used. details must not
+// quote it.
+func (r *reader) invalid(field string, source *corev1alpha1.ValueSource, details string) {
+	name, _ := key(source)
+	r.problems = append(r.problems, violation.Violation{
+		Reason: violation.ReasonSourceInvalid, Field: field,
+		Object: fmt.Sprintf("key %q of %s", name, refOf(source, r.namespace)), Details: details,
+	})
+}

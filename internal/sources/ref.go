@@ -1,0 +1,91 @@
+package sources
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Kinds of sources.
+const (
+	KindSecret    = "Secret"
+	KindConfigMap = "ConfigMap"
+)
+
+// Ref names a Secret or a ConfigMap.
+type Ref struct {
+	Kind, Namespace, Name string
+}
+
+// String returns the name for messages, such as Secret team/credentials.
+func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+func (r Ref) resource() schema.GroupVersionResource {
+	if r.Kind == KindSecret {
+		return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	}
+	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
+// Of returns the objects that a Package is rendered from, sorted. namespace is
+// that of the Package or, for a ClusterPackage, of the manager.
+func Of(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
+	var refs []Ref
+	for i := range spec.ConfigFrom {
+		refs = append(refs, refOf(&spec.ConfigFrom[i], namespace))
+	}
+	for i := range spec.Patches {
+		if from := spec.Patches[i].PatchFrom; from != nil {
+			refs = append(refs, refOf(from, namespace))
+		}
+	}
+	return sorted(refs)
+}
+
+// PullSecrets returns the Secrets with credentials that a Package names, sorted.
+func PullSecrets(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
+	refs := make([]Ref, len(spec.ImagePullSecrets))
+	for i, ref := range spec.ImagePullSecrets {
+		refs[i] = Ref{Kind: KindSecret, Namespace: namespace, Name: ref.Name}
+	}
+	return sorted(refs)
+}
+
+func sorted(refs []Ref) []Ref {
+	slices.SortFunc(refs, func(a, b Ref) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(refs)
+}
+
+func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
+	if source.SecretKeyRef != nil {
+		return Ref{Kind: KindSecret, Namespace: namespace, Name: source.SecretKeyRef.Name}
+	}
+	ref := Ref{Kind: KindConfigMap, Namespace: namespace}
+	if source.ConfigMapKeyRef != nil {
+		ref.Name = source.ConfigMapKeyRef.Name
+	}
+	return ref
+}
+
+// key returns the key that a source names, and whether it may be missing.
+func key(source *corev1alpha1.ValueSource) (name string, optional bool) {
+	switch {
+	case source.SecretKeyRef != nil:
+		return source.SecretKeyRef.Key, source.SecretKeyRef.Optional
+	case source.ConfigMapKeyRef != nil:
+		return source.ConfigMapKeyRef.Key, source.ConfigMapKeyRef.Optional
+	}
+	return "", false
+}
+
+// sensitive tells whether the values of a source may be rendered into Secrets
+// only.
+func sensitive(source *corev1alpha1.ValueSource) bool {
+	ref := source.SecretKeyRef
+	return ref != nil && (ref.Sensitive == nil || *ref.Sensitive)
+}

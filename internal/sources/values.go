@@ -1,0 +1,184 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// config returns the merged configuration.
+func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]byte, error) {
+	var own []byte
+	if spec.Config != nil {
+		own = spec.Config.Raw
+	}
+	if len(spec.ConfigFrom) == 0 {
+		return own, nil
+	}
+	merged := map[string]any{}
+	for i := range spec.ConfigFrom {
+		source, field := &spec.ConfigFrom[i], fmt.Sprintf("spec.configFrom[%d]", i)
+		text, ok, err := r.text(ctx, field, source)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if values, ok := r.object(field, source, text); ok {
+			if sensitive(source) {
+				r.leaves(values)
+			}
+			merged = merge(merged, values)
+		}
+	}
+	if len(own) > 0 {
+		values := map[string]any{}
+		if err := json.Unmarshal(own, &values); err != nil {
+			return nil, violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "spec.config", Details: "has to be an object"}}
+		}
+		merged = merge(merged, values)
+	}
+	return json.Marshal(merged)
+}
+
+// object reads text that holds one object of values.
+func (r *reader) object(field string, source *corev1alpha1.ValueSource, text []byte) (map[string]any, bool) {
+	document, problem := only(text)
+	if problem == "" && document == nil {
+		return map[string]any{}, true
+	}
+	values, ok := document.(map[string]any)
+	if problem == "" && !ok {
+		problem = "it has to be an object: keys and values in YAML or JSON"
+	}
+	if problem != "" {
+		r.invalid(field, source, problem)
+	}
+	return values, problem == ""
+}
+
+// only returns the value of text that holds one document in YAML or JSON, nil
+// where it holds none, or what is wrong with it in words that do not quote it.
+func only(text []byte) (value any, problem string) {
+	if len(text) > limits.ConfigBytes {
+		return nil, fmt.Sprintf("it has %d bytes; the limit is %d", len(text), limits.ConfigBytes)
+	}
+	documents := 0
+	wrong := document.Each("", text, func(d *document.Document) {
+		documents++
+		value = d.Value
+	})
+	switch {
+	case len(wrong) > 0 && wrong[0].Line > 0:
+		return nil, fmt.Sprintf("line %d is not valid YAML or JSON", wrong[0].Line)
+	case len(wrong) > 0:
+		return nil, "it is not valid YAML or JSON"
+	case documents > 1:
+		return nil, fmt.Sprintf("it holds %d YAML documents, and has to be one", documents)
+	}
+	return value, ""
+}
+
+// merge lays over on base: objects key by key, any other value as a whole.
+func merge(base, over map[string]any) map[string]any {
+	merged := maps.Clone(base)
+	for key, value := range over {
+		lower, isObject := merged[key].(map[string]any)
+		upper, also := value.(map[string]any)
+		if isObject && also {
+			merged[key] = merge(lower, upper)
+			continue
+		}
+		merged[key] = value
+	}
+	return merged
+}
+
+// patches returns the texts of the patches.
+func (r *reader) patches(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]string, error) {
+	texts := make([]string, len(spec.Patches))
+	for i := range spec.Patches {
+		texts[i] = spec.Patches[i].Patch
+		source, field := spec.Patches[i].PatchFrom, fmt.Sprintf("spec.patches[%d].patchFrom", i)
+		if source == nil {
+			continue
+		}
+		text, ok, err := r.text(ctx, field, source)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		texts[i] = string(text)
+		if !sensitive(source) {
+			continue
+		}
+		patch, problem := only(text)
+		if problem != "" {
+			r.invalid(field, source, problem)
+			continue
+		}
+		r.leaves(valuesOf(patch))
+	}
+	return texts, nil
+}
+
+// valuesOf returns what of a patch are values: not the operations and paths of
+// JSON 6902, nor what names the object of a strategic merge patch.
+func valuesOf(patch any) any {
+	switch p := patch.(type) {
+	case []any:
+		values := make([]any, 0, len(p))
+		for _, item := range p {
+			if operation, ok := item.(map[string]any); ok {
+				values = append(values, operation["value"])
+			}
+		}
+		return values
+	case map[string]any:
+		rest := maps.Clone(p)
+		delete(rest, "apiVersion")
+		delete(rest, "kind")
+		if metadata, ok := rest["metadata"].(map[string]any); ok {
+			metadata = maps.Clone(metadata)
+			delete(metadata, "name")
+			delete(metadata, "namespace")
+			rest["metadata"] = metadata
+		}
+		return rest
+	}
+	return patch
+}
+
+// leaves notes the values within a value that may be rendered into Secrets only.
+func (r *reader) leaves(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			r.leaves(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			r.leaves(inner)
+		}
+	case string:
+		r.secret[v] = struct{}{}
+	case int64:
+		r.secret[strconv.FormatInt(v, 10)] = struct{}{}
+	case float64:
+		r.secret[strconv.FormatFloat(v, 'f', -1, 64)] = struct{}{}
+	}
+}
+
+func (r *reader) sensitive() []string { return slices.Sorted(maps.Keys(r.secret)) }
