@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -17,7 +17,7 @@ import (
 type statusCommand struct {
 	streams    genericiooptions.IOStreams
 	connection *connection
-	output     string
+	output     output.Flags
 }
 
 func newStatus(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
@@ -34,7 +34,7 @@ availability: kubectl wait --for=condition=Available package/NAME`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := cluster.ParseName(args[0])
 			if err == nil {
-				err = checkOutput(c.output)
+				err = c.output.Check()
 			}
 			if err != nil {
 				return usageError(cmd, err)
@@ -44,30 +44,8 @@ availability: kubectl wait --for=condition=Available package/NAME`,
 	}
 	c.connection = newConnection(cmd, streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
-	addOutput(cmd, &c.output)
+	c.output.Add(cmd)
 	return cmd
-}
-
-// addOutput adds -o.
-func addOutput(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "", "json or yaml, instead of text for people")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func checkOutput(format string) error {
-	switch format {
-	case "", "json", "yaml":
-		return nil
-	}
-	return fmt.Errorf("unknown output format %q: choose json or yaml", format)
-}
-
-// printValue writes a value in the format that -o asks for.
-func printValue(out io.Writer, format string, value any) error {
-	if format == "yaml" {
-		return terminal.WriteYAML(out, value)
-	}
-	return terminal.WriteJSON(out, value)
 }
 
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
@@ -80,8 +58,8 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	report := progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})
-	if c.output != "" {
-		return printValue(c.streams.Out, c.output, report)
+	if c.output.Wanted() {
+		return c.output.Print(ctx, c.streams.Out, report)
 	}
 	width := 0
 	if terminal.IsTerminal(c.streams.Out) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
@@ -17,7 +18,7 @@ type validateCommand struct {
 	streams  genericiooptions.IOStreams
 	registry registryFlags
 	pull     bool
-	output   string
+	output   output.Flags
 }
 
 func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
@@ -35,7 +36,7 @@ are problems; warnings alone are no failure.`,
   kubectl package validate registry.example.com/cert-operator:v1.2.0 -o json`,
 		Args: takes("SOURCE|IMAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(c.output); err != nil {
+			if err := c.output.Check(); err != nil {
 				return usageError(cmd, err)
 			}
 			return c.run(cmd.Context(), args[0])
@@ -43,7 +44,7 @@ are problems; warnings alone are no failure.`,
 	}
 	cmd.Flags().BoolVar(&c.pull, "pull", false, "the argument is an image, even if there is a folder of that name")
 	c.registry.add(cmd)
-	addOutput(cmd, &c.output)
+	c.output.Add(cmd)
 	return cmd
 }
 
@@ -56,8 +57,8 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	if c.output != "" {
-		err = printValue(c.streams.Out, c.output, found)
+	if c.output.Wanted() {
+		err = c.output.Print(ctx, c.streams.Out, found)
 	} else {
 		printFindings(c.streams.Out, terminal.StylesFor(c.streams.Out), found)
 		if found.Valid {

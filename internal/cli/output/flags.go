@@ -1,0 +1,141 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+const (
+	jsonFormat = "json"
+	yamlFormat = "yaml"
+	// Names is the format of kubectl's -o name, for values that are [Named].
+	Names = "name"
+)
+
+// Named is a value that -o name can print.
+type Named interface {
+	// Names returns one line for each object, such as deployment.apps/web.
+	Names() []string
+}
+
+// Flags are -o and --query of a command.
+type Flags struct {
+	format  string
+	query   string
+	formats []string
+	program *query
+}
+
+// Add adds the flags to a command, which has further formats beside json and
+// yaml, such as [Names].
+func (f *Flags) Add(cmd *cobra.Command, more ...string) {
+	f.formats = append([]string{jsonFormat, yamlFormat}, more...)
+	cmd.Flags().StringVarP(&f.format, "output", "o", "", alternatives(f.formats)+", instead of text for people")
+	cmd.Flags().StringVar(&f.query, "query", "", "`jq` expression for what is printed; sees what -o json prints")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("query", cobra.NoFileCompletions)
+}
+
+// Check reads the flags. Its error is one of usage.
+func (f *Flags) Check() (err error) {
+	if f.format != "" && !slices.Contains(f.formats, f.format) {
+		return fmt.Errorf("unknown output format %q: choose %s", f.format, alternatives(f.formats))
+	}
+	if f.query == "" {
+		return nil
+	}
+	if f.format != "" && f.format != jsonFormat && f.format != yamlFormat {
+		return fmt.Errorf("--query makes JSON or YAML, not -o %s", f.format)
+	}
+	f.program, err = compile(f.query)
+	return err
+}
+
+// Wanted tells that output for programs is asked for.
+func (f *Flags) Wanted() bool { return f.format != "" || f.query != "" }
+
+// Format is what -o says; empty where it is not given.
+func (f *Flags) Format() string { return f.format }
+
+// Print writes a value as the flags ask for it: JSON where they say nothing.
+// With --query and without -o, results that are text are written as they are,
+// for use in scripts.
+func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
+	if f.program != nil {
+		results, err := f.program.run(ctx, value)
+		if err != nil {
+			return fmt.Errorf("--query: %w", err)
+		}
+		return f.printResults(w, results)
+	}
+	switch f.format {
+	case yamlFormat:
+		if list, ok := value.(List); ok {
+			return writeYAML(w, list.Items)
+		}
+		return terminal.WriteYAML(w, value)
+	case jsonFormat, "":
+		return terminal.WriteJSON(w, value)
+	case Names:
+		if named, ok := value.(Named); ok {
+			return writeNames(w, named.Names())
+		}
+	}
+	return fmt.Errorf("this cannot be printed as %s", f.format)
+}
+
+func (f *Flags) printResults(w io.Writer, results []any) error {
+	if f.format == yamlFormat {
+		return writeYAML(w, results)
+	}
+	for _, result := range results {
+		text, isText := result.(string)
+		if isText && f.format == "" {
+			if _, err := fmt.Fprintln(w, terminal.Text(text)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := terminal.WriteJSON(w, encoded(result)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeYAML writes one document for each value.
+func writeYAML(w io.Writer, values []any) error {
+	for i, value := range values {
+		if i > 0 {
+			if _, err := io.WriteString(w, "---\n"); err != nil {
+				return err
+			}
+		}
+		if err := terminal.WriteYAML(w, encoded(value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeNames(w io.Writer, names []string) error {
+	for _, name := range names {
+		if _, err := fmt.Fprintln(w, terminal.Line(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alternatives joins words as "a, b or c".
+func alternatives(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
