@@ -44,6 +44,24 @@ func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, err
 	return image.Files, nil
 }
 
+// sourceFlags say where a package is read from: a folder or an image.
+type sourceFlags struct {
+	registry registryFlags
+	pull     bool
+}
+
+func (s *sourceFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.pull, "pull", false, "the argument is an image, even if there is a folder of that name")
+	s.registry.add(cmd)
+}
+
+func (s *sourceFlags) read(ctx context.Context, source string) (loader.Files, error) {
+	if !s.pull && isPath(source) {
+		return readSource(source)
+	}
+	return s.registry.pull(ctx, source)
+}
+
 // readSource reads a package out of a folder.
 func readSource(path string) (loader.Files, error) {
 	info, err := os.Stat(path)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -15,16 +14,11 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 type treeCommand struct {
-	streams   genericiooptions.IOStreams
-	cluster   bool
-	namespace string
-	component string
-	config    string
-	testCase  string
+	streams genericiooptions.IOStreams
+	preview previewFlags
 }
 
 func newTree(streams genericiooptions.IOStreams) *cobra.Command {
@@ -39,20 +33,13 @@ with its default configuration for a package called name in the namespace called
 A package that can only be installed in a cluster is shown as a ClusterPackage.`,
 		Args: takes("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.cluster && c.namespace != "" {
-				return usageError(cmd, errors.New("--cluster and --namespace contradict each other"))
+			if err := c.preview.check(); err != nil {
+				return usageError(cmd, err)
 			}
 			return c.run(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "show it as a ClusterPackage")
-	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "show it as a Package in this `namespace`")
-	cmd.Flags().StringVar(&c.component, "component", "", "the component to show of a package that has several")
-	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
-	cmd.Flags().StringVar(&c.testCase, "config-testcase", "", "the `test case` of the manifest whose configuration is used")
-	cmd.Flags().StringVar(&c.config, "config-path", "", "")
-	_ = cmd.Flags().MarkHidden("config-path") // Package Operator's name of --config
-	cmd.MarkFlagsMutuallyExclusive("config", "config-path", "config-testcase")
+	c.preview.add(cmd)
 	return cmd
 }
 
@@ -61,70 +48,12 @@ func (c *treeCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	opts := loader.PreviewOptions{Component: c.component, TestCase: c.testCase, Cluster: c.cluster}
-	if c.config != "" {
-		config, err := readConfig(c.config, c.streams.In)
-		if err != nil {
-			return err
-		}
-		if opts.Config, err = json.Marshal(config); err != nil {
-			return fmt.Errorf("the configuration is no JSON: %w", err)
-		}
-	}
-	pkg, object, err := c.preview(ctx, files, opts)
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
-		return fmt.Errorf("%s in %s", problems(len(wrong)), source)
-	}
+	pkg, object, err := c.preview.load(ctx, c.streams, source, files)
 	if err != nil {
 		return err
 	}
-	printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(nil, pkg.Warnings))
 	fmt.Fprint(c.streams.Out, drawTree(pkg, object))
 	return nil
-}
-
-// preview renders the package: as a ClusterPackage where it can be nothing else,
-// and in the namespace that was asked for.
-func (c *treeCommand) preview(ctx context.Context, files loader.Files, opts loader.PreviewOptions) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
-	pkg, object, err := loader.Preview(ctx, files, opts)
-	if onlyScope(err) && c.namespace == "" {
-		opts.Cluster = true
-		return loader.Preview(ctx, files, opts)
-	}
-	if err != nil || c.namespace == "" || object.Metadata.Namespace == c.namespace {
-		return pkg, object, err
-	}
-	load := loader.Options{Component: opts.Component, StaticImages: true}
-	for i := range pkg.Manifest.Test.Template {
-		tc := &pkg.Manifest.Test.Template[i]
-		if opts.TestCase == "" || tc.Name == opts.TestCase {
-			load = load.WithTestCase(tc)
-			break
-		}
-	}
-	if opts.Config != nil {
-		load.Config = opts.Config
-	}
-	object.Metadata.Namespace = c.namespace
-	load.Package, load.Strict = object, true
-	pkg, err = loader.Load(ctx, files, load)
-	return pkg, object, err
-}
-
-// onlyScope tells whether all that is wrong is the kind of the Package object.
-func onlyScope(err error) bool {
-	var wrong violation.Violations
-	if !errors.As(err, &wrong) {
-		return false
-	}
-	for _, v := range wrong {
-		if v.Reason != violation.ReasonUnsupportedScope {
-			return false
-		}
-	}
-	return true
 }
 
 // drawTree is the picture of a package, in Package Operator's form.

@@ -15,10 +15,9 @@ import (
 )
 
 type validateCommand struct {
-	streams  genericiooptions.IOStreams
-	registry registryFlags
-	pull     bool
-	output   output.Flags
+	streams genericiooptions.IOStreams
+	source  sourceFlags
+	output  output.Flags
 }
 
 func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
@@ -42,14 +41,13 @@ are problems; warnings alone are no failure.`,
 			return c.run(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&c.pull, "pull", false, "the argument is an image, even if there is a folder of that name")
-	c.registry.add(cmd)
+	c.source.add(cmd)
 	c.output.Add(cmd)
 	return cmd
 }
 
 func (c *validateCommand) run(ctx context.Context, source string) error {
-	files, err := c.read(ctx, source)
+	files, err := c.source.read(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -69,13 +67,6 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 		err = fmt.Errorf("%s in %s", problems(len(found.Problems)), source)
 	}
 	return err
-}
-
-func (c *validateCommand) read(ctx context.Context, source string) (loader.Files, error) {
-	if !c.pull && isPath(source) {
-		return readSource(source)
-	}
-	return c.registry.pull(ctx, source)
 }
 
 // validate checks a package; an error is one of checking.

@@ -9,10 +9,8 @@ const (
 	QueryBytes = 64 << 10
 	// QueryTime is how long one evaluation takes.
 	QueryTime = 20 * time.Second
-	// QuerySteps is how many instructions one evaluation takes: some seconds.
-	QuerySteps = 50_000_000
 	// QueryHeapBytes is by how much the memory of the process may grow meanwhile.
-	QueryHeapBytes = 1 << 30
+	QueryHeapBytes = 512 << 20
 	// QueryOutputBytes is the size of all results as JSON.
 	QueryOutputBytes = 64 << 20
 )

@@ -20,11 +20,16 @@ type PreviewOptions struct {
 	Config []byte
 	// Cluster shows the package as a ClusterPackage.
 	Cluster bool
+	// Namespace replaces that of the test case; empty leaves it.
+	Namespace string
+	// LockedImages gives templates the images of the lock, where there is one,
+	// in place of StaticImage.
+	LockedImages bool
 }
 
 // Preview loads a package as it would be installed in one of its test cases,
-// with StaticImage for every image. It returns the Package object that it was
-// loaded for as well. Its error is as that of Load.
+// with StaticImage for every image unless options say otherwise. It returns the
+// Package object that it was loaded for as well. Its error is as that of Load.
 func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	load := exampleOptions(opts.Component, false)
 	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"
@@ -42,9 +47,13 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 	if opts.Config != nil {
 		load.Config = opts.Config
 	}
-	if opts.Cluster {
+	switch {
+	case opts.Cluster:
 		load.Package.Metadata.Namespace = ""
+	case opts.Namespace != "":
+		load.Package.Metadata.Namespace, load.anyNamespace = opts.Namespace, false
 	}
+	load.StaticImages = !opts.LockedImages || u.result == nil || u.result.Lock == nil
 	load.Strict = true
 	pkg, err := Load(ctx, files, load)
 	return pkg, load.Package, err

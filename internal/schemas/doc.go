@@ -19,4 +19,7 @@
 // A document can lag behind a CustomResourceDefinition that was changed a moment
 // ago. What the check refuses is therefore looked at again with a fresh index
 // before it is reported, and a caller should ask once more after a pause.
+//
+// A [Static] checks against definitions that are at hand, as those of package
+// bundled, and can judge required fields and fixed values as well.
 package schemas

@@ -51,13 +51,17 @@ func (d *document) load(ctx context.Context, client rest.Interface, url string) 
 	if err := json.Unmarshal(text, &content); err != nil {
 		return fmt.Errorf("decode %s: %w", url, err)
 	}
-	d.names = kindsOf(content.Components.Schemas)
+	d.fill(content.Components.Schemas)
+	return nil
+}
+
+func (d *document) fill(definitions map[string]json.RawMessage) {
+	d.names = kindsOf(definitions)
 	d.converters = map[schema.GroupVersionKind]managedfields.TypeConverter{}
-	d.definitions = content.Components.Schemas
+	d.definitions = definitions
 	if d.definitions == nil {
 		d.definitions = map[string]json.RawMessage{}
 	}
-	return nil
 }
 
 const kindExtension = "x-kubernetes-group-version-kind"

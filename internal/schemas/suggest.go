@@ -9,13 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// definition is as much of a schema as leads from a path to its siblings.
+// definition is as much of a schema as leads from a path to its siblings, and
+// says what stands there.
 type definition struct {
 	Ref                  string                `json:"$ref"`
 	AllOf                []definition          `json:"allOf"`
 	Properties           map[string]definition `json:"properties"`
 	Items                *definition           `json:"items"`
 	AdditionalProperties json.RawMessage       `json:"additionalProperties"`
+	Required             []string              `json:"required"`
+	Enum                 []any                 `json:"enum"`
 }
 
 // suggest returns the declared field next to path whose name is most similar,

@@ -92,10 +92,17 @@ func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
 }
 
 func (f *Flags) printResults(w io.Writer, results []any) error {
-	if f.format == yamlFormat {
-		return writeYAML(w, results)
+	documents := make([]any, len(results))
+	for i, result := range results {
+		var err error
+		if documents[i], err = encoded(result); err != nil {
+			return err
+		}
 	}
-	for _, result := range results {
+	if f.format == yamlFormat {
+		return writeYAML(w, documents)
+	}
+	for i, result := range results {
 		text, isText := result.(string)
 		if isText && f.format == "" {
 			if _, err := fmt.Fprintln(w, terminal.Text(text)); err != nil {
@@ -103,7 +110,7 @@ func (f *Flags) printResults(w io.Writer, results []any) error {
 			}
 			continue
 		}
-		if err := terminal.WriteJSON(w, encoded(result)); err != nil {
+		if err := terminal.WriteJSON(w, documents[i]); err != nil {
 			return err
 		}
 	}
@@ -118,7 +125,7 @@ func writeYAML(w io.Writer, values []any) error {
 				return err
 			}
 		}
-		if err := terminal.WriteYAML(w, encoded(value)); err != nil {
+		if err := terminal.WriteYAML(w, value); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/metrics"
+	"time"
 
 	"github.com/itchyny/gojq"
 
@@ -15,7 +16,11 @@ import (
 
 // query is a jq expression. gojq gives it no environment, no input and no
 // modules where none are handed in.
-type query struct{ code *gojq.Code }
+type query struct {
+	code    *gojq.Code
+	timeout time.Duration
+	heap    uint64
+}
 
 func compile(text string) (*query, error) {
 	if len(text) > limits.QueryBytes {
@@ -29,21 +34,55 @@ func compile(text string) (*query, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--query is no jq expression that works here: %w", err)
 	}
-	return &query{code}, nil
+	return &query{code: code, timeout: limits.QueryTime, heap: limits.QueryHeapBytes}, nil
 }
 
-// run returns all results for the JSON form of a value.
+// run returns all results for the JSON form of a value. What exceeds a bound is
+// told to stop and not waited for: jq looks for that between its steps, and one
+// step can be long.
 func (q *query) run(ctx context.Context, value any) ([]any, error) {
 	input, err := decoded(value)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.QueryTime, fmt.Errorf("stopped after %s", limits.QueryTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, q.timeout, fmt.Errorf("stopped after %s", q.timeout))
 	defer cancel()
-	bounded := &bounds{Context: ctx, heap: heapBytes() + limits.QueryHeapBytes}
-	var results []any
-	left := limits.QueryOutputBytes
-	for iter := q.code.RunWithContext(bounded, input); ; {
+	type outcome struct {
+		results []any
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		results, err := collect(q.code.RunWithContext(ctx, input))
+		done <- outcome{results, err}
+	}()
+	most := heapBytes() + q.heap
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
+		select {
+		case o := <-done:
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return o.results, o.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-look.C:
+			if heapBytes() > most {
+				return nil, fmt.Errorf("stopped because it took more than %d bytes of memory", q.heap)
+			}
+		}
+	}
+}
+
+// lookInterval is the time between two looks at the memory: in it, some ten
+// megabytes can be filled.
+const lookInterval = 10 * time.Millisecond
+
+// collect returns all results.
+func collect(iter gojq.Iter) (results []any, err error) {
+	for left := limits.QueryOutputBytes; ; {
 		result, more := iter.Next()
 		if !more {
 			return results, nil
@@ -77,19 +116,13 @@ func decoded(value any) (any, error) {
 	return out, nil
 }
 
-// encoded is a result as JSON: jq has numbers that JSON has not. Values that are
-// no results are left as they are.
-func encoded(value any) any {
-	switch value.(type) {
-	case nil, bool, string, int, float64, []any, map[string]any:
-	default:
-		return value
-	}
-	raw, err := gojq.Marshal(value)
+// encoded is a result as JSON: jq has numbers that JSON has not.
+func encoded(result any) (json.RawMessage, error) {
+	raw, err := gojq.Marshal(result)
 	if err != nil {
-		return value
+		return nil, fmt.Errorf("write JSON: %w", err)
 	}
-	return json.RawMessage(raw)
+	return raw, nil
 }
 
 // size is about the length of a value as JSON; counting ends at most.
@@ -114,46 +147,6 @@ func size(value any, most int) int {
 		n += 8
 	}
 	return n
-}
-
-// bounds end an evaluation after limits.QuerySteps, and where memory has grown
-// too much: gojq looks at Done once per instruction, and one instruction can do
-// no more than double a value.
-type bounds struct {
-	context.Context
-	steps   int
-	heap    uint64
-	stopped error
-}
-
-// everySteps is how often memory is looked at, which takes about a microsecond.
-const everySteps = 16
-
-var closed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// Done implements context.Context.
-func (b *bounds) Done() <-chan struct{} {
-	if b.steps++; b.steps > limits.QuerySteps {
-		b.stopped = fmt.Errorf("stopped after %d steps", limits.QuerySteps)
-	} else if b.steps%everySteps == 0 && heapBytes() > b.heap {
-		b.stopped = fmt.Errorf("stopped because it took more than %d bytes of memory", limits.QueryHeapBytes)
-	}
-	if b.stopped != nil {
-		return closed
-	}
-	return b.Context.Done()
-}
-
-// Err implements context.Context.
-func (b *bounds) Err() error {
-	if b.stopped != nil {
-		return b.stopped
-	}
-	return context.Cause(b.Context)
 }
 
 // heapBytes is the memory in use by values, with those that await collection.

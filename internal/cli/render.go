@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/rendered"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type renderCommand struct {
+	streams genericiooptions.IOStreams
+	source  sourceFlags
+	preview previewFlags
+	output  output.Flags
+	folder  string
+}
+
+func newRender(streams genericiooptions.IOStreams) *cobra.Command {
+	c := renderCommand{streams: streams}
+	c.preview.locked = true
+	cmd := &cobra.Command{
+		Use:   "render SOURCE|IMAGE",
+		Short: "Print the final objects of a package, without a cluster",
+		Long: `Render the package in a folder or an image and print its objects as they are applied, in the
+order of their rollout, without a cluster.
+
+It is rendered for its first test case, or for the one that --config-testcase names, or else
+with its default configuration for a package called name in the namespace called namespace.
+--config replaces the configuration. Images are those of the lock; without one, and in a test
+case that is named, they are placeholders.`,
+		Example: `  # What a configuration changes
+  kubectl package render ./cert-operator --config production.yaml >new.yaml
+
+  # One object
+  kubectl package render ./cert-operator --query '.items[] | select(.kind == "Deployment") | .spec.replicas'
+
+  # A file for each object, in folders by phase
+  kubectl package render ./cert-operator --output-dir out`,
+		Args: takes("SOURCE|IMAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cmp.Or(c.output.Check(), c.preview.check(), c.check()); err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	c.source.add(cmd)
+	c.preview.add(cmd)
+	c.output.Add(cmd, output.Names)
+	cmd.Flags().StringVar(&c.folder, "output-dir", "", "new or empty `folder` to write one file for each object to")
+	_ = cmd.MarkFlagDirname("output-dir")
+	return cmd
+}
+
+func (c *renderCommand) check() error {
+	if c.folder != "" && c.output.Wanted() {
+		return errors.New("--output-dir and --output or --query contradict each other")
+	}
+	return nil
+}
+
+func (c *renderCommand) run(ctx context.Context, source string) error {
+	files, err := c.source.read(ctx, source)
+	if err != nil {
+		return err
+	}
+	pkg, _, err := c.preview.load(ctx, c.streams, source, files)
+	if err != nil {
+		return err
+	}
+	objects, err := rendered.Objects(pkg)
+	if err != nil {
+		return err
+	}
+	if c.folder != "" {
+		paths, err := rendered.WriteFolder(c.folder, objects)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.streams.Out, "%d objects written to %s\n", len(paths), terminal.Line(c.folder))
+		return nil
+	}
+	list := output.List{Items: make([]any, len(objects))}
+	for i, o := range objects {
+		list.Items[i] = o
+	}
+	if c.output.Wanted() {
+		return c.output.Print(ctx, c.streams.Out, list)
+	}
+	return rendered.Print(c.streams.Out, objects)
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, goodPackage)
+	const want = `# Phase settings
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  labels:
+    package-operator.run/instance: shop-web
+    package-operator.run/package: shop-web
+    package-operator.run/version: 1.2.0
+  name: color-blue
+  namespace: shop
+---
+# Phase deploy
+apiVersion: apps/v1
+kind: Deployment
+`
+	got := invoke(t, "", "render", dir)
+	if got.code != 0 || !strings.HasPrefix(got.out, want) || got.err != "" {
+		t.Errorf("got %+v", got)
+	}
+	for _, test := range []struct {
+		reason, stdin, want string
+		args                []string
+	}{
+		{"names", "", "configmap/color-blue\ndeployment.apps/web\nservice/web\n", []string{"-o", "name"}},
+		{"another configuration", "color: green\n", "color-green\n", []string{"--config", "-", "--query", ".items[0].metadata.name"}},
+		{"another namespace", "", "lab\n", []string{"-n", "lab", "--query", ".items[0].metadata.namespace"}},
+		{"a test case", "", "web\n", []string{"--config-testcase", "cluster", "--query", ".items[0].metadata.namespace"}},
+		{"a ClusterPackage", "", "color-blue web\n", []string{"--cluster", "--query", `.items[0].metadata | "\(.name) \(.namespace)"`}},
+	} {
+		got := invoke(t, test.stdin, append([]string{"render", dir}, test.args...)...)
+		if diff := cmp.Diff(test.want, got.out); diff != "" || got.code != 0 {
+			t.Errorf("%s: %s\n%s", test.reason, diff, got.err)
+		}
+	}
+}
+
+func TestRenderFolder(t *testing.T) {
+	t.Parallel()
+	dir, out := folder(t, goodPackage), filepath.Join(t.TempDir(), "out")
+	if got := invoke(t, "", "render", dir, "--output-dir", out); got.code != 0 || got.out != "3 objects written to "+out+"\n" {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(out, "02-deploy", "deployment.apps_shop_web.yaml")); err != nil {
+		t.Error(err)
+	}
+	if got := invoke(t, "", "render", dir, "--output-dir", out); got.code != 1 || !strings.Contains(got.err, "is not empty") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRenderErrors(t *testing.T) {
+	t.Parallel()
+	good, bad := folder(t, goodPackage), folder(t, badPackage)
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"arguments invalid: SOURCE|IMAGE is missing", nil},
+		{"2 problems in " + bad, []string{bad}},
+		{`the package has no test case "blu". Did you mean "blue"?`, []string{good, "--config-testcase", "blu"}},
+		{"arguments invalid: --output-dir and --output or --query contradict each other", []string{good, "--output-dir", "x", "-o", "json"}},
+		{"arguments invalid: --cluster and --namespace contradict each other", []string{good, "--cluster", "-n", "x"}},
+		{`arguments invalid: unknown output format "xml": choose json, yaml or name`, []string{good, "-o", "xml"}},
+		{"arguments invalid: --query is no jq expression", []string{good, "--query", "{"}},
+	} {
+		got := invoke(t, "", append([]string{"render"}, test.args...)...)
+		if got.code != 1 || got.out != "" || !strings.Contains(got.err, "Error: "+test.want) {
+			t.Errorf("%q: %+v, want %s", test.args, got, test.want)
+		}
+	}
+}
+
+func TestRenderUsesTheLock(t *testing.T) {
+	t.Parallel()
+	locked := strings.Replace(goodPackage, "  phases:", "  images:\n  - {name: web, image: example.com/web:v1}\n  phases:", 1)
+	locked = strings.Replace(locked, "image: web}", "image: {{ .images.web }}}", 1) + `
+-- manifest.lock.yaml
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifestLock
+metadata: {name: web}
+spec:
+  images:
+  - {name: web, image: "example.com/web:v1", digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
+`
+	dir := folder(t, locked)
+	const image = ".items[1].spec.template.spec.containers[0].image"
+	for want, args := range map[string][]string{
+		"example.com/web@sha256:0123456789012345678901234567890123456789012345678901234567890123\n": nil,
+		"registry.package-operator.run/static-image\n":                                              {"--config-testcase", "blue"},
+	} {
+		if got := invoke(t, "", append([]string{"render", dir, "--query", image}, args...)...); got.out != want {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}

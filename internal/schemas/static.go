@@ -1,0 +1,161 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Static checks objects against definitions that are at hand, without an API
+// server. It is safe for concurrent use.
+type Static struct{ document document }
+
+// NewStatic returns a checker of definitions by name, as in components.schemas
+// of an OpenAPI v3 document.
+func NewStatic(definitions map[string]json.RawMessage) *Static {
+	s := &Static{}
+	s.document.fill(definitions)
+	return s
+}
+
+// Check returns what is wrong with an object, as Checker.Check does. described
+// tells whether there is a definition of its kind.
+func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err error) {
+	gvk := obj.GroupVersionKind()
+	converter := s.document.converter(gvk)
+	if converter == nil {
+		return false, nil
+	}
+	if fields := validate(converter, obj); len(fields) > 0 {
+		return true, newInvalidError(fields, &s.document, gvk)
+	}
+	return true, nil
+}
+
+// Served returns the versions of a kind that there are definitions of.
+func (s *Static) Served(kind schema.GroupKind) []string {
+	var versions []string
+	for gvk := range s.document.names {
+		if gvk.GroupKind() == kind {
+			versions = append(versions, gvk.Version)
+		}
+	}
+	slices.Sort(versions)
+	return versions
+}
+
+// HasField tells whether a path such as .status.readyReplicas is declared for
+// the objects of a kind. Below what is free, every field is.
+func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
+	s.document.mu.Lock()
+	defer s.document.mu.Unlock()
+	name, described := s.document.names[gvk]
+	if !described {
+		return true
+	}
+	at := s.document.resolve(definition{Ref: reference[1:] + name})
+	for _, field := range path {
+		switch {
+		case at.Properties == nil && at.Items == nil && len(at.AdditionalProperties) == 0:
+			return true
+		case at.Properties != nil:
+			next, declared := at.Properties[field]
+			if !declared {
+				return false
+			}
+			at = s.document.resolve(next)
+		default:
+			at = s.document.resolve(at.child(step{field: field}))
+		}
+	}
+	return true
+}
+
+// Incomplete returns what a strict validator finds beside that: fields that are
+// missing although the schema requires them, and values that are none of those
+// that a field may have. The API server judges both after admission, which may
+// fill in the one and change the other.
+func (s *Static) Incomplete(obj *unstructured.Unstructured) []FieldError {
+	s.document.mu.Lock()
+	defer s.document.mu.Unlock()
+	name, described := s.document.names[obj.GroupVersionKind()]
+	if !described {
+		return nil
+	}
+	w := walker{document: &s.document, resolved: map[string]definition{}}
+	w.walk(w.resolve(definition{Ref: reference[1:] + name}), obj.Object, "")
+	slices.SortFunc(w.found, func(a, b FieldError) int { return strings.Compare(a.Path, b.Path) })
+	return w.found
+}
+
+// walker goes through an object and its definition together.
+type walker struct {
+	document *document
+	resolved map[string]definition
+	found    []FieldError
+}
+
+// resolve is document.resolve with a memory: objects repeat definitions.
+func (w *walker) resolve(of definition) definition {
+	if of.Ref == "" && len(of.AllOf) == 1 && of.AllOf[0].Ref != "" {
+		of = of.AllOf[0]
+	}
+	if of.Ref == "" {
+		return of
+	}
+	known, done := w.resolved[of.Ref]
+	if !done {
+		known = w.document.resolve(of)
+		w.resolved[of.Ref] = known
+	}
+	return known
+}
+
+func (w *walker) walk(at definition, value any, path string) {
+	if len(w.found) >= limits.SchemaErrors {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range at.Required {
+			if value[name] == nil {
+				w.found = append(w.found, FieldError{Path: path + "." + name, Problem: "required field is missing"})
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			w.walk(w.resolve(at.child(step{field: name})), value[name], path+"."+name)
+		}
+	case []any:
+		for i, inner := range value {
+			w.walk(w.resolve(at.child(step{isElement: true})), inner, path+elementOf(i, inner))
+		}
+	case string:
+		if len(at.Enum) > 0 && !slices.Contains(at.Enum, any(value)) {
+			w.found = append(w.found, FieldError{Path: path, Problem: "expected one of " + joined(at.Enum)})
+		}
+	}
+}
+
+// elementOf names an element of a list, by its name where it has one.
+func elementOf(i int, element any) string {
+	fields, _ := element.(map[string]any)
+	if name, named := fields["name"].(string); named {
+		return fmt.Sprintf("[name=%q]", name)
+	}
+	return fmt.Sprintf("[%d]", i)
+}
+
+func joined(values []any) string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		texts[i] = fmt.Sprintf("%q", value)
+	}
+	return strings.Join(texts, ", ")
+}
