@@ -31,7 +31,12 @@ type BuildOptions struct {
 // without times or owners, so that the same files give the same digest. Files
 // with a segment that begins with a dot are left out. It does not validate.
 func Build(files Files, opts BuildOptions) (v1.Image, error) {
-	layer, err := buildLayer(files)
+	return BuildFolder("package", files, opts)
+}
+
+// BuildFolder is Build for files of another folder at the root of the image.
+func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error) {
+	layer, err := buildLayer(folder, files)
 	if err != nil {
 		return nil, fmt.Errorf("build the image layer: %w", err)
 	}
@@ -53,13 +58,13 @@ func Build(files Files, opts BuildOptions) (v1.Image, error) {
 	return img, nil
 }
 
-func buildLayer(files Files) (v1.Layer, error) {
+func buildLayer(folder string, files Files) (v1.Layer, error) {
 	var compressed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeTar(z, files); err != nil {
+	if err := writeTar(z, folder, files); err != nil {
 		return nil, err
 	}
 	if err := z.Close(); err != nil {
@@ -69,9 +74,9 @@ func buildLayer(files Files) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithMediaType(types.OCILayer))
 }
 
-func writeTar(w io.Writer, files Files) error {
+func writeTar(w io.Writer, folder string, files Files) error {
 	t := tar.NewWriter(w)
-	for _, dir := range folders(files) {
+	for _, dir := range folders(folder, files) {
 		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
 			return err
 		}
@@ -81,7 +86,7 @@ func writeTar(w io.Writer, files Files) error {
 			continue
 		}
 		data := files[p]
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "package/" + p, Size: int64(len(data)), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + p, Size: int64(len(data)), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
 			return err
 		}
 		if _, err := t.Write(data); err != nil {
@@ -93,13 +98,13 @@ func writeTar(w io.Writer, files Files) error {
 
 // folders returns all folders of an image, sorted, each after the one that it
 // is in.
-func folders(files Files) []string {
-	set := map[string]bool{"package": true}
+func folders(folder string, files Files) []string {
+	set := map[string]bool{folder: true}
 	for p := range files {
 		if hidden(p) {
 			continue
 		}
-		for dir := path.Dir("package/" + p); !set[dir]; dir = path.Dir(dir) {
+		for dir := path.Dir(folder + "/" + p); !set[dir]; dir = path.Dir(dir) {
 			set[dir] = true
 		}
 	}

@@ -69,6 +69,15 @@ const (
 	// on the ObjectDeployment and its revisions.
 	PackageConfigAnnotation = "package-operator.run/package-config"
 
+	// PackageDigestAnnotation is the digest that the package image stood for when
+	// it was rendered, such as sha256:…, on the ObjectDeployment and its revisions.
+	// A revision is gone back to by it, whatever its tag stands for by then.
+	PackageDigestAnnotation = "package-operator.run/package-digest"
+
+	// PackageComponentAnnotation is the Package's component, on the
+	// ObjectDeployment and its revisions; absent for the root package.
+	PackageComponentAnnotation = "package-operator.run/package-component"
+
 	// ChangeCauseAnnotation says why a revision was made.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 

@@ -81,6 +81,8 @@ func fill(
 	}
 	annotations[corev1alpha1.PackageSourceImageAnnotation] = image
 	annotations[corev1alpha1.PackageConfigAnnotation] = config
+	setOrDelete(annotations, corev1alpha1.PackageDigestAnnotation, content.Resolved.Digest)
+	setOrDelete(annotations, corev1alpha1.PackageComponentAnnotation, pkg.PackageSpec().Component)
 	for _, phase := range template.Phases {
 		if len(phase.Slices) > 0 {
 			annotations[corev1alpha1.SlicedAnnotation] = "true"
@@ -96,6 +98,14 @@ func fill(
 	maps.Copy(labels, selection(pkg))
 	dep.SetLabels(labels)
 	return nil
+}
+
+func setOrDelete(annotations map[string]string, key, value string) {
+	if value == "" {
+		delete(annotations, key)
+		return
+	}
+	annotations[key] = value
 }
 
 func orMake(m map[string]string) map[string]string {

@@ -48,6 +48,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 	t.Parallel()
 	pkg := newPackage(func(p *corev1alpha1.Package) {
 		p.Spec.Config = ptrTo(raw(`{"b": 1, "a": 2}`))
+		p.Spec.Component = "server"
 		p.Spec.ProgressDeadlineSeconds = ptr.To[int32](30)
 	})
 	dep := shaped(t, newDeployment(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
@@ -58,6 +59,8 @@ func TestShapeOfANewDeployment(t *testing.T) {
 			Annotations: map[string]string{
 				"package-operator.run/package-source-image": image,
 				"package-operator.run/package-config":       `{"a":2,"b":1}`,
+				"package-operator.run/package-digest":       digest,
+				"package-operator.run/package-component":    "server",
 				"kubernetes.io/change-cause":                "Installing shop package.",
 			},
 			Finalizers: []string{"package-operator.run/cached"},

@@ -20,17 +20,22 @@ import (
 // limits count over all of them.
 type Unpacker struct {
 	collector
+	folder   string
 	layers   int
 	entries  int
 	unpacked int64
 }
 
-// NewUnpacker returns an Unpacker that holds nothing.
-func NewUnpacker() *Unpacker {
-	return &Unpacker{collector: collector{files: Files{}}}
+// NewUnpacker returns an Unpacker that holds nothing and reads what is in the
+// folder of a package.
+func NewUnpacker() *Unpacker { return NewUnpackerOf(root) }
+
+// NewUnpackerOf is NewUnpacker for another folder at the root of the image.
+func NewUnpackerOf(folder string) *Unpacker {
+	return &Unpacker{collector: collector{files: Files{}}, folder: folder}
 }
 
-// Files returns the files of the package as the layers so far make it up.
+// Files returns the files of the folder as the layers so far make it up.
 func (u *Unpacker) Files() Files { return u.files }
 
 // overlay is what one layer says about the package.
@@ -92,7 +97,7 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	at, err := locate(u.layers, header.Name)
+	at, err := locate(u.layers, header.Name, u.folder)
 	if err != nil {
 		return err
 	}
@@ -122,8 +127,8 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 }
 
 func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.Reader) error {
-	if path == root {
-		return entryError(u.layers, header.Name, "Put the package into a folder of that name.", "/%s is a file", root)
+	if path == u.folder {
+		return entryError(u.layers, header.Name, "Put the files into a folder of that name.", "/%s is a file", u.folder)
 	}
 	tooLarge := func(size string) error {
 		return limitError(u.layers, header.Name, "Leave it out or split it.", "the file has %s bytes; the limit is %d", size, limits.FileBytes)
@@ -159,12 +164,12 @@ func (u *Unpacker) apply(o *overlay) error {
 		}
 	}
 	for name := range u.files {
-		if o.covers(root + "/" + name) {
+		if o.covers(u.folder + "/" + name) {
 			delete(u.files, name)
 		}
 	}
 	for p, data := range o.files {
-		u.files[strings.TrimPrefix(p, root+"/")] = data
+		u.files[strings.TrimPrefix(p, u.folder+"/")] = data
 	}
 	return checkCount(u.layers, "", u.files)
 }

@@ -9,20 +9,21 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// root is the folder of an image that holds the package.
+// root is the folder of an image that holds a package.
 const root = "package"
 
 // place says where in an image an entry belongs.
 type place struct {
 	// path is the cleaned name, from the root of the image.
 	path string
-	// inside is set for what lies in /package, and for /package itself.
+	// inside is set for what lies in the folder that is read, and for itself.
 	inside bool
 }
 
 // locate cleans the name of an entry and decides whether it belongs to the
-// package. Odd names are refused only inside of it: base systems have them.
-func locate(layer int, name string) (place, error) {
+// folder that is read. Odd names are refused only inside of it: base systems
+// have them.
+func locate(layer int, name, folder string) (place, error) {
 	segments := strings.Split(name, "/")
 	clean := segments[:0:0]
 	for _, s := range segments {
@@ -38,7 +39,7 @@ func locate(layer int, name string) (place, error) {
 		return place{}, entryError(layer, name, "Store paths relative to the root of the image.", "the path is absolute")
 	}
 	p := place{path: strings.Join(clean, "/")}
-	p.inside = len(clean) > 0 && clean[0] == root
+	p.inside = len(clean) > 0 && clean[0] == folder
 	if !p.inside {
 		return p, nil
 	}
@@ -50,7 +51,7 @@ func checkName(layer int, name string, segments []string) error {
 	length := len(strings.Join(segments[1:], "/"))
 	switch {
 	case length > limits.PathBytes:
-		return limitError(layer, name, remedy, "the path has %d bytes below /%s; the limit is %d", length, root, limits.PathBytes)
+		return limitError(layer, name, remedy, "the path has %d bytes below /%s; the limit is %d", length, segments[0], limits.PathBytes)
 	case len(segments)-1 > limits.PathDepth:
 		return limitError(layer, name, "Use fewer folders.", "the path has %d segments; the limit is %d", len(segments)-1, limits.PathDepth)
 	case !utf8.ValidString(name):

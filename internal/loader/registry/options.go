@@ -18,6 +18,8 @@ import (
 // Options say how images are pulled. The zero value asks for public images
 // with the credentials of the user's Docker config and keeps nothing on disk.
 type Options struct {
+	// Folder of the image that is read. Empty means that of a package.
+	Folder string
 	// Keychain has the credentials. Nil means those of the Docker config. It is
 	// asked anew for every pull.
 	Keychain authn.Keychain
@@ -58,6 +60,7 @@ type Timeouts struct {
 }
 
 func (o *Options) setDefaults() {
+	o.Folder = cmp.Or(o.Folder, "package")
 	if o.Keychain == nil {
 		o.Keychain = authn.DefaultKeychain
 	}

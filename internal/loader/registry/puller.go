@@ -225,7 +225,7 @@ func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers
 		return nil, err
 	}
 	defer release()
-	u := archive.NewUnpacker()
+	u := archive.NewUnpackerOf(p.opts.Folder)
 	for i, f := range layers {
 		hasher, err := v1.Hasher(descriptors[i].Digest.Algorithm)
 		if err != nil {

@@ -46,6 +46,7 @@ const (
 	ReasonUnsupported       Reason = "Not supported by this version"
 	ReasonSourceMissing     Reason = "Source missing"
 	ReasonSourceInvalid     Reason = "Source invalid"
+	ReasonRepositoryInvalid Reason = "Repository invalid"
 )
 
 // remedies say what to do where nothing more precise is known.
@@ -56,6 +57,7 @@ var remedies = map[Reason]string{
 	ReasonTemplate:            "Correct the template; `kubectl package tree` renders it.",
 	ReasonUnknownGVK:          "Correct apiVersion and kind.",
 	ReasonManifestInvalid:     "Correct the field in the manifest.",
+	ReasonRepositoryInvalid:   "Correct the field in the repository file.",
 	ReasonLockInvalid:         "Correct the field in the lock file.",
 	ReasonLabelsInvalid:       "Correct the label.",
 	ReasonConfigInvalid:       "Correct spec.config of the Package.",

@@ -1,0 +1,104 @@
+package lockfile
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// covers tells whether what has the constraints inner can be installed wherever
+// the constraints outer allow it. Every cluster is Kubernetes; some are OpenShift
+// as well.
+func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
+	for _, openShift := range []bool{false, true} {
+		if !onPlatform(outer, openShift) {
+			continue
+		}
+		if !onPlatform(inner, openShift) {
+			return false
+		}
+	}
+	platforms := []manifestsv1alpha1.PlatformName{manifestsv1alpha1.PlatformKubernetes}
+	if onPlatform(outer, true) {
+		platforms = append(platforms, manifestsv1alpha1.PlatformOpenShift)
+	}
+	return !slices.ContainsFunc(platforms, func(p manifestsv1alpha1.PlatformName) bool {
+		return !coversVersions(ranges(inner, p), ranges(outer, p))
+	})
+}
+
+func onPlatform(constraints []manifestsv1alpha1.PackageManifestConstraint, openShift bool) bool {
+	for _, c := range constraints {
+		if len(c.Platform) > 0 && !openShift && !slices.Contains(c.Platform, manifestsv1alpha1.PlatformKubernetes) {
+			return false
+		}
+	}
+	return true
+}
+
+// ranges are those that limit the versions of one platform.
+func ranges(constraints []manifestsv1alpha1.PackageManifestConstraint, platform manifestsv1alpha1.PlatformName) []string {
+	var out []string
+	for _, c := range constraints {
+		if c.PlatformVersion != nil && c.PlatformVersion.Name == platform {
+			out = append(out, c.PlatformVersion.Range)
+		}
+	}
+	return out
+}
+
+// coversVersions tells whether every version that the outer ranges allow is
+// allowed by the inner ones. Whether a range holds changes at the versions that
+// it names only, so it is enough to look at those and their neighbours.
+func coversVersions(inner, outer []string) bool {
+	if len(inner) == 0 {
+		return true
+	}
+	within := func(v *semver.Version, texts []string) bool {
+		for _, text := range texts {
+			if r, err := manifest.ParseRange(text); err != nil || !r.Check(v) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, v := range neighbours(append(slices.Clone(inner), outer...)) {
+		if within(v, outer) && !within(v, inner) {
+			return false
+		}
+	}
+	return true
+}
+
+var versionInRange = regexp.MustCompile(`\d+(\.\d+){0,2}`)
+
+// neighbours are the versions that ranges name, and those right below and above
+// in each of their parts.
+func neighbours(ranges []string) []*semver.Version {
+	const beyond = 1_000_000
+	out := []*semver.Version{semver.New(0, 0, 0, "", ""), semver.New(beyond, 0, 0, "", "")}
+	for _, text := range ranges {
+		for _, named := range versionInRange.FindAllString(text, -1) {
+			v, err := semver.NewVersion(named)
+			if err != nil {
+				continue
+			}
+			major, minor, patch := v.Major(), v.Minor(), v.Patch()
+			for _, n := range [][3]uint64{
+				{major, minor, patch}, {major, minor, patch + 1}, {major, minor, patch - 1},
+				{major, minor + 1, 0}, {major, minor - 1, beyond}, {major, minor, beyond},
+				{major + 1, 0, 0}, {major - 1, beyond, beyond}, {major, beyond, beyond},
+			} {
+				if n[0] > 2*beyond || n[1] > 2*beyond || n[2] > 2*beyond {
+					continue // one below 0
+				}
+				out = append(out, semver.New(n[0], n[1], n[2], "", ""))
+			}
+		}
+	}
+	return out
+}

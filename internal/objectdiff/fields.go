@@ -1,0 +1,243 @@
+package objectdiff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Change is one field that differs.
+type Change struct {
+	// Path of the field, such as spec.template.spec.containers[name=web].image.
+	Path string `json:"path"`
+	// Before and After are the values; nil where the field is absent. What is
+	// hidden is the text [Hidden].
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
+}
+
+// Hidden stands for a value that must not be shown.
+const Hidden = "(hidden)"
+
+// Fields returns what differs between two states of an object. A nil state is
+// an object that is absent. Values of Secrets are hidden.
+func Fields(before, after map[string]any) []Change {
+	d := differ{}
+	switch {
+	case before == nil && after == nil:
+	case before == nil:
+		d.add("", nil, after)
+	case after == nil:
+		d.add("", before, nil)
+	default:
+		d.maps("", before, after)
+	}
+	if isSecret(before) || isSecret(after) {
+		d.changes = hide(d.changes)
+	}
+	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	return d.changes
+}
+
+type differ struct {
+	changes []Change
+	depth   int
+}
+
+func (d *differ) add(path string, before, after any) {
+	d.changes = append(d.changes, Change{Path: path, Before: before, After: after})
+}
+
+func (d *differ) values(path string, before, after any) {
+	if d.depth++; d.depth > limits.DocumentDepth {
+		d.depth--
+		if !reflect.DeepEqual(before, after) {
+			d.add(path, before, after)
+		}
+		return
+	}
+	defer func() { d.depth-- }()
+	beforeMap, isMap := before.(map[string]any)
+	afterMap, both := after.(map[string]any)
+	if isMap && both {
+		d.maps(path, beforeMap, afterMap)
+		return
+	}
+	beforeList, isList := before.([]any)
+	afterList, both := after.([]any)
+	if isList && both {
+		d.lists(path, beforeList, afterList)
+		return
+	}
+	if !equal(before, after) {
+		d.add(path, before, after)
+	}
+}
+
+// equal compares values of JSON; 1 and 1.0 are the same number.
+func equal(a, b any) bool {
+	x, isNumber := number(a)
+	y, both := number(b)
+	if isNumber && both {
+		return x == y
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case int:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+func (d *differ) maps(path string, before, after map[string]any) {
+	keys := slices.Collect(maps.Keys(before))
+	for key := range after {
+		if _, both := before[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		was, had := before[key]
+		is, has := after[key]
+		switch {
+		case had && has:
+			d.values(Child(path, key), was, is)
+		case had && was != nil:
+			d.add(Child(path, key), was, nil)
+		case has && is != nil:
+			d.add(Child(path, key), nil, is)
+		}
+	}
+}
+
+func (d *differ) lists(path string, before, after []any) {
+	if key := listKey(before, after); key != "" {
+		d.keyed(path, key, before, after)
+		return
+	}
+	if !allMaps(before) || !allMaps(after) {
+		if !reflect.DeepEqual(before, after) {
+			d.add(path, before, after) // a list of plain values reads best as a whole
+		}
+		return
+	}
+	for i := range max(len(before), len(after)) {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		switch {
+		case i >= len(before):
+			d.add(at, nil, after[i])
+		case i >= len(after):
+			d.add(at, before[i], nil)
+		default:
+			d.values(at, before[i], after[i])
+		}
+	}
+}
+
+// keyed compares lists whose elements have names. Another order alone is a
+// change of the list as a whole: in some lists it matters.
+func (d *differ) keyed(path, key string, before, after []any) {
+	index := func(list []any) (names []string, byName map[string]any) {
+		byName = map[string]any{}
+		for _, element := range list {
+			name := fmt.Sprint(element.(map[string]any)[key])
+			names, byName[name] = append(names, name), element
+		}
+		return names, byName
+	}
+	wasNames, was := index(before)
+	isNames, is := index(after)
+	for _, name := range wasNames {
+		if _, stays := is[name]; !stays {
+			d.add(element(path, key, name), was[name], nil)
+			continue
+		}
+		d.values(element(path, key, name), was[name], is[name])
+	}
+	for _, name := range isNames {
+		if _, had := was[name]; !had {
+			d.add(element(path, key, name), nil, is[name])
+		}
+	}
+	stay := func(names []string, other map[string]any) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := other[name]; return !ok })
+	}
+	if old, now := stay(wasNames, is), stay(isNames, was); !slices.Equal(old, now) {
+		d.add(path+"[order]", strings.Join(old, ", "), strings.Join(now, ", "))
+	}
+}
+
+func element(path, key, name string) string { return path + "[" + key + "=" + name + "]" }
+
+// keys are what names the elements of the lists of Kubernetes, the best first.
+var keys = []string{"name", "key", "type", "containerPort", "port", "mountPath", "devicePath", "topologyKey", "ip", "host", "path"}
+
+// listKey returns the first key that names every element of both lists, each
+// once; empty where there is none.
+func listKey(before, after []any) string {
+	for _, key := range keys {
+		if len(before)+len(after) > 0 && names(before, key) && names(after, key) {
+			return key
+		}
+	}
+	return ""
+}
+
+func names(list []any, key string) bool {
+	seen := map[string]bool{}
+	for _, element := range list {
+		m, ok := element.(map[string]any)
+		if !ok {
+			return false
+		}
+		switch v := m[key].(type) {
+		case string, int64, float64:
+			text := fmt.Sprint(v)
+			if seen[text] {
+				return false
+			}
+			seen[text] = true
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func allMaps(list []any) bool {
+	for _, element := range list {
+		if _, ok := element.(map[string]any); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// plainKey is what stands in a path as it is.
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// Child is the path of a key below another path.
+func Child(path, key string) string {
+	if !plainKey.MatchString(key) {
+		return path + "[" + strconv.Quote(key) + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

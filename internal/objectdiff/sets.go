@@ -1,0 +1,78 @@
+package objectdiff
+
+import (
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Object is one object of a set.
+type Object struct {
+	Key objects.Key
+	// Phase that the object belongs to.
+	Phase string
+	// Value of the object as JSON has it.
+	Value map[string]any
+}
+
+// Kind says what happens to an object from one set to the other.
+type Kind string
+
+// What happens to an object.
+const (
+	Added   Kind = "Added"
+	Removed Kind = "Removed"
+	// Changed: fields differ. The phase may differ as well.
+	Changed Kind = "Changed"
+	// Moved: only the phase differs.
+	Moved Kind = "Moved"
+)
+
+// ObjectChange is one object that differs between two sets.
+type ObjectChange struct {
+	Kind Kind
+	Key  objects.Key
+	// Phase in the later set, or in the earlier one where it is removed.
+	Phase string
+	// PhaseBefore is the phase in the earlier set where it is another one.
+	PhaseBefore string
+	// Fields that differ; empty where the object is added, removed or moved.
+	Fields []Change
+}
+
+// Sets returns the objects that differ between two sets: those of the later set
+// in its order, then those that are removed, in the order of the earlier one.
+func Sets(before, after []Object) []ObjectChange {
+	was := map[objects.Key]Object{}
+	for _, o := range before {
+		was[o.Key] = o
+	}
+	var out []ObjectChange
+	stays := map[objects.Key]bool{}
+	for _, o := range after {
+		old, had := was[o.Key]
+		if stays[o.Key] {
+			continue // a set holds an object once
+		}
+		stays[o.Key] = true
+		if !had {
+			out = append(out, ObjectChange{Kind: Added, Key: o.Key, Phase: o.Phase})
+			continue
+		}
+		c := ObjectChange{Key: o.Key, Phase: o.Phase, Fields: Fields(old.Value, o.Value)}
+		if old.Phase != o.Phase {
+			c.PhaseBefore, c.Kind = old.Phase, Moved
+		}
+		if len(c.Fields) > 0 {
+			c.Kind = Changed
+		}
+		if c.Kind != "" {
+			out = append(out, c)
+		}
+	}
+	for _, o := range before {
+		if !stays[o.Key] {
+			stays[o.Key] = true
+			out = append(out, ObjectChange{Kind: Removed, Key: o.Key, Phase: o.Phase})
+		}
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package repository
+
+import (
+	"fmt"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"lockstep.run/lockstep/internal/loader"
+)
+
+// Folder of an image that a repository lies in.
+const Folder = "repository"
+
+// file of that folder that holds the repository.
+const file = "repository.yaml"
+
+// Image returns the repository as an image. The same content gives the same
+// digest.
+func (x *Index) Image() (v1.Image, error) {
+	data, err := x.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return loader.BuildFolder(Folder, loader.Files{file: data}, loader.BuildOptions{})
+}
+
+// FromImage reads a repository out of the files of an image's [Folder]. ref is
+// what messages call the image.
+func FromImage(ref string, files loader.Files) (*Index, error) {
+	data, ok := files[file]
+	if !ok {
+		return nil, fmt.Errorf("the image %s holds no repository: there is no /%s/%s in it", ref, Folder, file)
+	}
+	x, err := Parse(Folder+"/"+file, data)
+	if err != nil {
+		return nil, fmt.Errorf("the repository in the image %s cannot be used: %w", ref, err)
+	}
+	return x, nil
+}

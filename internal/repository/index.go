@@ -1,0 +1,113 @@
+package repository
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+// Index is the content of a repository.
+type Index struct {
+	// Name of the repository. Dependencies name packages as <package>.<Name>.
+	Name    string
+	Entries []Entry
+}
+
+// Entry is one package image.
+type Entry struct {
+	// Package is the name in the manifest.
+	Package string
+	// Image is the repository of the image, without tag and digest.
+	Image string
+	// Digest such as sha256:….
+	Digest string
+	// Versions that the image is offered as, the lowest first, without a leading v.
+	Versions []*semver.Version
+	// Constraints of the manifest.
+	Constraints []manifestsv1alpha1.PackageManifestConstraint
+}
+
+// name is the metadata.name of the entry's document.
+func (e *Entry) name() string { return e.Package + "." + e.hex() }
+
+func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }
+
+const digestPrefix = "sha256:"
+
+// Add offers an image. One that is offered already gets the further versions. A
+// version that another image of the package is offered as is refused: which of
+// them it means would be a matter of chance.
+func (x *Index) Add(e Entry) error {
+	into := -1
+	for i := range x.Entries {
+		have := &x.Entries[i]
+		if have.Package != e.Package {
+			continue
+		}
+		if have.Image == e.Image && have.Digest == e.Digest {
+			into = i
+			continue
+		}
+		for _, v := range e.Versions {
+			if slices.ContainsFunc(have.Versions, v.Equal) {
+				return fmt.Errorf("version %s of %s is offered by %s@%s already: remove that first, or choose another version", v, e.Package, have.Image, have.Digest)
+			}
+		}
+	}
+	if into < 0 {
+		x.Entries = append(x.Entries, e)
+		into = len(x.Entries) - 1
+	} else {
+		x.Entries[into].Versions = append(x.Entries[into].Versions, e.Versions...)
+		x.Entries[into].Constraints = e.Constraints
+	}
+	x.sort()
+	return nil
+}
+
+// Remove withdraws an image, and returns whether it was offered.
+func (x *Index) Remove(image, digest string) bool {
+	n := len(x.Entries)
+	x.Entries = slices.DeleteFunc(x.Entries, func(e Entry) bool { return e.Image == image && e.Digest == digest })
+	return len(x.Entries) < n
+}
+
+// sort brings the index into its one order.
+func (x *Index) sort() {
+	for i := range x.Entries {
+		versions := x.Entries[i].Versions
+		slices.SortFunc(versions, (*semver.Version).Compare)
+		x.Entries[i].Versions = slices.CompactFunc(versions, (*semver.Version).Equal)
+	}
+	slices.SortFunc(x.Entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Package, b.Package), highest(a).Compare(highest(b)), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Image, b.Image))
+	})
+}
+
+func highest(e Entry) *semver.Version {
+	if len(e.Versions) == 0 {
+		return semver.New(0, 0, 0, "", "")
+	}
+	return e.Versions[len(e.Versions)-1]
+}
+
+// document is the entry as it is written.
+func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
+	versions := make([]string, len(e.Versions))
+	for i, v := range e.Versions {
+		versions[i] = "v" + v.String()
+	}
+	return manifestsv1alpha1.RepositoryEntry{
+		TypeMeta:   metav1.TypeMeta{APIVersion: manifestsv1alpha1.GroupVersion.String(), Kind: manifestsv1alpha1.KindRepositoryEntry},
+		ObjectMeta: metav1.ObjectMeta{Name: e.name()},
+		Data: manifestsv1alpha1.RepositoryEntryData{
+			Image: e.Image, Digest: e.hex(), Versions: versions, Constraints: e.Constraints, Name: e.Package,
+		},
+	}
+}
