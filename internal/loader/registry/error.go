@@ -46,6 +46,8 @@ const (
 	ReasonForbiddenAddress Reason = "forbidden address"
 	// ReasonInvalidImage says: the image is not one that a package can be in.
 	ReasonInvalidImage Reason = "invalid image"
+	// ReasonNotCached says: no registry may be asked, and the image is not here.
+	ReasonNotCached Reason = "image not in the cache"
 	// ReasonLocal says: files on this side cannot be read or written.
 	ReasonLocal Reason = "local error"
 )

@@ -33,10 +33,11 @@ type Puller struct {
 	opts     Options
 	insecure map[string]bool
 	store    *store
-	flights  flights
+	flights  *flights
 	hosts    *hostLimiter
 	pulls    semaphore
 	unpacks  semaphore
+	access   Access
 }
 
 // NewPuller returns a Puller, or an error where an option cannot be used.
@@ -54,7 +55,7 @@ func NewPuller(opts Options) (*Puller, error) {
 		return nil, err
 	}
 	return &Puller{
-		opts: opts, insecure: insecure, store: store,
+		opts: opts, insecure: insecure, store: store, flights: &flights{},
 		hosts:   newHostLimiter(limits.PullsPerHost),
 		pulls:   make(semaphore, limits.PullsInFlight),
 		unpacks: make(semaphore, limits.UnpacksInFlight),
@@ -87,7 +88,11 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 		return nil, err
 	}
 	repo := parsed.Context()
-	image, err := p.flights.do(ctx, repo.Name()+"@"+digest.String(), func(ctx context.Context) (*Image, error) {
+	key, err := p.access.key(ctx, repo)
+	if err != nil {
+		return nil, p.classify(ctx, ref, err, nil)
+	}
+	image, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (*Image, error) {
 		return p.fetch(ctx, ref, repo, digest)
 	})
 	if err != nil {

@@ -49,6 +49,10 @@ func (s *session) begin(ctx context.Context) error {
 	if s.client != nil {
 		return nil
 	}
+	if s.p.access.Offline {
+		return failf(ReasonNotCached, "Pull it once with another imagePullPolicy, by a manager that keeps its --cache-dir.",
+			"no registry is asked with imagePullPolicy Never, and the cache of the manager does not hold it")
+	}
 	for _, acquire := range []func() (func(), error){
 		func() (func(), error) { return s.p.hosts.acquire(ctx, s.repo.RegistryStr()) },
 		func() (func(), error) { return s.p.pulls.acquire(ctx) },
@@ -79,7 +83,7 @@ func (s *session) begin(ctx context.Context) error {
 
 // credentials asks the keychain and notes what must not appear in a message.
 func (s *session) credentials(ctx context.Context) (authn.Authenticator, error) {
-	auth, err := authn.Resolve(ctx, s.p.opts.Keychain, s.repo)
+	auth, err := authn.Resolve(ctx, s.p.keychain(), s.repo)
 	if err != nil {
 		return nil, failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
 	}
