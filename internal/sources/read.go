@@ -15,12 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Object is a Secret or a ConfigMap as it was read.
+// Object is a source as it was read.
 type Object struct {
 	// Type of a Secret.
 	Type string
-	// Data by key.
+	// Data by key, of a Secret or a ConfigMap.
 	Data map[string][]byte
+	// PullSecrets of a ServiceAccount.
+	PullSecrets []Ref
 }
 
 // Get reads an object; nil where there is none.
@@ -39,16 +41,16 @@ func Getter(reader client.Reader) Get {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", ref, err)
 		}
-		return objectOf(ref.Kind, found.Object), nil
+		return objectOf(ref, found.Object), nil
 	}
 }
 
-// objectOf takes what is needed out of a Secret or a ConfigMap.
-func objectOf(kind string, content map[string]any) *Object {
+// objectOf takes what is needed out of a source.
+func objectOf(ref Ref, content map[string]any) *Object {
 	o := &Object{Data: map[string][]byte{}}
 	o.Type, _, _ = unstructured.NestedString(content, "type")
 	plain, encoded := "data", "binaryData"
-	if kind == KindSecret {
+	if ref.Kind == KindSecret {
 		plain, encoded = "", "data"
 	}
 	texts, _, _ := unstructured.NestedStringMap(content, plain)
@@ -59,6 +61,12 @@ func objectOf(kind string, content map[string]any) *Object {
 	for key, text := range texts {
 		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
 			o.Data[key] = data
+		}
+	}
+	secrets, _, _ := unstructured.NestedSlice(content, "imagePullSecrets")
+	for _, secret := range secrets {
+		if name, ok := secret.(map[string]any)["name"].(string); ok && ref.Kind == KindServiceAccount {
+			o.PullSecrets = append(o.PullSecrets, Ref{Kind: KindSecret, Namespace: ref.Namespace, Name: name})
 		}
 	}
 	return o

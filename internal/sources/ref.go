@@ -3,6 +3,7 @@ package sources
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -11,11 +12,12 @@ import (
 
 // Kinds of sources.
 const (
-	KindSecret    = "Secret"
-	KindConfigMap = "ConfigMap"
+	KindSecret         = "Secret"
+	KindConfigMap      = "ConfigMap"
+	KindServiceAccount = "ServiceAccount"
 )
 
-// Ref names a Secret or a ConfigMap.
+// Ref names a source.
 type Ref struct {
 	Kind, Namespace, Name string
 }
@@ -24,10 +26,7 @@ type Ref struct {
 func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
 func (r Ref) resource() schema.GroupVersionResource {
-	if r.Kind == KindSecret {
-		return schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	}
-	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	return schema.GroupVersionResource{Version: "v1", Resource: strings.ToLower(r.Kind) + "s"}
 }
 
 // Of returns the objects that a Package is rendered from, sorted. namespace is

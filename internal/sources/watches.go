@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/livestate"
 )
 
-// Follow watches a selection until the context ends, as livestate.Cache does.
-type Follow func(context.Context, livestate.Selection, livestate.Follower)
+// Listen watches a selection until the context ends, as livestate.Cache does.
+type Listen func(context.Context, livestate.Selection, livestate.Listener)
 
 // State is what is known of a source.
 type State struct {
@@ -27,7 +27,7 @@ type State struct {
 // Watches are the watches of all sources that Packages name. It is safe for
 // concurrent use.
 type Watches struct {
-	follow Follow
+	listen Listen
 	wake   func(types.NamespacedName)
 
 	mu      sync.Mutex
@@ -35,6 +35,10 @@ type Watches struct {
 	watched map[Ref]*watched
 	users   map[types.NamespacedName][]Ref
 }
+
+// accountUser stands for the manager itself, whose service account is watched. No
+// Package has such a name.
+var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
 
 // watched is one object that is watched.
 type watched struct {
@@ -45,8 +49,8 @@ type watched struct {
 
 // NewWatches returns watches that work from Start on. wake is called with the
 // user of a source that changed; it must not block.
-func NewWatches(follow Follow, wake func(types.NamespacedName)) *Watches {
-	return &Watches{follow: follow, wake: wake, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
+func NewWatches(listen Listen, wake func(types.NamespacedName)) *Watches {
+	return &Watches{listen: listen, wake: wake, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
 }
 
 // Start watches until the context ends.
@@ -101,7 +105,7 @@ func (w *Watches) begin(ref Ref, o *watched) {
 	}
 	ctx, stop := context.WithCancel(w.ctx)
 	o.stop = stop
-	go w.follow(ctx, livestate.Selection{Resource: ref.resource(), Namespace: ref.Namespace, Name: ref.Name}, &follower{w, o})
+	go w.listen(ctx, livestate.Selection{Resource: ref.resource(), Namespace: ref.Namespace, Name: ref.Name}, &listener{w, o})
 }
 
 // release takes a user off; w.mu is held.
@@ -140,7 +144,9 @@ func (w *Watches) set(o *watched, change func(*State)) {
 	}
 	w.mu.Unlock()
 	for _, user := range users {
-		w.wake(user)
+		if user != accountUser {
+			w.wake(user)
+		}
 	}
 }
 
@@ -151,14 +157,14 @@ func text(err error) string {
 	return err.Error()
 }
 
-// follower notes the version of one object.
-type follower struct {
+// listener notes the version of one object.
+type listener struct {
 	w *Watches
 	o *watched
 }
 
 // Listed is told the object, or that there is none.
-func (f *follower) Listed(all []metav1.Object) {
+func (f *listener) Listed(all []metav1.Object) {
 	version := ""
 	for _, obj := range all {
 		version = versionOf(obj)
@@ -167,18 +173,18 @@ func (f *follower) Listed(all []metav1.Object) {
 }
 
 // Changed is told the object after a change.
-func (f *follower) Changed(obj metav1.Object) {
+func (f *listener) Changed(obj metav1.Object) {
 	version := versionOf(obj)
 	f.w.set(f.o, func(s *State) { s.Version = version })
 }
 
 // Deleted is told that the object is gone.
-func (f *follower) Deleted(metav1.Object) {
+func (f *listener) Deleted(metav1.Object) {
 	f.w.set(f.o, func(s *State) { s.Version = "" })
 }
 
 // Failed is told why the watch does not work.
-func (f *follower) Failed(err error) {
+func (f *listener) Failed(err error) {
 	f.w.set(f.o, func(s *State) { s.Err = err })
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Selection is what Follow watches: objects that are not the engine's own.
+// Selection is what Listen watches: objects that are not the engine's own.
 type Selection struct {
 	Resource schema.GroupVersionResource
 	// Namespace of the objects; empty means all namespaces, or none.
@@ -25,9 +25,9 @@ type Selection struct {
 	Whole bool
 }
 
-// Follower is told what a Selection holds, on one goroutine. It must not block
+// Listener is told what a Selection holds, on one goroutine. It must not block
 // and must not keep the objects.
-type Follower interface {
+type Listener interface {
 	// Listed is told all of the objects: first, and after a gap.
 	Listed(all []metav1.Object)
 	// Changed is told an object that is new or changed.
@@ -39,11 +39,11 @@ type Follower interface {
 	Failed(err error)
 }
 
-// Follow watches a selection until the context ends, and repeats what fails as
+// Listen watches a selection until the context ends, and repeats what fails as
 // the watches of the cache do. Nothing of the objects is kept here.
-func (c *Cache) Follow(ctx context.Context, sel Selection, f Follower) {
+func (c *Cache) Listen(ctx context.Context, sel Selection, f Listener) {
 	s := &stream{
-		client: c.clients.metadata, path: collection(sel.Resource, sel.Namespace), accept: metadataOnly, store: followed{f},
+		client: c.clients.metadata, path: collection(sel.Resource, sel.Namespace), accept: metadataOnly, store: told{f},
 		newList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
 		trim:    func(page runtime.Object) runtime.Object { return page },
 		failed: func(err error) {
@@ -79,20 +79,20 @@ func hiccup(err error) bool {
 	return !errors.As(err, &status) || passing(err)
 }
 
-// followed is the store of a Reflector that keeps nothing.
-type followed struct{ Follower }
+// told is the store of a Reflector that keeps nothing.
+type told struct{ Listener }
 
 // Add, Update and Delete pass on what the watch tells, Replace what a list does.
-func (f followed) Add(obj any) error { return f.Update(obj) }
+func (f told) Add(obj any) error { return f.Update(obj) }
 
 // Update passes on an object.
-func (f followed) Update(obj any) error { return f.pass(obj, f.Changed) }
+func (f told) Update(obj any) error { return f.pass(obj, f.Changed) }
 
 // Delete passes on an object that is gone.
-func (f followed) Delete(obj any) error { return f.pass(obj, f.Deleted) }
+func (f told) Delete(obj any) error { return f.pass(obj, f.Deleted) }
 
 // Replace passes on all objects.
-func (f followed) Replace(items []any, _ string) error {
+func (f told) Replace(items []any, _ string) error {
 	all := make([]metav1.Object, 0, len(items))
 	for _, item := range items {
 		if err := f.pass(item, func(obj metav1.Object) { all = append(all, obj) }); err != nil {
@@ -104,9 +104,9 @@ func (f followed) Replace(items []any, _ string) error {
 }
 
 // Resync does nothing: nothing is kept.
-func (f followed) Resync() error { return nil }
+func (f told) Resync() error { return nil }
 
-func (f followed) pass(obj any, to func(metav1.Object)) error {
+func (f told) pass(obj any, to func(metav1.Object)) error {
 	m, ok := obj.(metav1.Object)
 	if !ok {
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)

@@ -1,0 +1,140 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"lockstep.run/lockstep/internal/loader/registry"
+)
+
+// Types of Secrets with credentials of registries, and their keys.
+var pullKeys = map[string]string{
+	"kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+	"kubernetes.io/dockercfg":        ".dockercfg",
+}
+
+// Credentials reads pull secrets: those of Packages, and those of the manager's
+// service account, which is watched. It is safe for concurrent use.
+type Credentials struct {
+	get     Get
+	watches *Watches
+	account Ref
+
+	mu sync.Mutex
+	// kept are sources in use by a watch, with the version that they were read at:
+	// the account, its pull secrets, and those of Packages that look after their
+	// tag, so that this costs the API server nothing.
+	kept map[Ref]keptObject
+}
+
+type keptObject struct {
+	version string
+	object  *Object
+}
+
+// NewCredentials returns the credentials that get reads. account is the manager's
+// service account.
+func NewCredentials(get Get, watches *Watches, account Ref) *Credentials {
+	return &Credentials{get: get, watches: watches, account: account, kept: map[Ref]keptObject{}}
+}
+
+// Keychain returns the credentials in the pull secrets refs, and after them those
+// of the manager's service account. missing names pull secrets that cannot be
+// used, and why.
+func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keychain, missing []string, err error) {
+	c.sweep()
+	account, err := c.read(ctx, c.account)
+	if err != nil {
+		return nil, nil, err
+	}
+	if account != nil {
+		refs = slices.Concat(refs, account.PullSecrets)
+	}
+	var contents [][]byte
+	for _, ref := range refs {
+		object, err := c.read(ctx, ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		content, problem := credentialsOf(object)
+		if problem != "" {
+			missing = append(missing, fmt.Sprintf("%s %s", ref, problem))
+			continue
+		}
+		contents = append(contents, content)
+	}
+	keys, err = registry.NewKeychain(contents...)
+	return keys, missing, err
+}
+
+// credentialsOf returns the content of a pull secret, or why there is none.
+func credentialsOf(object *Object) (content []byte, problem string) {
+	if object == nil {
+		return nil, "does not exist"
+	}
+	key, ok := pullKeys[object.Type]
+	if !ok {
+		return nil, "is of another type than kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg"
+	}
+	if content = object.Data[key]; content == nil {
+		return nil, "has no key " + key
+	}
+	if _, err := registry.NewKeychain(content); err != nil {
+		_, cause, _ := strings.Cut(err.Error(), ": ")
+		return nil, "cannot be read: " + cause
+	}
+	return content, ""
+}
+
+// read returns an object, from memory where it is watched and did not change.
+func (c *Credentials) read(ctx context.Context, ref Ref) (*Object, error) {
+	state := c.watches.State(ref)
+	if !state.Known {
+		return c.get(ctx, ref)
+	}
+	c.mu.Lock()
+	kept, ok := c.kept[ref]
+	c.mu.Unlock()
+	if ok && kept.version == state.Version {
+		return kept.object, nil
+	}
+	object, err := c.get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.kept[ref] = keptObject{version: state.Version, object: object}
+	c.mu.Unlock()
+	if ref == c.account {
+		c.follow(object)
+	}
+	return object, nil
+}
+
+// Follow watches the manager's service account from now on. Its pull secrets are
+// watched once they are known.
+func (c *Credentials) Follow() { c.follow(nil) }
+
+func (c *Credentials) follow(account *Object) {
+	refs := []Ref{c.account}
+	if account != nil {
+		refs = append(refs, account.PullSecrets...)
+	}
+	c.watches.Use(accountUser, sorted(refs))
+}
+
+// sweep forgets what is not watched any more.
+func (c *Credentials) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ref := range c.kept {
+		if !c.watches.State(ref).Known {
+			delete(c.kept, ref)
+		}
+	}
+}
