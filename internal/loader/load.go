@@ -76,10 +76,10 @@ func (l *load) run() *Package {
 		l.static()
 		return nil
 	}
-	objects := l.objects(context)
+	phases, sources := collect(l.objects(context), spec.Phases)
 	return &Package{
 		Manifest: r.Manifest, Lock: r.Lock, Config: values,
-		Phases: collect(objects, spec.Phases), Probes: spec.AvailabilityProbes,
+		Phases: phases, Sources: sources, Probes: spec.AvailabilityProbes,
 		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec),
 	}
 }

@@ -15,6 +15,9 @@ type Package struct {
 	// Phases that hold objects, in the order of the manifest; the objects are in
 	// the order of their files and documents.
 	Phases []corev1alpha1.ObjectSetTemplatePhase
+	// Sources say where the objects stand: Sources[i][j] is that of
+	// Phases[i].Objects[j].
+	Sources [][]Source
 	// Probes of the manifest.
 	Probes []corev1alpha1.ObjectSetProbe
 	// Labels are the well-known labels of the package and its ObjectDeployment.
@@ -23,6 +26,16 @@ type Package struct {
 	Config map[string]any
 	// Warnings name what was dropped or is likely to fail, sorted.
 	Warnings violation.Violations
+}
+
+// Source is where an object stands in its package.
+type Source struct {
+	// Path of the file, or of the template that it comes from.
+	Path string
+	// Document and Line count from 1; Line is 0 in the output of a template.
+	Document, Line int
+	// Object in words, such as "apps/v1 Deployment web".
+	Object string
 }
 
 // Template returns what the ObjectDeployment rolls out.

@@ -98,16 +98,17 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 
 // collect puts objects into the phases of the manifest. Phases without objects
 // are left out.
-func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) []corev1alpha1.ObjectSetTemplatePhase {
-	byPhase := map[string][]corev1alpha1.ObjectSetObject{}
+func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source) {
+	byPhase, sourcesByPhase := map[string][]corev1alpha1.ObjectSetObject{}, map[string][]Source{}
 	for _, o := range all {
 		byPhase[o.phase] = append(byPhase[o.phase], o.stored)
+		sourcesByPhase[o.phase] = append(sourcesByPhase[o.phase], Source{Path: o.at.Path, Document: o.at.Document, Line: o.at.Line, Object: o.at.Object})
 	}
-	var out []corev1alpha1.ObjectSetTemplatePhase
 	for _, p := range phases {
 		if len(byPhase[p.Name]) > 0 {
 			out = append(out, corev1alpha1.ObjectSetTemplatePhase{Name: p.Name, Class: p.Class, Objects: byPhase[p.Name]})
+			sources = append(sources, sourcesByPhase[p.Name])
 		}
 	}
-	return out
+	return out, sources
 }

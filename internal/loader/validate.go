@@ -16,7 +16,26 @@ import (
 // its scopes. It reports all problems at once. Its error is of type
 // violation.Violations, or the cause of ctx.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
-	v := &validator{ctx: ctx, files: files}
+	return Inspect(ctx, files, nil)
+}
+
+// Case is an installation that stands for others: a test case, or the default
+// configuration in one of the scopes.
+type Case struct {
+	// Component that was loaded; empty for the root.
+	Component string
+	// Name of the test case; empty where the package has none.
+	Name string
+	// For is the Package object that it was loaded for.
+	For manifestsv1alpha1.TemplateContextPackage
+	// Package as it was loaded.
+	Package *Package
+}
+
+// Inspect is Validate for callers that look at the package as it was loaded in
+// each case. Cases with problems are not shown.
+func Inspect(ctx context.Context, files Files, visit func(Case)) (warnings violation.Violations, err error) {
+	v := &validator{ctx: ctx, files: files, visit: visit}
 	root := v.unit("")
 	if root != nil && root.Spec.Components != nil {
 		v.problems = append(v.problems, strayComponentFiles(files)...)
@@ -34,16 +53,20 @@ func Validate(ctx context.Context, files Files) (warnings violation.Violations, 
 type validator struct {
 	ctx                context.Context
 	files              Files
+	visit              func(Case)
 	problems, warnings violation.Violations
 }
 
-// try loads and returns what is wrong.
-func (v *validator) try(opts Options) violation.Violations {
+// try loads and returns what is wrong. name is that of the test case.
+func (v *validator) try(opts Options, name string) violation.Violations {
 	opts.Strict = true
 	pkg, err := Load(v.ctx, v.files, opts)
 	var problems violation.Violations
 	if err == nil {
 		v.warnings = append(v.warnings, pkg.Warnings...)
+		if v.visit != nil {
+			v.visit(Case{Component: opts.Component, Name: name, For: opts.Package, Package: pkg})
+		}
 	} else {
 		errors.As(err, &problems)
 	}
@@ -54,7 +77,7 @@ func (v *validator) try(opts Options) violation.Violations {
 func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	u := readUnit(v.files, component, true)
 	if u.result == nil {
-		v.problems = append(v.problems, v.try(exampleOptions(component, false))...)
+		v.problems = append(v.problems, v.try(exampleOptions(component, false), "")...)
 		return nil
 	}
 	m := u.result.Manifest
@@ -80,7 +103,7 @@ func (v *validator) testCase(u *unit, i int) {
 	if opts.Package.Metadata.Name == "" {
 		opts.Package.Metadata.Name = exampleName
 	}
-	for _, p := range v.try(opts) {
+	for _, p := range v.try(opts, tc.Name) {
 		switch p.Reason {
 		case violation.ReasonConfigInvalid:
 			at := u.result.At(p.Reason, strings.Replace(p.Field, "spec.config", fmt.Sprintf("test.template[%d].context.config", i), 1))
@@ -131,7 +154,7 @@ func inScope(kind string, p violation.Violation) violation.Violation {
 func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	var problems violation.Violations
 	var needs []string
-	for _, p := range v.try(exampleOptions(u.component, cluster)) {
+	for _, p := range v.try(exampleOptions(u.component, cluster), "") {
 		if p.Reason == violation.ReasonConfigInvalid {
 			needs = append(needs, p.Field)
 			continue

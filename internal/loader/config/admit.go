@@ -44,6 +44,13 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 		sortUnknown(unknown)
 		return map[string]any{}, unknown, nil
 	}
+	unknown, errs = s.Check(ctx, path, values)
+	return values, unknown, errs
+}
+
+// Check prunes values, sets defaults in them, and returns what is unknown and
+// what is wrong. The schema must not be nil.
+func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
 	for _, found := range pruning.PruneWithOptions(values, s.structural, false, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		steps := splitPruned(found)
 		last := len(steps) - 1
@@ -60,7 +67,7 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 	if len(errs) == 0 && s.rules != nil {
 		errs, _ = s.rules.Validate(ctx, path, s.structural, values, nil, celconfig.RuntimeCELCostBudget)
 	}
-	return values, unknown, errs
+	return unknown, errs
 }
 
 func sortUnknown(u []Unknown) {
