@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,39 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/version"
 )
-
-// registryFlags say how registries are reached.
-type registryFlags struct {
-	insecure []string
-	caFile   string
-}
-
-func (r *registryFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&r.insecure, "insecure-registry", nil, "`HOST[:PORT]` that may be reached by plain HTTP or with a certificate that does not verify; repeatable")
-	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
-}
-
-// pull reads a package out of an image.
-func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, error) {
-	puller, err := registry.NewPuller(registry.Options{
-		InsecureRegistries: r.insecure, CABundle: r.caFile, UserAgent: "kubectl-package/" + version.Get(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	image, err := puller.Pull(ctx, ref)
-	var failure *registry.PullError
-	if errors.As(err, &failure) && failure.Reason == registry.ReasonInsecure {
-		return nil, fmt.Errorf("%w (here by --insecure-registry)", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return image.Files, nil
-}
 
 // sourceFlags say where a package is read from: a folder or an image.
 type sourceFlags struct {

@@ -31,9 +31,9 @@ type File struct {
 	Component string
 	// Path of the file below the package's folder.
 	Path string
-	// Data is what has to be in it; nil where there is to be none.
+	// Data is what has to be in it.
 	Data []byte
-	// Changed tells that the file has to be written, or removed where Data is nil.
+	// Changed tells that the file has to be written.
 	Changed bool
 }
 
@@ -45,13 +45,11 @@ func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, err
 	for _, part := range loader.Parts(files) {
 		u := unit{part: part, opts: opts, digests: digests}
 		file, err := u.compute(ctx)
-		if err != nil && part.Component != "" {
-			var wrong violation.Violations
-			if !errors.As(err, &wrong) {
-				return nil, fmt.Errorf("component %s: %w", part.Component, err)
-			}
-		}
-		if err != nil {
+		var wrong violation.Violations
+		switch {
+		case err != nil && part.Component != "" && !errors.As(err, &wrong):
+			return nil, fmt.Errorf("component %s: %w", part.Component, err)
+		case err != nil:
 			return nil, err
 		}
 		if file != nil {

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// registryFlags say how registries are reached.
+type registryFlags struct {
+	insecure []string
+	// all: every registry that the command line or a manifest names is insecure.
+	all    bool
+	caFile string
+}
+
+func (r *registryFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&r.insecure, "insecure-registry", nil, "`HOST[:PORT]` that may be reached by plain HTTP or with a certificate that does not verify; repeatable")
+	cmd.Flags().BoolVar(&r.all, "insecure", false, "all registries may be reached so; better name them by --insecure-registry")
+	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
+}
+
+// puller pulls images; folder is what of them is read, empty for packages. refs
+// are the images that are going to be pulled or resolved.
+func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller, error) {
+	insecure := slices.Clone(r.insecure)
+	for _, text := range refs {
+		if ref, err := name.ParseReference(text); err == nil && r.all {
+			insecure = append(insecure, ref.Context().RegistryStr())
+		}
+	}
+	return registry.NewPuller(registry.Options{
+		Folder: folder, InsecureRegistries: insecure, CABundle: r.caFile, UserAgent: "kubectl-package/" + version.Get(),
+	})
+}
+
+// pull reads a package out of an image.
+func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, error) {
+	image, err := r.pullFolder(ctx, "", ref)
+	if err != nil {
+		return nil, err
+	}
+	return image.Files, nil
+}
+
+func (r *registryFlags) pullFolder(ctx context.Context, folder, ref string) (*registry.Image, error) {
+	puller, err := r.puller(folder, ref)
+	if err != nil {
+		return nil, err
+	}
+	image, err := puller.Pull(ctx, ref)
+	return image, advise(err)
+}
+
+// resolve returns the digest that a reference stands for.
+func (r *registryFlags) resolve(ctx context.Context, ref string) (string, error) {
+	puller, err := r.puller("", ref)
+	if err != nil {
+		return "", err
+	}
+	digest, err := puller.Resolve(ctx, ref)
+	return digest, advise(err)
+}
+
+// advise names the flag that helps.
+func advise(err error) error {
+	var failure *registry.PullError
+	if errors.As(err, &failure) && failure.Reason == registry.ReasonInsecure {
+		return fmt.Errorf("%w (here by --insecure-registry)", err)
+	}
+	return err
+}

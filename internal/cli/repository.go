@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/repository"
+)
+
+type repositoryCommand struct {
+	streams  genericiooptions.IOStreams
+	registry registryFlags
+	name     string
+}
+
+func newRepository(streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "repository", Aliases: []string{"repo"},
+		Short: "Keep lists of package images that dependencies are chosen from",
+		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The
+manifest of a package names repositories in spec.repositories; update chooses from them.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newRepositoryInitialize(streams), newRepositoryAdd(streams), newRepositoryRemove(streams),
+		newRepositoryPull(streams), newRepositoryPush(streams),
+	)
+	return cmd
+}
+
+func newRepositoryInitialize(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use: "initialize FILE", Aliases: []string{"init"},
+		Short: "Begin an empty repository",
+		Long: `Write an empty repository. One that is in the file already is emptied; any other file is left
+as it is.`,
+		Args: takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.name == "" {
+				c.name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
+			}
+			if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
+				return usageError(cmd, fmt.Errorf("%q cannot be the name of a repository: %s: choose one by --name", c.name, problems[0]))
+			}
+			return c.initialize(args[0])
+		},
+	}
+	cmd.Flags().StringVar(&c.name, "name", "", "`name` of the repository, by which dependencies refer to it; the file's where it is not given")
+	return cmd
+}
+
+func (c *repositoryCommand) initialize(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		if _, err := readRepository(path); err != nil {
+			return fmt.Errorf("%s exists and is no repository: delete it first, or choose another name", path)
+		}
+	}
+	return c.write(path, &repository.Index{Name: c.name})
+}
+
+func newRepositoryAdd(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "add FILE IMAGE VERSION...",
+		Short: "Offer a package image as one or more versions",
+		Long: `Offer a package image in a repository as one or more versions. The image is pulled: its name
+and its constraints come from its manifest, and it is offered by its digest.`,
+		Example: `  kubectl package repository add shop.yaml registry.example.com/web:v1.2.0 v1.2.0`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := takes("FILE", "IMAGE", "VERSION")(cmd, args[:min(len(args), 3)]); err != nil {
+				return err
+			}
+			var versions []*semver.Version
+			for _, text := range args[2:] {
+				v, err := repository.ParseVersion(text)
+				if err != nil {
+					return usageError(cmd, err)
+				}
+				versions = append(versions, v)
+			}
+			if _, err := name.ParseReference(args[1]); err != nil {
+				return usageError(cmd, fmt.Errorf("IMAGE %q is no image reference: write it as host/path:tag or host/path@sha256:…", args[1]))
+			}
+			return c.add(cmd.Context(), args[0], args[1], versions)
+		},
+	}
+	c.registry.add(cmd)
+	return cmd
+}
+
+func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions []*semver.Version) error {
+	index, err := readRepository(path)
+	if err != nil {
+		return err
+	}
+	image, err := c.registry.pullFolder(ctx, "", ref)
+	if err != nil {
+		return err
+	}
+	m, err := loader.Describe(image.Files)
+	var wrong violation.Violations
+	if errors.As(err, &wrong) {
+		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
+		return fmt.Errorf("the image %s is no package that can be used: %s", ref, problems(len(wrong)))
+	}
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return err
+	}
+	err = index.Add(repository.Entry{
+		Package: m.Name, Image: parsed.Context().Name(), Digest: image.Digest, Versions: versions, Constraints: m.Spec.Constraints,
+	})
+	if err != nil {
+		return err
+	}
+	return c.write(path, index)
+}
+
+func newRepositoryRemove(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "remove FILE IMAGE",
+		Short: "Withdraw a package image with all of its versions",
+		Args:  takes("FILE", "IMAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := name.ParseReference(args[1])
+			if err != nil {
+				return usageError(cmd, fmt.Errorf("IMAGE %q is no image reference: write it as host/path:tag or host/path@sha256:…", args[1]))
+			}
+			return c.remove(cmd.Context(), args[0], ref, args[1])
+		},
+	}
+	c.registry.add(cmd)
+	return cmd
+}
+
+func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Reference, text string) error {
+	index, err := readRepository(path)
+	if err != nil {
+		return err
+	}
+	digest, err := c.registry.resolve(ctx, text)
+	if err != nil {
+		return err
+	}
+	if !index.Remove(ref.Context().Name(), digest) {
+		return fmt.Errorf("the repository in %s does not offer %s@%s", path, ref.Context().Name(), digest)
+	}
+	return c.write(path, index)
+}
+
+func newRepositoryPull(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "pull FILE TAG",
+		Short: "Write the repository in an image to a file",
+		Args:  takes("FILE", "TAG"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := name.ParseReference(args[1]); err != nil {
+				return usageError(cmd, fmt.Errorf("TAG %q is no image reference: write it as host/path:tag", args[1]))
+			}
+			image, err := c.registry.pullFolder(cmd.Context(), repository.Folder, args[1])
+			if err != nil {
+				return err
+			}
+			index, err := repository.FromImage(args[1], image.Files)
+			if err != nil {
+				return err
+			}
+			return c.write(args[0], index)
+		},
+	}
+	c.registry.add(cmd)
+	return cmd
+}
+
+func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "push FILE TAG",
+		Short: "Push the repository in a file as an image",
+		Args:  takes("FILE", "TAG"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tags, _, err := (&buildCommand{registry: c.registry, tags: args[1:], format: "human"}).check()
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			index, err := readRepository(args[0])
+			if err != nil {
+				return err
+			}
+			image, err := index.Image()
+			if err != nil {
+				return err
+			}
+			return c.registry.push(cmd.Context(), image, tags)
+		},
+	}
+	c.registry.add(cmd)
+	return cmd
+}
+
+// readRepository reads a repository file, without reading more of it than one
+// may have.
+func readRepository(path string) (*repository.Index, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no repository file %s: begin one with kubectl package repository initialize", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the repository: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limits.FileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the repository: %w", err)
+	}
+	index, err := repository.Parse(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("the repository cannot be used: %w", err)
+	}
+	return index, nil
+}
+
+func (c *repositoryCommand) write(path string, index *repository.Index) error {
+	data, err := index.Marshal()
+	if err != nil {
+		return err
+	}
+	return writeFile(path, data)
+}

@@ -1,0 +1,15 @@
+package loader
+
+import (
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+// Describe reads the manifest of a package and nothing else. Its error is of type
+// violation.Violations.
+func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
+	u := readUnit(files, "", false)
+	if err := u.problems.Err(); err != nil {
+		return nil, err
+	}
+	return u.result.Manifest, nil
+}
