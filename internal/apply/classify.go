@@ -200,30 +200,6 @@ func ImmutableFields(err error) []string {
 	return slices.Compact(fields)
 }
 
-// Brief returns reason and field paths of an error, and none of the values that
-// an API server's text may repeat: for objects with sensitive content.
-func Brief(err error) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return "the API server could not be reached"
-	}
-	reason := string(status.Status().Reason)
-	if reason == "" {
-		reason = http.StatusText(int(status.Status().Code))
-	}
-	var fields []string
-	for _, cause := range causes(err) {
-		if cause.Field != "" {
-			fields = append(fields, cause.Field)
-		}
-	}
-	if len(fields) == 0 {
-		return reason
-	}
-	slices.Sort(fields)
-	return reason + ": " + strings.Join(slices.Compact(fields), ", ")
-}
-
 func causes(err error) []metav1.StatusCause {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

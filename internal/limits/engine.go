@@ -21,6 +21,9 @@ const (
 	// SliceBytes is the most that one slice holds; a larger object has a slice
 	// of its own.
 	SliceBytes = 64 << 10
+	// SecretSliceBytes is the most that a Secret holds for a revision, which is one
+	// larger object then: API servers accept 1 MiB of data, names and key included.
+	SecretSliceBytes = 1<<20 - 1<<10
 	// MessageBytes bounds one condition message; API servers accept 32 KiB.
 	MessageBytes = 4 << 10
 	// ProgressDeadline is the default of progressDeadlineSeconds.

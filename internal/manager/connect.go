@@ -33,7 +33,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 		return err
 	}
 	slices := fresh.NewStore()
-	reconciler, err := packages.Setup(mgr, packages.Options{Load: load, Environment: env, Slices: slices})
+	reconciler, err := packages.Setup(mgr, packages.Options{Load: load, Environment: env, Slices: slices, Namespace: c.Namespace})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
@@ -42,7 +42,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 	if err != nil {
 		return err
 	}
-	o.Slices = slices
+	o.Slices, o.Namespace = slices, c.Namespace
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
@@ -108,8 +109,10 @@ func environmentOf(v apiversion.Info) manifestsv1alpha1.PackageEnvironment {
 // because the cluster is not the one that it knows.
 func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, error) {
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		return nil, nil, err
+	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, nil, err
+		}
 	}
 	guard := leadership.Always()
 	options := ctrlmanager.Options{
@@ -132,6 +135,8 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	}
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(guard.WrapTransport)
+	// Warnings are an author's business, and a webhook's may quote a Secret.
+	guarded.WarningHandler = rest.NoWarnings{}
 	mgr, err := ctrl.NewManager(guarded, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)

@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/schemas"
 )
 
 // recover deals with the error of a step: a lost race leads to a fresh look,
@@ -98,5 +99,33 @@ func (x *run) explain(s phases.Step, err error) string {
 		}
 		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
 	}
+	if x.rollout.sensitive() {
+		return reduced(err)
+	}
 	return strings.TrimSpace(err.Error())
+}
+
+// reduced is the text of an error about an object of a revision with sensitive
+// values: nothing of what a server, a webhook or a proxy said (invariant 8).
+func reduced(err error) string {
+	var invalid *schemas.InvalidError
+	var unavailable *schemas.UnavailableError
+	switch {
+	case errors.As(err, &invalid):
+		return invalid.Error() // our own words, without values
+	case errors.As(err, &unavailable):
+		return unavailable.Error() // about schemas, not about the object
+	}
+	return apply.Brief(err)
+}
+
+// sensitive tells whether a revision of the owner has sensitive values. An error
+// about one object may quote it as it is live, which an older revision wrote.
+func (r *Rollout) sensitive() bool {
+	for _, rev := range r.revisions {
+		if rev.Sensitive {
+			return true
+		}
+	}
+	return false
 }

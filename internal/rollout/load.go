@@ -33,6 +33,9 @@ type Revision struct {
 	// objects in Refusals. Otherwise only another spec helps.
 	Refused  bool
 	Refusals []phases.Blocker
+	// Sensitive tells that the revision has objects in Secrets: what the API server
+	// says of its objects is not repeated.
+	Sensitive bool
 
 	verdicts map[objects.Key]verdict
 }
@@ -46,11 +49,30 @@ type verdict struct {
 // not served.
 type Scope func(gk schema.GroupKind, version string) (namespaced, known bool)
 
-// Load turns the spec of a set, with the objects of its slices, into a
+// Stored are the objects of a revision that are not in its set, by the names that
+// its phases have for where they are.
+type Stored struct {
+	// Slices are the contents of ObjectSlices, Secrets those of Secrets.
+	Slices, Secrets map[string][]corev1alpha1.ObjectSetObject
+}
+
+// of returns all objects of a phase.
+func (s Stored) of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.ObjectSetObject {
+	all := slices.Clone(phase.Objects)
+	for _, name := range phase.Slices {
+		all = append(all, s.Slices[name]...)
+	}
+	for _, name := range phase.SecretSlices {
+		all = append(all, s.Secrets[name]...)
+	}
+	return all
+}
+
+// Load turns the spec of a set, with the objects that are stored elsewhere, into a
 // revision. What is wrong with it for good, by rules that need no write (engine.md
 // 2), is in Revision.Blocked, all of it at once; nothing of such a revision is
 // ever written.
-func Load(set corev1alpha1.GenericObjectSet, slicesOf func(name string) []corev1alpha1.ObjectSetObject, owner objects.Owner, scope Scope) *Revision {
+func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *Revision {
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
 	r := &Revision{verdicts: map[objects.Key]verdict{}}
@@ -58,8 +80,8 @@ func Load(set corev1alpha1.GenericObjectSet, slicesOf func(name string) []corev1
 	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}
-	for _, phase := range spec.Phases {
-		l.phase(phase, slicesOf)
+	for i := range spec.Phases {
+		l.phase(&spec.Phases[i], stored)
 	}
 	set2, err := probes.Compile(spec.AvailabilityProbes)
 	if err != nil {
@@ -91,15 +113,13 @@ func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-func (l *loader) phase(spec corev1alpha1.ObjectSetTemplatePhase, slicesOf func(string) []corev1alpha1.ObjectSetObject) {
+func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored) {
 	if spec.Class != "" {
 		l.problem("Phase %q: phases with a class (%q) are not supported by this version: remove the class", spec.Name, spec.Class)
 	}
 	phase := phases.Phase{Name: spec.Name}
-	all := slices.Clone(spec.Objects)
-	for _, name := range spec.Slices {
-		all = append(all, slicesOf(name)...)
-	}
+	l.revision.Sensitive = l.revision.Sensitive || len(spec.SecretSlices) > 0
+	all := stored.of(spec)
 	for i := range all {
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)

@@ -59,8 +59,14 @@ func each(items []item) [][]item {
 
 // rank hashes what an object is called, in whatever version of its API, to a
 // number without any order: names often count up.
-func rank(raw []byte) (uint64, error) {
-	var named struct {
+func rank(key objects.Key) uint64 {
+	sum := sha256.Sum256([]byte(key.String()))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// keyOf returns what an object is called.
+func keyOf(raw []byte) (objects.Key, error) {
+	var object struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Metadata   struct {
@@ -68,13 +74,11 @@ func rank(raw []byte) (uint64, error) {
 			Name      string `json:"name"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal(raw, &named); err != nil {
-		return 0, fmt.Errorf("cannot read apiVersion, kind and name: %w", err)
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return objects.Key{}, fmt.Errorf("cannot read apiVersion, kind and name: %w", err)
 	}
-	key := objects.Key{
-		Group: schema.FromAPIVersionAndKind(named.APIVersion, named.Kind).Group, Kind: named.Kind,
-		Namespace: named.Metadata.Namespace, Name: named.Metadata.Name,
-	}
-	sum := sha256.Sum256([]byte(key.String()))
-	return binary.BigEndian.Uint64(sum[:]), nil
+	return objects.Key{
+		Group: schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).Group, Kind: object.Kind,
+		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name,
+	}, nil
 }

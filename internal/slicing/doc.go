@@ -24,4 +24,8 @@
 //
 // A slice is named after its content, so an unchanged one is found and not
 // written again, and revisions share it.
+//
+// A revision with sensitive values keeps its Secrets, and what else holds such a
+// value, in Secrets: whatever its size, cut in the same way, named by HMAC. Nothing
+// of them is in a template, a name or a hash that others may read (invariant 8).
 package slicing

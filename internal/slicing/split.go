@@ -10,59 +10,81 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Slice is the content of one ObjectSlice.
+// Slice is the content of one ObjectSlice, or of one Secret in place of it.
 type Slice struct {
-	// Name is made of the deployment's name and the hash of the objects.
+	// Name is made of the deployment's name and a hash of the objects.
 	Name string
 	// Objects in their order.
 	Objects []corev1alpha1.ObjectSetObject
+	// Key is what the Secret's name is hashed with; nil for an ObjectSlice.
+	Key []byte
 }
 
-// Split moves objects of a revision into slices where that is due by strategy: a
-// value of the chunking strategy annotation, or empty. It returns the phases as
-// the deployment's template holds them, and the slices in the order in which the
-// phases name them, each once. The phases passed in stay as they are.
+// Split moves objects of a revision into slices: those that sealing selects into
+// Secrets always, others where that is due by strategy, a value of the chunking
+// strategy annotation, or empty. It returns the phases as the deployment's
+// template holds them, and the slices in the order in which the phases name them,
+// each once. sealing is nil where the revision has no sensitive values. The phases
+// passed in stay as they are.
 func Split(
-	deployment, strategy string, phases []corev1alpha1.ObjectSetTemplatePhase,
+	deployment, strategy string, phases []corev1alpha1.ObjectSetTemplatePhase, sealing *Sealing,
 ) ([]corev1alpha1.ObjectSetTemplatePhase, []Slice, error) {
-	if strategy == corev1alpha1.ChunkingStrategyNoOp {
+	none := strategy == corev1alpha1.ChunkingStrategyNoOp
+	if none && sealing == nil {
 		return phases, nil, nil
 	}
-	measured := make([][]item, len(phases))
+	plain, sealed := make([][]item, len(phases)), make([][]item, len(phases))
 	total := 0
 	for i := range phases {
 		items, err := measure(phases[i].Objects)
 		if err != nil {
 			return nil, nil, fmt.Errorf("phase %q: %w", phases[i].Name, err)
 		}
-		measured[i] = items
-		total += size(items)
+		plain[i], sealed[i] = sealing.part(i, items)
+		total += size(plain[i])
 	}
 	each := strategy == corev1alpha1.ChunkingStrategyEachObject
-	if total <= limits.SliceThreshold && !each {
-		return phases, nil, nil
-	}
-
-	cut := cutterOf(strategy)
-	split := make([]corev1alpha1.ObjectSetTemplatePhase, len(phases))
-	var slices []Slice
-	seen := map[string]bool{}
+	inline := none || total <= limits.SliceThreshold && !each
+	split, cut, made := make([]corev1alpha1.ObjectSetTemplatePhase, len(phases)), cutterOf(strategy), made{}
 	for i := range phases {
 		split[i] = phases[i]
-		if !each && size(measured[i]) <= limits.SliceThreshold/len(phases) {
+		if len(sealed[i]) > 0 {
+			split[i].Objects, split[i].SecretSlices = contents(plain[i]), nil
+			for _, chunk := range cut(sealed[i]) {
+				slice, err := sealing.seal(deployment, chunk)
+				if err != nil {
+					return nil, nil, fmt.Errorf("phase %q: %w", phases[i].Name, err)
+				}
+				split[i].SecretSlices = append(split[i].SecretSlices, made.add(slice))
+			}
+		}
+		if inline || !each && size(plain[i]) <= limits.SliceThreshold/len(phases) {
 			continue
 		}
 		split[i].Objects, split[i].Slices = nil, nil
-		for _, chunk := range cut(measured[i]) {
-			slice := Slice{Name: nameOf(deployment, chunk), Objects: contents(chunk)}
-			split[i].Slices = append(split[i].Slices, slice.Name)
-			if !seen[slice.Name] {
-				seen[slice.Name] = true
-				slices = append(slices, slice)
-			}
+		for _, chunk := range cut(plain[i]) {
+			split[i].Slices = append(split[i].Slices, made.add(Slice{Name: nameOf(deployment, chunk), Objects: contents(chunk)}))
 		}
 	}
-	return split, slices, nil
+	return split, made.slices, nil
+}
+
+// made are the slices so far.
+type made struct {
+	slices []Slice
+	seen   map[string]bool
+}
+
+// add adds a slice, unless there is one of this content, and returns its name.
+func (m *made) add(s Slice) string {
+	if m.seen == nil {
+		m.seen = map[string]bool{}
+	}
+	if !m.seen[s.Name] {
+		m.seen[s.Name] = true
+		m.slices = append(m.slices, s)
+	}
+	return s.Name
 }
 
 // cutterOf returns the function that cuts a phase into chunks. A strategy that is
@@ -82,6 +104,8 @@ type item struct {
 	object corev1alpha1.ObjectSetObject
 	json   []byte
 	rank   uint64
+	// secret tells that it is a Secret.
+	secret bool
 }
 
 // measure encodes objects and ranks the boundaries behind them.
@@ -92,11 +116,11 @@ func measure(objects []corev1alpha1.ObjectSetObject) ([]item, error) {
 		if err != nil {
 			return nil, fmt.Errorf("object %d is not valid JSON: %w", i, err)
 		}
-		rank, err := rank(objects[i].Object.Raw)
+		key, err := keyOf(objects[i].Object.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", i, err)
 		}
-		items[i] = item{object: objects[i], json: encoded, rank: rank}
+		items[i] = item{object: objects[i], json: encoded, rank: rank(key), secret: key.Group == "" && key.Kind == "Secret"}
 	}
 	return items, nil
 }
@@ -110,6 +134,9 @@ func size(items []item) int {
 }
 
 func contents(items []item) []corev1alpha1.ObjectSetObject {
+	if len(items) == 0 {
+		return nil
+	}
 	objects := make([]corev1alpha1.ObjectSetObject, len(items))
 	for i := range items {
 		objects[i] = items[i].object
@@ -127,7 +154,12 @@ func nameOf(deployment string, items []item) string {
 		hash.Write(items[i].json)
 		hash.Write([]byte{'\n'}) // not part of compact JSON
 	}
-	suffix := "-" + hex.EncodeToString(hash.Sum(nil)[:8])
+	return named(deployment, hash.Sum(nil)[:8])
+}
+
+// named returns the name of a slice of a deployment.
+func named(deployment string, hash []byte) string {
+	suffix := "-" + hex.EncodeToString(hash)
 	if most := maxName - len(suffix); len(deployment) > most {
 		deployment = deployment[:most]
 	}

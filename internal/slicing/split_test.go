@@ -69,7 +69,7 @@ func TestSplit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := len(tc.phases)
-			split, made, err := slicing.Split(deployment, tc.strategy, tc.phases)
+			split, made, err := slicing.Split(deployment, tc.strategy, tc.phases, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestSplitRefusesWhatIsNoObject(t *testing.T) {
 	for _, raw := range []string{"", "{", "[]", `{"metadata":5}`} {
 		p := phase("deploy", 1, 100_000)
 		p.Objects = append(p.Objects, corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: []byte(raw)}})
-		if _, _, err := slicing.Split(deployment, "", phases(p)); err == nil || !strings.Contains(err.Error(), `"deploy"`) {
+		if _, _, err := slicing.Split(deployment, "", phases(p), nil); err == nil || !strings.Contains(err.Error(), `"deploy"`) {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestSplitRefusesWhatIsNoObject(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 253)
-	_, made, err := slicing.Split(long, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 2, 10)))
+	_, made, err := slicing.Split(long, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 2, 10)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("%d bytes, equal %t", len(made[0].Name), made[0].Name == made[1].Name)
 	}
 	// A name is part of stored revisions: another one would write all slices anew.
-	_, made, err = slicing.Split(deployment, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 1, 10)))
+	_, made, err = slicing.Split(deployment, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 1, 10)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func genSize() *rapid.Generator[int] {
 }
 
 func split(t *rapid.T, objects []corev1alpha1.ObjectSetObject) []slicing.Slice {
-	_, made, err := slicing.Split(deployment, "", phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: objects}))
+	_, made, err := slicing.Split(deployment, "", phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: objects}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestChunksAreBoundedAndWhole(t *testing.T) {
 		objects := genObjects(t)
 		strategy := rapid.SampledFrom([]string{"", "EachObject", "BinpackNextFit"}).Draw(t, "strategy")
 		in := phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: objects})
-		out, made, err := slicing.Split(deployment, strategy, in)
+		out, made, err := slicing.Split(deployment, strategy, in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestChunksAreBoundedAndWhole(t *testing.T) {
 				t.Fatalf("%d objects with %d bytes in one slice", len(s.Objects), n)
 			}
 		}
-		again, _, _ := slicing.Split(deployment, strategy, in)
+		again, _, _ := slicing.Split(deployment, strategy, in, nil)
 		if !slices.Equal(out[0].Slices, again[0].Slices) {
 			t.Fatalf("not deterministic: %v, then %v", out[0].Slices, again[0].Slices)
 		}
@@ -267,14 +267,14 @@ func TestSlicesAreFilled(t *testing.T) {
 	for i := range 10 {
 		all = append(all, phase(fmt.Sprintf("phase-%d", i), 100, 300))
 	}
-	_, made, err := slicing.Split(deployment, "", all)
+	_, made, err := slicing.Split(deployment, "", all, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(made) != 10 {
 		t.Errorf("1,000 objects of 400 bytes in 10 phases take %d slices, want one for each phase", len(made))
 	}
-	_, made, err = slicing.Split(deployment, "", phases(phase("a", 2000, 1000)))
+	_, made, err = slicing.Split(deployment, "", phases(phase("a", 2000, 1000)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,10 @@ const (
 	// SlicedAnnotation is "true" on an ObjectDeployment that has, or had, slices.
 	SlicedAnnotation = "package-operator.run/sliced"
 
+	// SecretSlicedAnnotation is "true" on an ObjectDeployment that has, or had,
+	// objects in Secrets.
+	SecretSlicedAnnotation = "package-operator.run/secret-sliced"
+
 	// PackageSourceImageAnnotation is the package image, on the ObjectDeployment
 	// and its revisions.
 	PackageSourceImageAnnotation = "package-operator.run/package-source-image"

@@ -33,7 +33,11 @@ const (
 	// PhaseClassLabel is the class of an ObjectSetPhase.
 	PhaseClassLabel = "package-operator.run/phase-class"
 
-	// SliceOwnerLabel is the name of the ObjectDeployment that an ObjectSlice
-	// belongs to.
+	// SliceOwnerLabel is the name of the ObjectDeployment that an ObjectSlice, or a
+	// Secret that holds objects, belongs to.
 	SliceOwnerLabel = "slices.package-operator.run/owner"
+
+	// SliceOwnerKindLabel is ObjectDeployment or ClusterObjectDeployment, on Secrets
+	// that hold objects: in the manager's namespace there are those of both.
+	SliceOwnerKindLabel = "slices.package-operator.run/owner-kind"
 )

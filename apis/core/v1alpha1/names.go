@@ -3,7 +3,8 @@ package v1alpha1
 // Finalizers.
 const (
 	// CachedFinalizer holds ObjectDeployments, ObjectSets, ObjectSetPhases,
-	// ObjectSlices and ObjectTemplates until their objects are torn down.
+	// ObjectSlices, Secrets that stand in for those, and ObjectTemplates until
+	// their objects are torn down.
 	CachedFinalizer = "package-operator.run/cached"
 
 	// MetricsFinalizer holds Packages until their deployment is torn down. On
@@ -23,6 +24,16 @@ const (
 
 	// DefaultNamespace is the namespace that the manager is installed in.
 	DefaultNamespace = "package-operator-system"
+)
+
+// Types of Secrets that the engine makes.
+const (
+	// SecretSliceType is the type of a Secret that holds objects of a revision.
+	SecretSliceType = "package-operator.run/slice"
+
+	// HashKeyType is the type of a Secret that holds the key with which sensitive
+	// input of one Package is hashed.
+	HashKeyType = "package-operator.run/hash-key"
 )
 
 // Classes of phases.

@@ -35,13 +35,19 @@ func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObj
 			return fmt.Errorf("cannot remove %s %s, whose deployment is gone: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
 		}
 	}
-	if !slices.ContainsFunc(sets, sliced) {
-		return nil
-	}
-	return s.dropSlicesOf(ctx, func(slice *metav1.PartialObjectMetadata) bool {
+	goes := func(slice *metav1.PartialObjectMetadata) bool {
 		ref := metav1.GetControllerOf(slice)
 		return present == "" || ref != nil && ref.UID != present
-	})
+	}
+	if slices.ContainsFunc(sets, sliced) {
+		if err := s.dropSlicesOf(ctx, goes); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(sets, sealed) {
+		return s.dropSecretsOf(ctx, goes)
+	}
+	return nil
 }
 
 // presentUID asks the API server for the UID of the deployment of this name; it is
@@ -57,9 +63,4 @@ func (s *session) presentUID(ctx context.Context) (types.UID, error) {
 		return "", fmt.Errorf("cannot look for %s: %w", s.key, err)
 	}
 	return m.UID, nil
-}
-
-// sliced tells whether the set, or an earlier one of its deployment, has slices.
-func sliced(set corev1alpha1.GenericObjectSet) bool {
-	return len(slicesOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true"
 }

@@ -211,7 +211,9 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		prechecked: map[types.UID]time.Time{},
 		looked:     map[types.UID]time.Time{},
 		progressed: map[types.UID]time.Time{},
-		slices:     map[string][]corev1alpha1.ObjectSetObject{},
+		stored: rollout.Stored{
+			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+		},
 	}
 	r.owners[key] = o
 	return o

@@ -2,14 +2,11 @@ package deployments
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
@@ -124,68 +121,6 @@ func (s *session) restorable(rev *rollout.Revision) bool {
 		s.requeue(rest)
 	}
 	return rest <= 0
-}
-
-// loadSet reads the slices of a set and loads it.
-func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
-	s.takeWritten()
-	var missing []string
-	for _, name := range slicesOf(set) {
-		if _, known := s.slices[name]; known {
-			continue // a slice never changes, and revisions share them
-		}
-		slice := s.scope.NewObjectSlice()
-		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
-		if apierrors.IsNotFound(err) {
-			missing = append(missing, name)
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
-		}
-		s.slices[name] = *slice.SliceObjects()
-	}
-	rev := rollout.Load(set, func(name string) []corev1alpha1.ObjectSetObject { return s.slices[name] }, s.rollout.Owner, s.namespaced)
-	if len(missing) > 0 {
-		rev.Incomplete = true
-		rev.Blocked = fmt.Sprintf("slices %v are missing: a Package makes them again, unless it is paused; else restore them, or change the template", missing)
-		s.looked[rev.UID] = s.Now()
-		s.requeue(missingRetry)
-	}
-	return rev, nil
-}
-
-// takeWritten takes over the slices that were written for the owner since.
-func (s *session) takeWritten() {
-	owner := string(s.top().GetUID())
-	for _, obj := range s.written.Created(owner) {
-		if slice, ok := obj.(corev1alpha1.GenericObjectSlice); ok {
-			s.slices[obj.GetName()] = *slice.SliceObjects()
-		}
-	}
-	s.written.Forget(owner)
-}
-
-// slicesOf returns the names of a set's slices in the order of its phases.
-func slicesOf(set corev1alpha1.GenericObjectSet) []string {
-	var names []string
-	for _, phase := range set.ObjectSetSpec().Phases {
-		names = append(names, phase.Slices...)
-	}
-	return names
-}
-
-// forgetSlices drops the content of slices that no loaded revision uses.
-func (s *session) forgetSlices() {
-	used := map[string]bool{}
-	for _, set := range s.sets {
-		if s.revisionOf(set) != nil {
-			for _, name := range slicesOf(set) {
-				used[name] = true
-			}
-		}
-	}
-	maps.DeleteFunc(s.slices, func(name string, _ []corev1alpha1.ObjectSetObject) bool { return !used[name] })
 }
 
 func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {

@@ -38,6 +38,8 @@ type Reconciler struct {
 	// Owners watches foreign owners of deployments and lone sets.
 	Owners *OwnerWatch
 	Now    func() time.Time
+	// Namespace is the manager's: it has the Secrets of cluster kinds.
+	Namespace string
 
 	fresh *fresh.Store
 	// written are slices of deployments by the UID of their owner.
@@ -62,10 +64,13 @@ type owner struct {
 	prechecked map[types.UID]time.Time
 	// looked is when the missing slices of a revision were looked for.
 	looked map[types.UID]time.Time
-	// slices are the contents of the slices of loaded revisions, by name.
-	slices map[string][]corev1alpha1.ObjectSetObject
+	// stored are the contents of the slices of loaded revisions.
+	stored rollout.Stored
 	// slicesDue is when unused slices are looked for again that were too young.
 	slicesDue time.Time
+	// swept tells that this process has looked for unused Secrets: an earlier one
+	// may have ended before it did.
+	swept bool
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
 	// progressed is when a set opened its last phase in this process.

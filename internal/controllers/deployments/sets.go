@@ -79,7 +79,8 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	removed = removed || len(d.Collect) > 0
-	if removed || !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue) {
+	unsealed := s.sealed() && (archived || !s.swept)
+	if removed || unsealed || !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue) {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
 		}

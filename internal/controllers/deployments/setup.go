@@ -51,6 +51,8 @@ type Options struct {
 	Metadata metadata.Interface
 	// Slices has those that this process has written, so that they need not be read.
 	Slices *fresh.Store
+	// Namespace is the manager's.
+	Namespace string
 }
 
 // Setup adds the controller of deployments and sets of both scopes to mgr, and
@@ -59,7 +61,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	queue := &wakeQueue{}
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Executor: o.Executor, Live: o.Live, Tracker: o.Tracker,
-		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
+		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		Owners: &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: queue.wake},
 		fresh:  fresh.NewStore(), written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
 	}

@@ -2,14 +2,8 @@ package deployments
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
@@ -167,86 +161,4 @@ func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 		statuses = append(statuses, st)
 	}
 	return statuses
-}
-
-// collectSlices deletes slices that neither the template nor a set uses.
-func (s *session) collectSlices(ctx context.Context) error {
-	s.slicesDue = time.Time{}
-	used := map[string]bool{}
-	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
-		for _, name := range phase.Slices {
-			used[name] = true
-		}
-	}
-	if err := s.listSets(ctx); err != nil {
-		return err
-	}
-	for _, set := range s.sets {
-		for _, name := range slicesOf(set) {
-			used[name] = true
-		}
-	}
-	return s.dropSlices(ctx, used)
-}
-
-// sliceGrace is for how long a slice is kept that nothing uses: it is written
-// before the template that names it.
-const sliceGrace = time.Minute
-
-// dropSlices deletes the slices of the deployment that are not used.
-func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
-	// One that never had slices costs no request.
-	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] != "true" && !slices.ContainsFunc(s.sets, sliced) {
-		return nil
-	}
-	return s.dropSlicesOf(ctx, func(slice *metav1.PartialObjectMetadata) bool {
-		if used[slice.Name] || !s.mine(slice) {
-			return false
-		}
-		if used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
-			s.slicesDue = s.Now().Add(sliceGrace)
-			return false
-		}
-		return true
-	})
-}
-
-// dropSlicesOf deletes the slices of the deployment's name that goes selects.
-func (s *session) dropSlicesOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice") + "List"))
-	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name})
-	if err != nil {
-		return fmt.Errorf("cannot list slices: %w", err)
-	}
-	for i := range list.Items {
-		if slice := &list.Items[i]; goes(slice) {
-			if err := s.dropSlice(ctx, slice); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
-	if slice.DeletionTimestamp == nil {
-		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
-		}
-	}
-	if letGo(slice) {
-		return nil
-	}
-	return s.stripFinalizers(ctx, slice)
-}
-
-// mine tells whether a slice belongs to this very deployment.
-func (s *session) mine(slice *metav1.PartialObjectMetadata) bool {
-	ref := metav1.GetControllerOf(slice)
-	return ref == nil || ref.UID == s.deployment.GetUID()
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/slicing"
 )
 
 // Input is what a package is rendered from.
@@ -16,6 +17,8 @@ type Input struct {
 	Image string
 	// Environment is the cluster.
 	Environment manifestsv1alpha1.PackageEnvironment
+	// HashKey hashes what is sensitive; nil where nothing is.
+	HashKey []byte
 }
 
 // Content is a rendered package.
@@ -26,6 +29,9 @@ type Content struct {
 	Labels map[string]string
 	// Template is what the deployment rolls out, without slices.
 	Template corev1alpha1.ObjectSetTemplateSpec
+	// Sealing says which objects of the template hold sensitive values; nil where
+	// the input has none.
+	Sealing *slicing.Sealing
 	// Warnings name what was ignored, such as unknown fields.
 	Warnings []string
 }

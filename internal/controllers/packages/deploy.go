@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,7 @@ const fresher = 3
 func (s *session) deploy(ctx context.Context, content *Content) error {
 	template := content.Template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
-	phases, made, err := slicing.Split(s.pkg.GetName(), strategy, template.Phases)
+	phases, made, err := slicing.Split(s.pkg.GetName(), strategy, template.Phases, content.Sealing)
 	if err != nil {
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
@@ -171,7 +172,7 @@ func (s *session) describe() string {
 func named(dep corev1alpha1.GenericObjectDeployment) map[string]bool {
 	names := map[string]bool{}
 	for _, phase := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
-		for _, name := range phase.Slices {
+		for _, name := range append(slices.Clone(phase.Slices), phase.SecretSlices...) {
 			names[name] = true
 		}
 	}

@@ -35,6 +35,7 @@ type Reconciler struct {
 	attempts    *attempts
 	fresh       *fresh.Store
 	slices      *fresh.Store
+	keys        keys
 	reports     reports
 	// mended is when the missing slices of each Package were made again.
 	mended  reports

@@ -41,6 +41,8 @@ type Options struct {
 	Environment manifestsv1alpha1.PackageEnvironment
 	// Slices takes the slices that were written, for the controller of deployments.
 	Slices *fresh.Store
+	// Namespace is the manager's: it has the Secrets of cluster kinds.
+	Namespace string
 }
 
 // Setup adds the controller of Packages and ClusterPackages to mgr and returns
@@ -50,6 +52,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		fresh: fresh.NewStore(), slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
 	}
+	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
 	r.attempts = newAttempts(o.Load, r.queue.wake, time.Now)
 	r.environment.Store(&o.Environment)
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
@@ -121,6 +124,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.mended.forget(uid)
 	r.metrics.forget(uid)
 	r.fresh.Forget(string(uid))
+	r.keys.forget(uid)
 }
 
 // wakeQueue puts Packages into the controller's queue, once it runs.

@@ -87,6 +87,9 @@ func fill(
 		if len(phase.Slices) > 0 {
 			annotations[corev1alpha1.SlicedAnnotation] = "true"
 		}
+		if len(phase.SecretSlices) > 0 {
+			annotations[corev1alpha1.SecretSlicedAnnotation] = "true"
+		}
 	}
 	dep.SetAnnotations(annotations)
 

@@ -2,10 +2,12 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/slicing"
 )
@@ -59,26 +62,52 @@ func restores(v view) bool {
 }
 
 func (s *session) createSlice(ctx context.Context, content slicing.Slice) error {
-	slice := s.newSlice(content)
-	err := s.Client.Create(ctx, slice)
+	slice, err := s.newSlice(content)
+	if err != nil {
+		return err
+	}
+	err = s.Client.Create(ctx, slice)
 	if err == nil {
 		s.slices.PutCreated(string(s.dep.GetUID()), slice)
 	}
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+	if apierrors.IsAlreadyExists(err) {
+		return s.reuseSlice(ctx, slice)
 	}
-	return s.reuseSlice(ctx, slice)
+	return quiet(slice, err)
 }
 
-func (s *session) newSlice(content slicing.Slice) corev1alpha1.GenericObjectSlice {
-	slice := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectSlice()
-	slice.SetNamespace(s.pkg.GetNamespace())
-	slice.SetName(content.Name)
-	slice.SetLabels(map[string]string{corev1alpha1.SliceOwnerLabel: s.dep.GetName()})
-	slice.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
-	slice.SetOwnerReferences([]metav1.OwnerReference{s.sliceOwner()})
-	*slice.SliceObjects() = content.Objects
-	return slice
+// quiet reduces an error about a Secret: whoever refuses it may quote it.
+func quiet(slice client.Object, err error) error {
+	if _, secret := slice.(*corev1.Secret); secret {
+		return apply.Reduced(err)
+	}
+	return err
+}
+
+// newSlice returns the ObjectSlice for the content, or the Secret where it is
+// sensitive.
+func (s *session) newSlice(content slicing.Slice) (client.Object, error) {
+	labels := map[string]string{corev1alpha1.SliceOwnerLabel: s.dep.GetName()}
+	var object client.Object
+	if content.Key == nil {
+		slice := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectSlice()
+		slice.SetNamespace(s.pkg.GetNamespace())
+		slice.SetName(content.Name)
+		*slice.SliceObjects() = content.Objects
+		object = slice
+	} else {
+		secret, err := content.Secret()
+		if err != nil {
+			return nil, err
+		}
+		secret.SetNamespace(s.keys.namespaceOf(s.pkg))
+		labels[corev1alpha1.SliceOwnerKindLabel] = s.sliceOwner().Kind
+		object = secret
+	}
+	object.SetLabels(labels)
+	object.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	object.SetOwnerReferences([]metav1.OwnerReference{s.sliceOwner()})
+	return object, nil
 }
 
 func (s *session) sliceOwner() metav1.OwnerReference {
@@ -91,12 +120,8 @@ func (s *session) sliceOwner() metav1.OwnerReference {
 
 // reuseSlice uses a slice that exists: after a crash, or because an older
 // revision has the same content.
-func (s *session) reuseSlice(ctx context.Context, want corev1alpha1.GenericObjectSlice) error {
-	live := corev1alpha1.ScopeOf(want.GetNamespace()).NewObjectSlice()
-	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
-		return err
-	}
-	same, err := sameObjects(*live.SliceObjects(), *want.SliceObjects())
+func (s *session) reuseSlice(ctx context.Context, want client.Object) error {
+	live, same, err := s.liveSlice(ctx, want)
 	if err != nil {
 		return err
 	}
@@ -106,7 +131,7 @@ func (s *session) reuseSlice(ctx context.Context, want corev1alpha1.GenericObjec
 	case live.GetDeletionTimestamp() != nil && !(same && mine):
 		return s.awaitSlice(ctx, live, mine)
 	case !same:
-		return fmt.Errorf("it exists with other content: delete it if nothing uses it")
+		return errors.New("it exists with other content: delete it if nothing uses it")
 	case mine:
 		// Also one that a user deleted: our finalizer keeps it while it is used.
 		return nil
@@ -118,18 +143,38 @@ func (s *session) reuseSlice(ctx context.Context, want corev1alpha1.GenericObjec
 	live.SetOwnerReferences(want.GetOwnerReferences())
 	live.SetFinalizers(want.GetFinalizers())
 	live.SetLabels(want.GetLabels())
-	return s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return quiet(live, s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}
+
+// liveSlice reads the slice that has the name of the wanted one, and tells whether
+// it has the same content.
+func (s *session) liveSlice(ctx context.Context, want client.Object) (live client.Object, same bool, err error) {
+	key := client.ObjectKeyFromObject(want)
+	if slice, ok := want.(corev1alpha1.GenericObjectSlice); ok {
+		found := corev1alpha1.ScopeOf(want.GetNamespace()).NewObjectSlice()
+		if err := s.Reader.Get(ctx, key, found); err != nil {
+			return nil, false, err
+		}
+		same, err := sameObjects(*found.SliceObjects(), *slice.SliceObjects())
+		return found, same, err
+	}
+	found := &corev1.Secret{}
+	if err := s.Reader.Get(ctx, key, found); err != nil {
+		return nil, false, err
+	}
+	_, err = slicing.Open(found) // its name stands for its content
+	return found, err == nil, nil
 }
 
 // awaitSlice has the caller try again when a slice is gone that is being deleted.
 // Nobody else takes our finalizer off one whose deployment is gone.
-func (s *session) awaitSlice(ctx context.Context, live corev1alpha1.GenericObjectSlice, mine bool) error {
+func (s *session) awaitSlice(ctx context.Context, live client.Object, mine bool) error {
 	if rest := foreignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
 		before := live.DeepCopyObject().(client.Object)
 		live.SetFinalizers(rest)
 		err := s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
-			return err
+			return quiet(live, err)
 		}
 	}
 	return apierrors.NewConflict(corev1alpha1.Resource("objectslices"), live.GetName(), fmt.Errorf("it is being deleted"))

@@ -1,0 +1,119 @@
+package packages
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+func secretServer(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).Build()
+}
+
+// TestKeyStaysTheSame: one key for each Package over restarts, lost answers and
+// Packages of the same name in the other scope; another one where it was lost.
+func TestKeyStaysTheSame(t *testing.T) {
+	t.Parallel()
+	server := secretServer(t)
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop", UID: "package"}}
+	cluster := &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "cluster-package"}}
+	process := func(c client.Client) *keys { return &keys{client: c, reader: server, namespace: "system"} }
+	of := func(k *keys, pkg corev1alpha1.GenericPackage) []byte {
+		t.Helper()
+		key, err := k.of(t.Context(), pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(key) != keyBytes {
+			t.Fatalf("a key of %d bytes", len(key))
+		}
+		return key
+	}
+	lost := errors.New("the connection broke")
+	failing := interceptor.NewClient(server, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if err := c.Create(ctx, obj, opts...); err != nil {
+			return err
+		}
+		return lost
+	}})
+	if _, err := process(failing).of(t.Context(), pkg); !errors.Is(err, lost) {
+		t.Fatalf("a lost answer: %v", err)
+	}
+	before := &corev1.SecretList{}
+	if err := server.List(t.Context(), before); err != nil || len(before.Items) != 1 {
+		t.Fatalf("%d Secrets, error %v", len(before.Items), err)
+	}
+	first := process(server)
+	key := of(first, pkg)
+	if !bytes.Equal(key, before.Items[0].Data[keyData]) {
+		t.Error("the key whose answer was lost is not used")
+	}
+	if !bytes.Equal(key, of(first, pkg)) || !bytes.Equal(key, of(process(server), pkg)) {
+		t.Error("the key changed")
+	}
+	if bytes.Equal(key, of(first, cluster)) {
+		t.Error("two Packages have one key")
+	}
+	for _, secret := range before.Items {
+		if err := server.Delete(t.Context(), &secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bytes.Equal(key, of(process(server), pkg)) {
+		t.Error("a lost key came back")
+	}
+}
+
+// TestKeyOfAnother: a key that was left by a former Package is not used, and a
+// Secret of somebody else is neither used nor touched.
+func TestKeyOfAnother(t *testing.T) {
+	t.Parallel()
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "package"}}
+	former := pkg.DeepCopy()
+	former.UID = "former"
+	server := secretServer(t)
+	old, err := (&keys{client: server, reader: server}).of(t.Context(), former)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := (&keys{client: server, reader: server}).of(t.Context(), pkg)
+	if err != nil || bytes.Equal(key, old) {
+		t.Errorf("the key of a former Package is used; error %v", err)
+	}
+
+	server = secretServer(t)
+	mine := (&keys{}).secretFor(pkg, nil)
+	theirs := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: mine.Namespace, Name: mine.Name}, Data: map[string][]byte{keyData: bytes.Repeat([]byte("secret-value"), 3)[:32]},
+		Immutable: ptr.To(true),
+	}
+	if err := server.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&keys{client: server, reader: server}).of(t.Context(), pkg)
+	if err == nil || !strings.Contains(err.Error(), mine.Name) || strings.Contains(err.Error(), "secret-value") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+		t.Errorf("somebody's Secret is gone: %v", err)
+	}
+}
