@@ -21,6 +21,7 @@ import (
 type buildCommand struct {
 	streams  genericiooptions.IOStreams
 	registry registryFlags
+	checks   checkFlags
 	tags     []string
 	labels   []string
 	output   string
@@ -59,6 +60,7 @@ understands, or pushed with --push; credentials are those of the Docker configur
 	cmd.Flags().StringVar(&c.format, "output-format", "human", "what to print: human, or digest for the digest alone")
 	_ = cmd.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions([]string{"human", "digest"}, cobra.ShellCompDirectiveNoFileComp))
 	c.registry.add(cmd)
+	c.checks.add(cmd)
 	return cmd
 }
 
@@ -100,7 +102,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	if err != nil {
 		return err
 	}
-	found, err := validate(ctx, files)
+	found, err := c.checks.validate(ctx, files)
 	if err != nil {
 		return err
 	}

@@ -266,3 +266,33 @@ func checkLabel(t *testing.T, ref string) {
 		t.Errorf("labels %v, %v", config, err)
 	}
 }
+
+func TestValidateSchemas(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, strings.Replace(goodPackage, "selector: {matchLabels: {app: web}}", "selektor: {matchLabels: {app: web}}\n  strategy: {type: Rolling}", 1))
+	const want = `error: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment shop/web: spec.selektor: unknown field
+    Did you mean "selector"?
+error: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/web: spec.selektor: unknown field
+    Did you mean "selector"?
+warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment shop/web: spec.selector: required field is missing
+    Correct the object.
+warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/web: spec.selector: required field is missing
+    Correct the object.
+warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment shop/web: spec.strategy.type: expected one of "Recreate", "RollingUpdate"
+    Correct the object.
+warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/web: spec.strategy.type: expected one of "Recreate", "RollingUpdate"
+    Correct the object.
+`
+	got := invoke(t, "", "validate", dir)
+	if diff := cmp.Diff(want, got.out); diff != "" || got.code != 1 {
+		t.Errorf("%s\n%+v", diff, got)
+	}
+	if got := invoke(t, "", "build", dir, "--output-format", "digest"); got.code != 1 || !strings.Contains(got.err, "2 problems in ") {
+		t.Errorf("got %+v", got)
+	}
+	for _, command := range []string{"validate", "build"} {
+		if got := invoke(t, "", command, dir, "--ignore-schemas"); got.code != 0 || got.err != "" {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}

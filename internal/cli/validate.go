@@ -10,6 +10,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/conformance"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -17,6 +18,7 @@ import (
 type validateCommand struct {
 	streams genericiooptions.IOStreams
 	source  sourceFlags
+	check   checkFlags
 	output  output.Flags
 }
 
@@ -29,8 +31,10 @@ func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
 problem at once: the file, document and line, the object and field, and what to do.
 
 A package is rendered in each of its test cases; where it has none, with its default
-configuration in each of its scopes. Unknown fields are problems. Exits with 1 when there
-are problems; warnings alone are no failure.`,
+configuration in each of its scopes. Its objects are checked against the schemas of
+Kubernetes and of the definitions that it brings: unknown fields and wrong types are
+problems, what admission may still set right is a warning. Exits with 1 when there are
+problems; warnings alone are no failure.`,
 		Example: `  kubectl package validate ./cert-operator
   kubectl package validate registry.example.com/cert-operator:v1.2.0 -o json`,
 		Args: takes("SOURCE|IMAGE"),
@@ -42,6 +46,7 @@ are problems; warnings alone are no failure.`,
 		},
 	}
 	c.source.add(cmd)
+	c.check.add(cmd)
 	c.output.Add(cmd)
 	return cmd
 }
@@ -51,7 +56,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	found, err := validate(ctx, files)
+	found, err := c.check.validate(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -69,12 +74,33 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	return err
 }
 
+// checkFlags say how strictly a package is checked.
+type checkFlags struct{ ignoreSchemas bool }
+
+func (c *checkFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.ignoreSchemas, "ignore-schemas", false, "do not check objects against schemas; for fields of later versions of Kubernetes")
+}
+
 // validate checks a package; an error is one of checking.
-func validate(ctx context.Context, files loader.Files) (findings, error) {
-	warnings, err := loader.Validate(ctx, files)
+func (c *checkFlags) validate(ctx context.Context, files loader.Files) (findings, error) {
+	session := conformance.NewSession(nil)
+	var problems, doubts violation.Violations
+	var failed error
+	warnings, err := loader.Inspect(ctx, files, func(of loader.Case) {
+		if c.ignoreSchemas || failed != nil {
+			return
+		}
+		var report conformance.Report
+		if report, failed = session.Check(ctx, of.Component, of.Package); failed == nil {
+			problems, doubts = append(problems, report.Problems...), append(doubts, report.Doubts...)
+		}
+	})
 	var wrong violation.Violations
 	if err != nil && !errors.As(err, &wrong) {
 		return findings{}, err
 	}
-	return findingsOf(wrong, warnings), nil
+	if failed != nil {
+		return findings{}, failed
+	}
+	return findingsOf(append(wrong, problems...).Sorted(), append(warnings, doubts...).Sorted()), nil
 }

@@ -81,7 +81,7 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 		invalid.Fields = invalid.Fields[:limits.SchemaErrors]
 	}
 	for i := range invalid.Fields {
-		if field := &invalid.Fields[i]; field.Problem == undeclared {
+		if field := &invalid.Fields[i]; field.Problem == Undeclared {
 			field.Suggestion = document.suggest(gvk, field.Path)
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// undeclared is the converter's word for an unknown field.
-const undeclared = "field not declared in schema"
+// Undeclared is the converter's word for an unknown field, as the problem of a
+// FieldError.
+const Undeclared = "field not declared in schema"
 
 // validate returns all that is wrong with an object. The converter stops looking
 // at a map at its first unknown field, in the random order of a map; so unknown
@@ -27,7 +28,7 @@ func validate(converter managedfields.TypeConverter, obj *unstructured.Unstructu
 		found := fieldErrors(err)
 		removed := false
 		for _, field := range found {
-			if field.Problem == undeclared && remove(rest.Object, field.Path) {
+			if field.Problem == Undeclared && remove(rest.Object, field.Path) {
 				unknown, removed = append(unknown, field), true
 			}
 		}
