@@ -119,6 +119,11 @@ const (
 	// SchemaPatternWork is the size of the compiled patterns of a config schema,
 	// in instructions: about a second.
 	SchemaPatternWork = 500_000
+	// Patches is how many patches a Package has; the target of each is compared
+	// with every object.
+	Patches = 200
+	// PatchBytes is the length of all of them.
+	PatchBytes = 1 << 20
 	// Violations is how many problems of one package are reported. More do not
 	// fit into a status and help nobody.
 	Violations = 1000

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,17 +42,23 @@ var collisionModes = []string{
 }
 
 func (c *check) collisionProtection(annotations map[string]any) {
-	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtectionPrevent
+	c.out.stored.CollisionProtection = cmp.Or(c.r.opts.CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
 	mode, _ := annotations[corev1alpha1.CollisionProtectionAnnotation].(string)
 	if mode == "" {
 		return
 	}
-	if !slices.Contains(collisionModes, mode) {
-		c.fail(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation),
-			violation.Suggest(mode, collisionModes, "Supported: "+strings.Join(collisionModes, ", ")+"."), "%q is no mode", mode)
+	if remedy, ok := checkCollisionMode(mode); !ok {
+		c.fail(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation), remedy, "%q is no mode", mode)
 		return
 	}
 	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtection(mode)
+}
+
+func checkCollisionMode(mode string) (remedy string, ok bool) {
+	if slices.Contains(collisionModes, mode) {
+		return "", true
+	}
+	return violation.Suggest(mode, collisionModes, "Supported: "+strings.Join(collisionModes, ", ")+"."), false
 }
 
 // destinationType is the pattern of the field in the API.

@@ -3,7 +3,8 @@
 //
 //	image or folder ─► files (archive, registry)
 //	   ─► manifest and lock ─► constraints ─► config ─► path rules ─► templates
-//	   ─► documents ─► condition annotations ─► checks ─► phases
+//	   ─► documents ─► condition annotations ─► patches ─► common metadata
+//	   ─► checks ─► phases
 //
 // Loading is pure but for the pull: the same files, options and environment
 // give the same bytes. Every problem is a violation with file, document, line

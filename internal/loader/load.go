@@ -12,6 +12,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/config"
 	"lockstep.run/lockstep/internal/loader/expression"
+	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/probes"
@@ -66,6 +67,7 @@ func (l *load) run() *Package {
 	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
 	l.scope()
 	l.probes()
+	patches := l.adjustments()
 	values, ok := l.config()
 	if !ok {
 		l.static()
@@ -76,7 +78,7 @@ func (l *load) run() *Package {
 		l.static()
 		return nil
 	}
-	phases, sources := collect(l.objects(context), spec.Phases)
+	phases, sources := collect(l.objects(context, patches), spec.Phases)
 	return &Package{
 		Manifest: r.Manifest, Lock: r.Lock, Config: values,
 		Phases: phases, Sources: sources, Probes: spec.AvailabilityProbes,
@@ -198,7 +200,7 @@ func (l *load) images() (images, dependencies map[string]string, problems violat
 }
 
 // objects renders the files and reads the objects in them.
-func (l *load) objects(context map[string]any) []*object {
+func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	evaluator, ok := l.conditions(expression.New(context))
 	if !ok {
 		l.static()
@@ -218,10 +220,12 @@ func (l *load) objects(context map[string]any) []*object {
 	}
 	l.warnings = append(l.warnings, out.Warnings...)
 	reader := l.reader(func(text string) (bool, error) { return evaluator.Bool(l.ctx, text) })
-	reader.rendered = out.Rendered
+	reader.rendered, reader.patches = out.Rendered, patches
 	read := reader.read(l.ctx, out.Files)
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
+	l.unusedPatches(patches)
+	l.defaultNamespaces(read.objects)
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
 	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
 	l.warnings = append(l.warnings, tooEarly(read.objects, r.Manifest.Spec.Phases)...)

@@ -23,6 +23,8 @@ type check struct {
 	body map[string]any
 	meta map[string]any
 	out  object
+	// patched are the patches that changed the object.
+	patched []string
 
 	problems, warnings violation.Violations
 }
@@ -36,7 +38,7 @@ func (c *check) at(reason violation.Reason, field string) violation.Violation {
 
 func (c *check) fail(reason violation.Reason, field, remedy, format string, args ...any) {
 	v := c.at(reason, field)
-	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
+	v.Details, v.Remedy = fmt.Sprintf(format, args...)+c.afterPatches(), remedy
 	c.problems = append(c.problems, c.r.sourceOf(v))
 }
 
@@ -54,6 +56,14 @@ func (c *check) dropped(field, remedy, format string, args ...any) {
 		return
 	}
 	c.warn(field, remedy, format+", dropped", args...)
+}
+
+// afterPatches tells the reader that the object is not as it stands in the file.
+func (c *check) afterPatches() string {
+	if len(c.patched) == 0 {
+		return ""
+	}
+	return " (after " + strings.Join(c.patched, ", ") + ")"
 }
 
 // describe names the object as far as it is known: "apps/v1 Deployment web".
@@ -81,9 +91,10 @@ func (c *check) run() *object {
 		c.fail(violation.ReasonObjectInvalid, "metadata", "", "metadata has to be a mapping")
 		return nil
 	}
-	if !c.conditionHolds() {
+	if !c.conditionHolds() || !c.patch() {
 		return nil
 	}
+	c.commonMetadata()
 	c.gvk()
 	c.identity()
 	c.serverFields()

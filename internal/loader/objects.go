@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -51,6 +52,8 @@ type reader struct {
 	// condition evaluates a condition annotation; nil where that is not possible,
 	// as for files that are checked without their context.
 	condition func(string) (bool, error)
+	// patches of the Package; nil where there are none.
+	patches *patch.Set
 
 	mu    sync.Mutex
 	bytes atomic.Int64

@@ -1,9 +1,24 @@
 package loader
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/patch"
 )
+
+// Patch changes the objects that its target matches.
+type Patch = patch.Patch
+
+// PatchTarget says which objects a Patch changes.
+type PatchTarget = patch.Target
+
+// CommonMetadata is put on every object of a package. It overrides what the
+// package says, and never what the engine sets.
+type CommonMetadata struct {
+	Labels, Annotations map[string]string
+}
 
 // StaticImage stands for every image and dependency where a package is
 // rendered without its lock, as Package Operator does in template tests.
@@ -27,6 +42,21 @@ type Options struct {
 	ImageOverride func(string) string
 	// StaticImages gives templates StaticImage for every image.
 	StaticImages bool
+
+	// Patches change the objects that the package renders to, in their order.
+	Patches []Patch
+	// CommonMetadata is put on every object, after the patches.
+	CommonMetadata CommonMetadata
+	// DefaultNamespace, for a ClusterPackage only, is the namespace of objects of
+	// namespaced kinds that name none.
+	DefaultNamespace string
+	// Namespaced tells whether a kind is namespaced, as the cluster knows it; nil
+	// where there is none. Kinds of Kubernetes and of the package itself are known
+	// without.
+	Namespaced func(kind schema.GroupKind) (namespaced, known bool)
+	// CollisionProtection of objects that have no annotation for it. Empty means
+	// Prevent.
+	CollisionProtection corev1alpha1.CollisionProtection
 
 	// anyNamespace says that the namespace is only an example.
 	anyNamespace bool

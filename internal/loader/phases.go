@@ -43,12 +43,7 @@ func place(at violation.Violation) string {
 
 // scopesOfDefinitions checks objects of kinds that the package itself defines.
 func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Violations {
-	defined := map[schema.GroupKind]*definition{}
-	for _, o := range all {
-		if o.defines != nil {
-			defined[o.defines.kind] = o.defines
-		}
-	}
+	defined := definitionsOf(all)
 	var problems violation.Violations
 	for _, o := range all {
 		d := defined[o.gvk.GroupKind()]
@@ -58,10 +53,21 @@ func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Viol
 		v := o.at
 		v.Reason, v.Field = violation.ReasonObjectScope, "metadata.namespace"
 		v.Details = o.gvk.Kind + " is namespaced, and a ClusterPackage has no namespace of its own"
-		v.Remedy = "Set metadata.namespace."
+		v.Remedy = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage."
 		problems = append(problems, v)
 	}
 	return problems
+}
+
+// definitionsOf returns the kinds that a package brings.
+func definitionsOf(all []*object) map[schema.GroupKind]*definition {
+	defined := map[schema.GroupKind]*definition{}
+	for _, o := range all {
+		if o.defines != nil {
+			defined[o.defines.kind] = o.defines
+		}
+	}
+	return defined
 }
 
 // tooEarly warns of objects that are rolled out before, or together with, what

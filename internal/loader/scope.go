@@ -25,8 +25,12 @@ func (c *check) scope() {
 			delete(c.meta, "namespace")
 			c.out.namespace = ""
 		}
+		if own := c.r.opts.DefaultNamespace; known && namespaced && c.out.namespace == "" && own != "" {
+			c.meta["namespace"] = own
+			c.out.namespace = own
+		}
 		if known && namespaced && c.out.namespace == "" {
-			c.fail(violation.ReasonObjectScope, "metadata.namespace", "Set metadata.namespace.", "%s is namespaced, and a ClusterPackage has no namespace of its own", kind.Kind)
+			c.fail(violation.ReasonObjectScope, "metadata.namespace", "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage.", "%s is namespaced, and a ClusterPackage has no namespace of its own", kind.Kind)
 		}
 		return
 	}

@@ -90,6 +90,10 @@ const (
 	// ReasonTemplateError is that a template does not parse or execute.
 	ReasonTemplateError = "TemplateError"
 
+	// ReasonPatchInvalid is that a patch or the common metadata of a Package is
+	// wrong or does not fit its objects.
+	ReasonPatchInvalid = "PatchInvalid"
+
 	// ReasonObjectInvalid is that a rendered object is wrong.
 	ReasonObjectInvalid = "ObjectInvalid"
 

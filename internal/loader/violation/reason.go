@@ -47,6 +47,8 @@ const (
 	ReasonSourceMissing     Reason = "Source missing"
 	ReasonSourceInvalid     Reason = "Source invalid"
 	ReasonRepositoryInvalid Reason = "Repository invalid"
+	ReasonPatchInvalid      Reason = "Patch invalid"
+	ReasonMetadataInvalid   Reason = "Common metadata invalid"
 )
 
 // remedies say what to do where nothing more precise is known.
@@ -69,6 +71,8 @@ var remedies = map[Reason]string{
 	ReasonFilterInvalid:       "Correct the filter.",
 	ReasonSourceMissing:       "Create it, or set optional: true.",
 	ReasonSourceInvalid:       "Correct it there.",
+	ReasonPatchInvalid:        "Correct spec.patches of the Package.",
+	ReasonMetadataInvalid:     "Correct spec.commonMetadata of the Package.",
 	ReasonNoFiles:             "Build the image with all files of the package below /package.",
 }
 
@@ -82,6 +86,7 @@ var stages = []string{
 	corev1alpha1.ReasonConstraintsFailed,
 	corev1alpha1.ReasonConfigInvalid,
 	corev1alpha1.ReasonTemplateError,
+	corev1alpha1.ReasonPatchInvalid,
 	corev1alpha1.ReasonObjectInvalid,
 }
 
@@ -99,6 +104,8 @@ func (r Reason) ConditionReason() string {
 		return corev1alpha1.ReasonConstraintsFailed
 	case ReasonConfigInvalid:
 		return corev1alpha1.ReasonConfigInvalid
+	case ReasonPatchInvalid, ReasonMetadataInvalid:
+		return corev1alpha1.ReasonPatchInvalid
 	case ReasonTemplate, ReasonFilterInvalid:
 		return corev1alpha1.ReasonTemplateError
 	case ReasonMissingPhase, ReasonUnknownPhase, ReasonMissingGVK, ReasonDuplicateObject, ReasonLabelsInvalid,

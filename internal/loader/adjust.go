@@ -1,0 +1,170 @@
+package loader
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/patch"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// adjustments checks what the Package says about its objects as a whole:
+// patches, common metadata, default namespace, collision protection.
+func (l *load) adjustments() *patch.Set {
+	set, problems := patch.Compile(l.opts.Patches)
+	for _, p := range problems {
+		v := violation.Violation{Reason: violation.ReasonPatchInvalid, Field: p.Source, Details: p.Details}
+		if p.Part != "" {
+			v.Field += "." + p.Part
+		}
+		if p.Limit {
+			v.Reason = violation.ReasonLimit
+		}
+		l.add(v)
+	}
+	l.add(checkCommonMetadata(&l.opts.CommonMetadata)...)
+	l.add(checkDefaultNamespace(l.opts)...)
+	if mode := string(l.opts.CollisionProtection); mode != "" {
+		if remedy, ok := checkCollisionMode(mode); !ok {
+			l.add(violation.Violation{
+				Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection", Details: fmt.Sprintf("%q is no mode", mode), Remedy: remedy,
+			})
+		}
+	}
+	return set
+}
+
+// unusedPatches warns of patches that change nothing.
+func (l *load) unusedPatches(set *patch.Set) {
+	for _, source := range set.Unused() {
+		l.warnings = append(l.warnings, violation.Violation{
+			Reason: violation.ReasonPatchInvalid, Field: source, Details: "it matches no object of the package",
+			Remedy: "Correct its target, or remove the patch.",
+		})
+	}
+}
+
+const enginePrefix = "package-operator.run/"
+
+// isReserved tells whether a key of labels or annotations belongs to the
+// engine: those of its own domain, which say how an object is rolled out.
+func isReserved(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return strings.HasPrefix(key, enginePrefix) || strings.HasSuffix(prefix, "."+strings.TrimSuffix(enginePrefix, "/"))
+}
+
+func checkCommonMetadata(m *CommonMetadata) violation.Violations {
+	var problems violation.Violations
+	add := func(field, remedy, format string, args ...any) {
+		problems = append(problems, violation.Violation{Reason: violation.ReasonMetadataInvalid, Field: field, Details: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	for _, part := range []struct {
+		name   string
+		values map[string]string
+	}{{"labels", m.Labels}, {"annotations", m.Annotations}} {
+		for key, value := range part.values {
+			field := document.Child("spec.commonMetadata."+part.name, key)
+			if isReserved(key) {
+				add(field, "Remove it.", "the engine sets what begins with %s", enginePrefix)
+				continue
+			}
+			if errs := validation.IsQualifiedName(strings.ToLower(key)); len(errs) > 0 {
+				add(field, "", "%q is no valid key: %s", key, errs[0])
+			}
+			if errs := validation.IsValidLabelValue(value); part.name == "labels" && len(errs) > 0 {
+				add(field, "", "%q is no label value: %s", value, errs[0])
+			}
+		}
+	}
+	return problems
+}
+
+func checkDefaultNamespace(o *Options) violation.Violations {
+	if o.DefaultNamespace == "" {
+		return nil
+	}
+	v := violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.defaultNamespace"}
+	if o.scope() != corev1alpha1.ScopeCluster {
+		v.Details, v.Remedy = "it is for a ClusterPackage only; objects of a Package are in its own namespace", "Remove it."
+		return violation.Violations{v}
+	}
+	if errs := validation.IsDNS1123Label(o.DefaultNamespace); len(errs) > 0 {
+		v.Details, v.Remedy = fmt.Sprintf("%q is no namespace: %s", o.DefaultNamespace, errs[0]), "Name a namespace."
+		return violation.Violations{v}
+	}
+	return nil
+}
+
+// patch applies the patches; false where the object is left out or cannot be
+// patched.
+func (c *check) patch() bool {
+	annotations, _ := c.meta["annotations"].(map[string]any)
+	condition := annotations[corev1alpha1.ConditionAnnotation]
+	body, applied, problem := c.r.patches.Apply(c.body)
+	if len(applied) == 0 {
+		return true
+	}
+	if problem != nil {
+		c.failPatch(problem)
+		return false
+	}
+	if body == nil {
+		return false
+	}
+	c.patched, c.body = applied, body
+	meta, ok := body["metadata"].(map[string]any)
+	if !ok {
+		c.meta = nil
+		c.fail(violation.ReasonPatchInvalid, "metadata", "", "metadata has to be a mapping")
+		return false
+	}
+	c.meta = meta
+	annotations, _ = meta["annotations"].(map[string]any)
+	if after, set := annotations[corev1alpha1.ConditionAnnotation]; set && after != condition {
+		c.fail(violation.ReasonPatchInvalid, annotationField(corev1alpha1.ConditionAnnotation), "Delete the object with a patch instead: $patch: delete.",
+			"the annotation is evaluated before the patches")
+		return false
+	}
+	return true
+}
+
+func (c *check) failPatch(problem *patch.Problem) {
+	reason := violation.ReasonPatchInvalid
+	if problem.Limit {
+		reason = violation.ReasonLimit
+	}
+	v := c.at(reason, "")
+	v.Details = problem.Error()
+	if problem.Part != "patch" {
+		v.Details = problem.Source + "." + problem.Part + ": " + problem.Details
+	}
+	c.problems = append(c.problems, c.r.sourceOf(v))
+}
+
+// commonMetadata puts labels and annotations on the object.
+func (c *check) commonMetadata() {
+	common := &c.r.opts.CommonMetadata
+	for key, values := range map[string]map[string]string{"labels": common.Labels, "annotations": common.Annotations} {
+		if len(values) == 0 {
+			continue
+		}
+		if c.meta == nil {
+			return // an object without metadata is refused
+		}
+		into, ok := c.meta[key].(map[string]any)
+		if !ok {
+			if c.meta[key] != nil {
+				return // which is refused as well
+			}
+			into = map[string]any{}
+			c.meta[key] = into
+		}
+		for name, value := range values {
+			into[name] = value
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package loader
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// defaultNamespaces gives objects without a namespace that of the
+// ClusterPackage, where their kind is defined by the package itself or known to
+// the cluster. Kinds of Kubernetes were seen to already. Of a kind that nobody
+// knows yet it cannot be told; the engine refuses it once its API is served, if
+// it is namespaced.
+func (l *load) defaultNamespaces(all []*object) {
+	if l.opts.DefaultNamespace == "" || l.opts.scope() != corev1alpha1.ScopeCluster {
+		return
+	}
+	defined := definitionsOf(all)
+	for _, o := range all {
+		kind := o.gvk.GroupKind()
+		if _, known := builtInScope(kind); known || o.namespace != "" {
+			continue
+		}
+		namespaced, known := l.scopeOf(kind, defined)
+		if !known {
+			w := o.at
+			w.Reason, w.Field = violation.ReasonObjectScope, "metadata.namespace"
+			w.Details = fmt.Sprintf("it is not known whether %s is namespaced; spec.defaultNamespace is not applied", o.gvk.GroupKind())
+			w.Remedy = "Where it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package."
+			l.warnings = append(l.warnings, w)
+		}
+		if !namespaced {
+			continue
+		}
+		if err := o.setNamespace(l.opts.DefaultNamespace); err != nil {
+			v := o.at
+			v.Reason, v.Details = violation.ReasonObjectInvalid, err.Error()
+			l.add(v)
+		}
+	}
+}
+
+func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*definition) (namespaced, known bool) {
+	if d := defined[kind]; d != nil {
+		return d.namespaced, true
+	}
+	if l.opts.Namespaced != nil {
+		return l.opts.Namespaced(kind)
+	}
+	return false, false
+}
+
+// setNamespace writes the object anew, in a namespace.
+func (o *object) setNamespace(namespace string) error {
+	body := map[string]any{}
+	if err := json.Unmarshal(o.stored.Object.Raw, &body); err != nil {
+		return err
+	}
+	meta, ok := body["metadata"].(map[string]any)
+	if !ok {
+		return fmt.Errorf("the object has no metadata")
+	}
+	meta["namespace"] = namespace
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	o.stored.Object.Raw, o.namespace = raw, namespace
+	return nil
+}

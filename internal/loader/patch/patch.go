@@ -1,0 +1,188 @@
+package patch
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+// Patch is one change of rendered objects.
+type Patch struct {
+	// Target says which objects are changed. Where it is empty, they are those
+	// that a merge names by its apiVersion, kind and metadata.name.
+	Target Target
+	// Patch is YAML or JSON: a list of operations or a mapping to merge.
+	Patch string
+	// Source names the patch in messages, such as spec.patches[0].
+	Source string
+}
+
+// Problem is a patch that cannot be read or applied.
+type Problem struct {
+	// Source of the patch, and which part of it is wrong, such as target.name.
+	Source, Part string
+	// Details say what is wrong.
+	Details string
+	// Limit tells that a limit is exceeded.
+	Limit bool
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Source + ": " + p.Details }
+
+// Set holds patches that can be applied. It is safe for concurrent use.
+type Set struct{ patches []*compiled }
+
+// compiled is one patch. Exactly one of merge and operations is set.
+type compiled struct {
+	source     string
+	matcher    *matcher
+	merge      map[string]any
+	operations jsonpatch.Patch
+	used       atomic.Bool
+}
+
+// Compile reads patches. Sources are filled in where they are empty.
+func Compile(patches []Patch) (*Set, []*Problem) {
+	if len(patches) > limits.Patches {
+		return nil, []*Problem{{Source: "spec.patches", Details: fmt.Sprintf("%d patches; the limit is %d", len(patches), limits.Patches), Limit: true}}
+	}
+	set, total := &Set{}, 0
+	var problems []*Problem
+	for i, p := range patches {
+		if p.Source == "" {
+			p.Source = fmt.Sprintf("spec.patches[%d]", i)
+		}
+		if total += len(p.Patch); total > limits.PatchBytes {
+			return nil, append(problems, &Problem{
+				Source: p.Source, Details: fmt.Sprintf("the patches have more than %d bytes", limits.PatchBytes), Limit: true,
+			})
+		}
+		c, problem := compile(p)
+		if problem != nil {
+			problem.Source = p.Source
+			problems = append(problems, problem)
+			continue
+		}
+		set.patches = append(set.patches, c)
+	}
+	return set, problems
+}
+
+func compile(p Patch) (*compiled, *Problem) {
+	value, problem := read(p.Patch)
+	if problem != nil {
+		return nil, problem
+	}
+	c := &compiled{source: p.Source}
+	switch value := value.(type) {
+	case map[string]any:
+		c.merge = value
+	case []any:
+		c.operations, problem = operations(value)
+	default:
+		problem = &Problem{Part: "patch", Details: "the patch is neither a mapping to merge nor a list of JSON patch operations"}
+	}
+	if problem == nil {
+		c.matcher, problem = compileTarget(p.Target, c.merge)
+	}
+	return c, problem
+}
+
+// read returns the one document of a patch.
+func read(text string) (any, *Problem) {
+	var values []any
+	for _, v := range document.Each("", []byte(text), func(d *document.Document) { values = append(values, d.Value) }) {
+		return nil, &Problem{Part: "patch", Details: fmt.Sprintf("line %d of the patch: %s", v.Line, v.Details)}
+	}
+	if len(values) != 1 {
+		return nil, &Problem{Part: "patch", Details: fmt.Sprintf("the patch has %d documents, not 1", len(values))}
+	}
+	return values[0], nil
+}
+
+// operationNames are those of RFC 6902.
+var operationNames = map[string]bool{"add": true, "remove": true, "replace": true, "move": true, "copy": true, "test": true}
+
+// operations reads a JSON patch.
+func operations(list []any) (jsonpatch.Patch, *Problem) {
+	for i, item := range list {
+		part := fmt.Sprintf("patch[%d]", i)
+		op, ok := item.(map[string]any)
+		if !ok {
+			return nil, &Problem{Part: part, Details: "an operation has to be a mapping"}
+		}
+		if name, _ := op["op"].(string); !operationNames[name] {
+			return nil, &Problem{Part: part + ".op", Details: "op has to be one of add, remove, replace, move, copy, test"}
+		}
+		if path, ok := op["path"].(string); !ok || path != "" && !strings.HasPrefix(path, "/") {
+			return nil, &Problem{Part: part + ".path", Details: "path has to be a JSON pointer, such as /spec/replicas"}
+		}
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		return nil, &Problem{Part: "patch", Details: "the patch cannot be written as JSON"}
+	}
+	decoded, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, &Problem{Part: "patch", Details: "the list is no JSON patch"}
+	}
+	return decoded, nil
+}
+
+// Apply applies all patches that match an object, and returns the outcome; nil
+// where a patch leaves the object out. The object may be changed. applied are
+// the sources of the patches that changed it, or failed to.
+func (s *Set) Apply(object map[string]any) (out map[string]any, applied []string, problem *Problem) {
+	if s == nil {
+		return object, nil, nil
+	}
+	for _, p := range s.patches {
+		if !p.matcher.matches(object) {
+			continue
+		}
+		p.used.Store(true)
+		applied = append(applied, p.source)
+		if object, problem = p.apply(object); problem != nil {
+			problem.Source = p.source
+			return nil, applied, problem
+		}
+		if object == nil {
+			return nil, applied, nil
+		}
+	}
+	return object, applied, nil
+}
+
+// Unused returns the sources of patches that matched no object so far.
+func (s *Set) Unused() []string {
+	var out []string
+	if s != nil {
+		for _, p := range s.patches {
+			if !p.used.Load() {
+				out = append(out, p.source)
+			}
+		}
+	}
+	return out
+}
+
+// apply applies one patch. What libraries make of hostile input must not end
+// the process.
+func (p *compiled) apply(object map[string]any) (out map[string]any, problem *Problem) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, problem = nil, &Problem{Part: "patch", Details: "the patch cannot be applied to the object"}
+		}
+	}()
+	if p.operations != nil {
+		return p.operate(object)
+	}
+	return merge(object, p.merge)
+}

@@ -1,0 +1,110 @@
+package patch
+
+import (
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Target says which objects a patch changes: those that match all fields that
+// are set. Group, Kind and Name are regular expressions for the whole of it.
+type Target struct {
+	Group, Kind, Name string
+	// LabelSelector selects by the labels of the object, such as "app in (a, b)".
+	LabelSelector string
+}
+
+// matcher is a compiled Target. What is nil matches everything.
+type matcher struct {
+	group, kind, name *regexp.Regexp
+	labels            labels.Selector
+	// namespace is that of a merge without target that names one.
+	namespace string
+}
+
+func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
+	if t == (Target{}) {
+		return implied(merge)
+	}
+	m := &matcher{}
+	for _, part := range []struct {
+		field, text string
+		into        **regexp.Regexp
+	}{{"group", t.Group, &m.group}, {"kind", t.Kind, &m.kind}, {"name", t.Name, &m.name}} {
+		if part.text == "" {
+			continue
+		}
+		if len(part.text) > limits.TemplatePatternBytes {
+			return nil, &Problem{Part: "target." + part.field, Details: fmt.Sprintf("%d bytes; the limit is %d", len(part.text), limits.TemplatePatternBytes), Limit: true}
+		}
+		compiled, err := regexp.Compile("^(?:" + part.text + ")$")
+		if err != nil {
+			return nil, &Problem{Part: "target." + part.field, Details: fmt.Sprintf("%q is neither a name nor a regular expression", part.text)}
+		}
+		*part.into = compiled
+	}
+	if t.LabelSelector == "" {
+		return m, nil
+	}
+	if len(t.LabelSelector) > limits.TemplatePatternBytes {
+		return nil, &Problem{Part: "target.labelSelector", Details: fmt.Sprintf("%d bytes; the limit is %d", len(t.LabelSelector), limits.TemplatePatternBytes), Limit: true}
+	}
+	selector, err := labels.Parse(t.LabelSelector)
+	if err != nil {
+		return nil, &Problem{Part: "target.labelSelector", Details: fmt.Sprintf("%q is no label selector: %v", t.LabelSelector, err)}
+	}
+	m.labels = selector
+	return m, nil
+}
+
+// implied is the target of a merge that names its object itself.
+func implied(merge map[string]any) (*matcher, *Problem) {
+	if merge == nil {
+		return nil, &Problem{Part: "target", Details: "a JSON patch needs a target"}
+	}
+	meta, _ := merge["metadata"].(map[string]any)
+	apiVersion, _ := merge["apiVersion"].(string)
+	kind, _ := merge["kind"].(string)
+	name, _ := meta["name"].(string)
+	if apiVersion == "" || kind == "" || name == "" {
+		return nil, &Problem{Part: "target", Details: "the patch has no target, and does not name its object by apiVersion, kind and metadata.name"}
+	}
+	exactly := func(text string) *regexp.Regexp { return regexp.MustCompile("^" + regexp.QuoteMeta(text) + "$") }
+	namespace, _ := meta["namespace"].(string)
+	return &matcher{group: exactly(groupOf(apiVersion)), kind: exactly(kind), name: exactly(name), namespace: namespace}, nil
+}
+
+func groupOf(apiVersion string) string {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return ""
+	}
+	return gv.Group
+}
+
+func (m *matcher) matches(object map[string]any) bool {
+	meta, _ := object["metadata"].(map[string]any)
+	text := func(from map[string]any, key string) string {
+		s, _ := from[key].(string)
+		return s
+	}
+	if m.group != nil && !m.group.MatchString(groupOf(text(object, "apiVersion"))) ||
+		m.kind != nil && !m.kind.MatchString(text(object, "kind")) ||
+		m.name != nil && !m.name.MatchString(text(meta, "name")) ||
+		m.namespace != "" && m.namespace != text(meta, "namespace") {
+		return false
+	}
+	if m.labels == nil {
+		return true
+	}
+	set := labels.Set{}
+	values, _ := meta["labels"].(map[string]any)
+	for key := range values {
+		set[key] = text(values, key)
+	}
+	return m.labels.Matches(set)
+}
