@@ -1,0 +1,247 @@
+package packages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/slicing"
+)
+
+// sensitiveContent returns a package with two ConfigMaps and a Secret with a value.
+func sensitiveContent(value string) *Content {
+	content := newContent()
+	objects := &content.Template.Phases[0].Objects
+	*objects = append(*objects, corev1alpha1.ObjectSetObject{
+		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"credentials"},"stringData":{"password":%q}}`, value)),
+	})
+	*objects = append(*objects, corev1alpha1.ObjectSetObject{
+		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"text":%q}}`, value[:1])),
+	})
+	content.Sealing = &slicing.Sealing{Key: []byte("key of the package")}
+	return content
+}
+
+// passOver returns a pass over the Package, by a process that remembers nothing.
+func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alpha1.GenericPackage) *session {
+	t.Helper()
+	s := &session{Reconciler: &Reconciler{Client: c, Reader: reader, fresh: fresh.NewStore(), slices: fresh.NewStore()}}
+	s.keys.namespace = "system"
+	s.pkg = pkg.DeepCopyObject().(corev1alpha1.GenericPackage)
+	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
+	switch err := reader.Get(t.Context(), client.ObjectKeyFromObject(pkg), dep); {
+	case err == nil:
+		s.dep = dep
+	case !apierrors.IsNotFound(err):
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stateOfAll returns what is stored, by kind and name.
+func stateOfAll(t *testing.T, server client.Client) map[string]string {
+	t.Helper()
+	state := map[string]string{}
+	text := func(values ...any) string {
+		encoded, err := json.Marshal(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(encoded)
+	}
+	deployments, slices, secrets := &corev1alpha1.ObjectDeploymentList{}, &corev1alpha1.ObjectSliceList{}, &corev1.SecretList{}
+	for _, list := range []client.ObjectList{deployments, slices, secrets} {
+		if err := server.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range deployments.Items {
+		state["deployment "+d.Name] = text(d.Spec, d.Annotations, d.Finalizers, d.OwnerReferences)
+	}
+	for _, s := range slices.Items {
+		state["slice "+s.Name] = text(s.Objects, s.Labels, s.Finalizers, s.OwnerReferences)
+	}
+	for _, s := range secrets.Items {
+		state["secret "+s.Namespace+"/"+s.Name] = text(s.Type, s.Immutable, s.Data, s.Labels, s.Finalizers, s.OwnerReferences)
+	}
+	return state
+}
+
+// TestDeployAfterACrash: whichever write a process dies at, before or after it
+// took effect, the next one brings about the same, with and without slices and
+// Secrets (invariant 4).
+func TestDeployAfterACrash(t *testing.T) {
+	t.Parallel()
+	plain := sensitiveContent("a")
+	plain.Sealing = nil
+	each := corev1alpha1.ChunkingStrategyEachObject
+	for name, tc := range map[string]struct {
+		strategy string
+		versions []*Content
+	}{
+		"nothing sensitive":       {each, []*Content{plain, plain}},
+		"sensitive":               {"", []*Content{sensitiveContent("a"), sensitiveContent("b")}},
+		"in slices":               {each, []*Content{sensitiveContent("a"), sensitiveContent("b")}},
+		"the value alone changes": {each, []*Content{sensitiveContent("a1"), sensitiveContent("a2")}},
+		"from plain to sensitive": {each, []*Content{plain, sensitiveContent("a")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, writes := deployAll(t, tc.strategy, tc.versions, -1, false)
+			if writes < 2 {
+				t.Fatalf("%d writes", writes)
+			}
+			for at := range writes {
+				for _, effect := range []bool{false, true} {
+					got, _ := deployAll(t, tc.strategy, tc.versions, at, effect)
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("a crash at write %d, which took effect: %t; the end is another (-want +got):\n%s", at, effect, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+var errCrash = errors.New("crash")
+
+// deployAll deploys one version after the other in a new cluster and returns what
+// is stored in the end, and how many writes that took. The process dies at the
+// write of number crash.
+func deployAll(t *testing.T, strategy string, versions []*Content, crash int, effect bool) (state map[string]string, writes int) {
+	t.Helper()
+	server := secretServer(t)
+	dies := func(write func() error) error {
+		writes++
+		if writes-1 != crash {
+			return write()
+		}
+		if effect {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+		return errCrash
+	}
+	c := interceptor.NewClient(server, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return dies(func() error {
+				obj.SetUID(types.UID(fmt.Sprintf("uid of %T", obj)))
+				return c.Create(ctx, obj, opts...)
+			})
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return dies(func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+	})
+	pkg := newPackage(func(p *corev1alpha1.Package) {
+		p.Annotations = map[string]string{corev1alpha1.ChunkingStrategyAnnotation: strategy}
+	})
+	for _, content := range versions {
+		for try := 0; ; try++ {
+			err := passOver(t, c, server, pkg).deploy(t.Context(), content)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errCrash) || try > 0 {
+				t.Fatalf("try %d: %v", try, err)
+			}
+		}
+	}
+	return stateOfAll(t, server), writes
+}
+
+// TestWhereSecretsGo: into the namespace of the Package or, for cluster kinds, into
+// that of the manager; nothing of the value is in the deployment.
+func TestWhereSecretsGo(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pkg             corev1alpha1.GenericPackage
+		namespace, kind string
+	}{
+		"Package": {newPackage(), "team", "ObjectDeployment"},
+		"ClusterPackage": {
+			&corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "pkg-uid"}, Spec: corev1alpha1.PackageSpec{Image: image}},
+			"system", "ClusterObjectDeployment",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := secretServer(t)
+			s := passOver(t, server, server, tc.pkg)
+			if err := s.deploy(t.Context(), sensitiveContent("hunter2")); err != nil {
+				t.Fatal(err)
+			}
+			secrets := &corev1.SecretList{}
+			if err := server.List(t.Context(), secrets); err != nil || len(secrets.Items) != 1 {
+				t.Fatalf("%d Secrets, error %v", len(secrets.Items), err)
+			}
+			secret := secrets.Items[0]
+			if got := s.dep.ObjectDeploymentSpec().Template.Spec.Phases[0].SecretSlices; len(got) != 1 || got[0] != secret.Name {
+				t.Errorf("the template names %v, the Secret is %s", got, secret.Name)
+			}
+			if secret.Namespace != tc.namespace || secret.Labels[corev1alpha1.SliceOwnerKindLabel] != tc.kind {
+				t.Errorf("the Secret is in %s with %v", secret.Namespace, secret.Labels)
+			}
+			if text := fmt.Sprint(s.dep); strings.Contains(text, "hunter2") || s.dep.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] != "true" {
+				t.Errorf("the deployment is %s", text)
+			}
+		})
+	}
+}
+
+// TestRefusedSecretIsNotQuoted: what a webhook says of a Secret that the engine
+// writes is not repeated; an error that a user can mend by themselves is.
+func TestRefusedSecretIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	refused := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "scan.example.com" denied the request: it holds hunter2`,
+	}}
+	server := secretServer(t)
+	refusing := interceptor.NewClient(server, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if _, secret := obj.(*corev1.Secret); secret {
+				return refused
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	})
+	err := passOver(t, refusing, server, newPackage()).deploy(t.Context(), sensitiveContent("hunter2"))
+	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "scan.example.com") {
+		t.Errorf("the error is %v", err)
+	}
+	dep := &corev1alpha1.ObjectDeployment{}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(newPackage()), dep); err != nil {
+		t.Fatal(err)
+	}
+	if len(dep.Spec.Template.Spec.Phases) != 0 {
+		t.Error("a template names a Secret that does not exist")
+	}
+
+	content := sensitiveContent("hunter2")
+	_, made, err := slicing.Split("shop", "", content.Template.Phases, content.Sealing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: made[0].Name}, StringData: map[string]string{"x": "hunter2"}}
+	if err := server.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	err = passOver(t, server, server, newPackage()).deploy(t.Context(), content)
+	if err == nil || !strings.Contains(err.Error(), "other content: delete it") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error is %v", err)
+	}
+}
