@@ -139,6 +139,9 @@ func TestLearnConcurrently(t *testing.T) {
 	}
 }
 
+// Whatever stands in the managed fields of an object, learning from it ends.
+//
+// Code: shapes.go, fields.go
 func FuzzLearn(f *testing.F) {
 	for _, seed := range []string{`{"f:a":{"k:{\"n\":1,\"m\":\"x\"}":{".":{},"f:n":{}},"v:1":{}}}`, `{"f:metadata":{"f:labels":{}}}`} {
 		f.Add(seed)

@@ -236,17 +236,6 @@ func TestLoadIsDeterministic(t *testing.T) {
 	})
 }
 
-func FuzzLoad(f *testing.F) {
-	f.Add(plain, configMap("a", "first", "data: {a: b}"), "{{.config}}", `{"a":1}`)
-	f.Fuzz(func(t *testing.T, manifest, object, template, config string) {
-		files := pkg("manifest.yaml", manifest, "a.yaml", object, "b.yaml.gotmpl", template)
-		p, err := Load(context.Background(), files, namespaced(withConfig(config)))
-		if (p == nil) != (err != nil) {
-			t.Fatal(p, err)
-		}
-	})
-}
-
 func BenchmarkLoadThousandObjects(b *testing.B) {
 	for _, kind := range []string{"yaml", "gotmpl"} {
 		files := pkg("manifest.yaml", plain)

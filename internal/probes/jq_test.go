@@ -182,32 +182,3 @@ func TestJQErrorNamesLimit(t *testing.T) {
 		t.Errorf("message = %q, want the limit %s in it", got.Message(), want)
 	}
 }
-
-func FuzzJQ(f *testing.F) {
-	for _, seed := range []string{".a", ".a[0].b", "[.[]|select(.x)]", "{a:.b}|.a", "..|numbers", ".a+1*2"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		field, err := newField(text)
-		if err != nil {
-			return
-		}
-		obj := decode(t, deployment)
-		start := time.Now()
-		value, found, err := field.read(newObject(obj))
-		if took := time.Since(start); took > 5*limits.ProbeJQTime {
-			t.Errorf("%q took %s", text, took)
-		}
-		// What is read of the trimmed object is what is read of the whole one.
-		var needs Needs
-		needs.add(field.paths())
-		trimmed := map[string]any{}
-		for key, value := range decode(t, string(Trim(obj, needs.normalised()))) {
-			trimmed[key] = value
-		}
-		again, foundAgain, errAgain := field.read(newObject(trimmed))
-		if found != foundAgain || (err == nil) != (errAgain == nil) || !cmp.Equal(value, again) {
-			t.Errorf("%q reads %v, %v, %v of the whole object and %v, %v, %v of %v", text, value, found, err, again, foundAgain, errAgain, trimmed)
-		}
-	})
-}

@@ -38,6 +38,8 @@ func TestLine(t *testing.T) {
 
 // Whatever comes in, nothing that a terminal would act on comes out, and what is
 // clean stays as it is.
+//
+// Code: escape.go, encode.go
 func FuzzLine(f *testing.F) {
 	for _, seed := range []string{"", "text", "\x1b]0;title\x07", "\u202e", "\xff", "a\nb", "\U000e0041", "\u009b"} {
 		f.Add(seed)

@@ -380,15 +380,3 @@ func TestPathOrder(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func FuzzLayer(f *testing.F) {
-	f.Add(tarball(f, file("package/a", "1"), file("package/.wh.b", "")))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		files, err := unpack(data)
-		for p := range files {
-			if err != nil || strings.HasPrefix(p, "/") || strings.Contains("/"+p+"/", "/../") {
-				t.Fatal(p, err)
-			}
-		}
-	})
-}

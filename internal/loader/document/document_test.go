@@ -216,13 +216,3 @@ func TestLine(t *testing.T) {
 		t.Errorf("raw text %q, %v", raw, ok)
 	}
 }
-
-func FuzzEach(f *testing.F) {
-	f.Add("a: &a [*a]\n---\n<<: {a: 1}\n--- |\n x\n")
-	f.Fuzz(func(t *testing.T, data string) {
-		values, problems := read(t, data)
-		if _, err := json.Marshal(values); err != nil && len(problems) == 0 {
-			t.Fatal(err)
-		}
-	})
-}

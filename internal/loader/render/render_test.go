@@ -353,16 +353,6 @@ func TestRenderIsDeterministic(t *testing.T) {
 	})
 }
 
-func FuzzScan(f *testing.F) {
-	f.Add("{{if `}}` }}{{/* {{ */}}{{- end -}}")
-	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := scan(text); err != nil {
-			return
-		}
-		_, _ = render(t, files("a.gotmpl", text), nil)
-	})
-}
-
 func BenchmarkThousandTemplates(b *testing.B) {
 	f := archive.Files{"_h.gotmpl": []byte("{{define `labels`}}app: {{.package.metadata.name}}\ntier: {{.config.tier | quote}}{{end}}")}
 	for i := range 1000 {

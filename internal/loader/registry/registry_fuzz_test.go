@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// A reference is refused with a reason and without the credentials in it, or it
+// names one host and is read as itself when it is written in full.
+//
+// Code: reference.go
+func FuzzReference(f *testing.F) {
+	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
+	for _, seed := range []string{
+		"nginx", "quay.io/a/b:v1", "localhost:5000/x" + digest, "registry.example/a:v1" + digest, "user:geheim@host/a", "https://host/a", "[::1]:5000/a", "UPPER/x", "a/b@sha256:short", "host:0/a", "xn--nxasmq6b/a", "a//b", "a:b:c", "\u202ea", ".", "a/..",
+	} {
+		f.Add(seed)
+	}
+	p := &Puller{insecure: map[string]bool{"localhost:5000": true}}
+	f.Fuzz(func(t *testing.T, text string) {
+		ref, err := p.parse(text)
+		if err != nil {
+			var own *PullError
+			if !errors.As(err, &own) || own.Reason != ReasonInvalidReference || own.Details == "" || own.Remedy == "" {
+				t.Fatalf("%#v", err)
+			}
+			user, _, ok := strings.Cut(text, "@")
+			if _, password, has := strings.Cut(user, ":"); ok && has && len(password) > 8 && !strings.ContainsAny(user, "/") && strings.Contains(err.Error(), password) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		host := ref.Context().RegistryStr()
+		if len(text) > limits.ReferenceBytes || host == "" || strings.ContainsAny(host, "@/ \\") {
+			t.Fatalf("%q is on %q", text, host)
+		}
+		if plain := ref.Context().Scheme() == "http"; plain && host != "localhost:5000" && !isNear(host) {
+			t.Fatalf("%q by plain HTTP", text)
+		}
+		again, err := p.parse(ref.Name())
+		if err != nil || again.Name() != ref.Name() {
+			t.Fatalf("%q is %q, and that %v, %v", text, ref.Name(), again, err)
+		}
+	})
+}
+
+// isNear tells that the library takes a host for one on this machine or network.
+func isNear(host string) bool {
+	r, err := name.NewRegistry(host)
+	return err == nil && r.Scheme() == "http"
+}
+
+// target is a repository that credentials are asked for.
+type target struct{ host, path string }
+
+func (r target) String() string      { return r.host + "/" + r.path }
+func (r target) RegistryStr() string { return r.host }
+
+// Pull secrets are refused without a word of what is in them, or give a
+// repository the credentials of an entry that names its very host.
+//
+// Code: keychain.go
+func FuzzKeychain(f *testing.F) {
+	f.Add(`{"auths":{"https://quay.io/v1/":{"auth":"dXNlcjpnZWhlaW0tZ2VoZWlt"}}}`, "quay.io", "a/b")
+	f.Add(`{"*.example.com:5000/team":{"username":"u","password":"geheim-geheim"},"r.example.com:5000":{"identitytoken":"t"}}`, "r.example.com:5000", "team/x")
+	f.Add(`{"auths":{"docker.io":{"registrytoken":"t"},"a.b":{"auth":"!"}}}`, "index.docker.io", "library/x")
+	f.Add(`{"auths":[]}`, "", "")
+	f.Add(`{"auths":{"[":{"username":"a"},"?.b":{"username":"b"}}}`, "a.b", "x")
+	f.Fuzz(func(t *testing.T, config, host, path string) {
+		if len(config) > 4<<10 {
+			return
+		}
+		keys, err := NewKeychain([]byte(config))
+		if err != nil {
+			if strings.Contains(err.Error(), "geheim") && !slices.ContainsFunc(hostsOf(config), func(key string) bool { return strings.Contains(key, "geheim") }) {
+				t.Fatal(err)
+			}
+			return
+		}
+		got, err := keys.Resolve(target{host, path})
+		if err != nil || got == authn.Anonymous {
+			return
+		}
+		auth, err := got.Authorization()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !namedBy(config, host) {
+			t.Fatalf("%q gets %v", host, auth.Username)
+		}
+	})
+}
+
+// namedBy tells whether a key of a Docker config is about a host: as many labels,
+// each of them equal but where the key has a wildcard, and the same port.
+func namedBy(config, host string) bool {
+	for _, key := range hostsOf(config) {
+		pattern, _ := splitKey(key)
+		if strings.Count(pattern, ".") != strings.Count(host, ".") || strings.Count(pattern, ":") > strings.Count(host, ":") {
+			continue
+		}
+		if pattern == host || strings.ContainsAny(pattern, `*?[\`) || pattern == strings.TrimSuffix(host, ":") {
+			return true
+		}
+	}
+	return false
+}
+
+// hostsOf returns the keys of a Docker config.
+func hostsOf(config string) []string {
+	var nested struct {
+		Auths map[string]any `json:"auths"`
+	}
+	_ = json.Unmarshal([]byte(config), &nested)
+	if nested.Auths == nil {
+		_ = json.Unmarshal([]byte(config), &nested.Auths)
+	}
+	return slices.Collect(maps.Keys(nested.Auths))
+}
