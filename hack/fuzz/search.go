@@ -70,7 +70,7 @@ func cacheDir(ctx context.Context, pkg string) (string, error) {
 }
 
 // progress is a line that a search prints now and then.
-var progress = regexp.MustCompile(`execs: (\d+) \(.*new interesting: (\d+) \(total: (\d+)\)`)
+var progress = regexp.MustCompile(`execs: (\d+) \([^)]*\)(?:, new interesting: (\d+) \(total: (\d+)\))?`)
 
 func (b *binaries) search(ctx context.Context, t target, f flags) (outcome, error) {
 	var o outcome

@@ -34,8 +34,11 @@ func fuzzObjects(f *testing.F) []string {
 // parseObject reads an object as the API machinery does; nil where it is none.
 func parseObject(text string) map[string]any {
 	obj := map[string]any{}
-	if len(text) > 4<<10 || utiljson.Unmarshal([]byte(text), &obj) != nil {
+	if len(text) > 4<<10 || utiljson.Unmarshal([]byte(text), &obj) != nil || obj == nil {
 		return nil
+	}
+	if _, ok := obj["metadata"].(map[string]any); !ok {
+		obj["metadata"] = map[string]any{} // every object has some
 	}
 	return obj
 }

@@ -32,10 +32,13 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 	if len(raw) > limits.ConfigBytes {
 		return nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, tooLarge(len(raw), limits.ConfigBytes))}
 	}
-	if len(raw) > 0 && string(raw) != "null" {
+	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &values); err != nil {
 			return nil, nil, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "has to be an object")}
 		}
+	}
+	if values == nil { // null, with white space around it
+		values = map[string]any{}
 	}
 	if s == nil {
 		for key := range values {

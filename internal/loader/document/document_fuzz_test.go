@@ -32,7 +32,7 @@ func FuzzEach(f *testing.F) {
 		}
 		values, problems := read(t, data)
 		fuzzing.CheckViolations(t, problems)
-		lines := strings.Count(data, "\n") + 1
+		lines := linesOf(data)
 		for _, p := range problems {
 			if p.Line > lines+1 || p.Path != "f.yaml" {
 				t.Fatalf("of %d lines: %v", lines, p)
@@ -46,6 +46,18 @@ func FuzzEach(f *testing.F) {
 			checkValue(t, v)
 		}
 	})
+}
+
+// linesOf counts lines as YAML does.
+func linesOf(data string) int {
+	n := 1
+	for _, r := range data {
+		switch r {
+		case '\n', '\r', '\u0085', '\u2028', '\u2029':
+			n++
+		}
+	}
+	return n
 }
 
 // checkValue fails unless v is a value of JSON that is read as itself.
@@ -108,7 +120,7 @@ func FuzzPath(f *testing.F) {
 			return
 		}
 		_ = Each("f.yaml", []byte(data), func(d *Document) {
-			first, last := d.line+1, strings.Count(data, "\n")+1
+			first, last := d.line+1, linesOf(data)
 			if line := d.Line(path); line < first || line > last {
 				t.Fatalf("%q is line %d of %d to %d", path, line, first, last)
 			}

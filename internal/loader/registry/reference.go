@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -36,10 +37,13 @@ func (p *Puller) parse(ref string) (name.Reference, error) {
 	return parsed, nil
 }
 
+// digest is what may follow an at sign that is not one of credentials.
+var digest = regexp.MustCompile(`^sha[0-9]+:[0-9a-zA-Z]*$`)
+
 // safeRef returns what of a reference may be shown: not what stands before an
 // at sign in the host, and no more than fits.
 func safeRef(ref string) string {
-	if host, rest, ok := strings.Cut(ref, "@"); ok && !strings.HasPrefix(rest, "sha") {
+	if host, rest, ok := strings.Cut(ref, "@"); ok && !digest.MatchString(rest) {
 		if i := strings.LastIndex(host, "/"); i >= 0 {
 			host = host[:i+1]
 		} else {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -61,7 +62,7 @@ func (g *globber) translate() error {
 			g.rest = g.rest[1:]
 			fallthrough
 		default:
-			n := len(string([]rune(g.rest)[0]))
+			_, n := utf8.DecodeRuneInString(g.rest)
 			g.out.WriteString(regexp.QuoteMeta(g.rest[:n]))
 			g.rest = g.rest[n:]
 			continue
