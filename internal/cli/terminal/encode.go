@@ -66,7 +66,8 @@ func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 		n := &yaml.Node{}
 		// Encode, unlike SetString, quotes what YAML 1.1 takes for a boolean.
 		if err := n.Encode(t); err != nil {
-			return nil, err
+			// It parses what it wrote, and cannot where a block begins with a tab.
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: t, Style: yaml.DoubleQuotedStyle}, nil
 		}
 		if needsEscape(strings.ReplaceAll(t, "\n", "")) {
 			n.Style = yaml.DoubleQuotedStyle

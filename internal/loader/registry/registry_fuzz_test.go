@@ -33,7 +33,8 @@ func FuzzReference(f *testing.F) {
 			if !errors.As(err, &own) || own.Reason != ReasonInvalidReference || own.Details == "" || own.Remedy == "" {
 				t.Fatalf("%#v", err)
 			}
-			user, _, ok := strings.Cut(text, "@")
+			user, rest, ok := strings.Cut(text, "@")
+			ok = ok && !digest.MatchString(rest) // else what looks like a password is a tag
 			if _, password, has := strings.Cut(user, ":"); ok && has && len(password) > 8 && !strings.ContainsAny(user, "/") && strings.Contains(err.Error(), password) {
 				t.Fatalf("%q: %v", text, err)
 			}
@@ -105,10 +106,10 @@ func FuzzKeychain(f *testing.F) {
 func namedBy(config, host string) bool {
 	for _, key := range hostsOf(config) {
 		pattern, _ := splitKey(key)
-		if strings.Count(pattern, ".") != strings.Count(host, ".") || strings.Count(pattern, ":") > strings.Count(host, ":") {
+		if strings.Count(pattern, ".") != strings.Count(host, ".") {
 			continue
 		}
-		if pattern == host || strings.ContainsAny(pattern, `*?[\`) || pattern == strings.TrimSuffix(host, ":") {
+		if strings.TrimSuffix(pattern, ":") == strings.TrimSuffix(host, ":") || strings.ContainsAny(pattern, `*?[\`) {
 			return true
 		}
 	}
