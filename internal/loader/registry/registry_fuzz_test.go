@@ -19,9 +19,9 @@ import (
 //
 // Code: reference.go
 func FuzzReference(f *testing.F) {
-	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
+	byDigest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for _, seed := range []string{
-		"nginx", "quay.io/a/b:v1", "localhost:5000/x" + digest, "registry.example/a:v1" + digest, "user:geheim@host/a", "https://host/a", "[::1]:5000/a", "UPPER/x", "a/b@sha256:short", "host:0/a", "xn--nxasmq6b/a", "a//b", "a:b:c", "\u202ea", ".", "a/..",
+		"nginx", "quay.io/a/b:v1", "localhost:5000/x" + byDigest, "registry.example/a:v1" + byDigest, "user:geheim@host/a", "https://host/a", "[::1]:5000/a", "UPPER/x", "a/b@sha256:short", "host:0/a", "xn--nxasmq6b/a", "a//b", "a:b:c", "\u202ea", ".", "a/..",
 	} {
 		f.Add(seed)
 	}
