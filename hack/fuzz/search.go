@@ -87,7 +87,7 @@ func (b *binaries) search(ctx context.Context, t target, f flags) (outcome, erro
 		return o, err
 	}
 	cmd := exec.CommandContext(ctx, path, "-test.run=^$", "-test.fuzz=^"+t.Name+"$", "-test.fuzztime="+f.time,
-		"-test.fuzzcachedir="+cache, "-test.parallel="+strconv.Itoa(f.parallel), "-test.fuzzminimizetime=10s")
+		"-test.fuzzcachedir="+cache, "-test.parallel="+strconv.Itoa(f.parallel), "-test.fuzzminimizetime=20x")
 	cmd.Dir = t.Package
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
