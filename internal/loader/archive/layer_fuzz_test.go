@@ -115,7 +115,7 @@ func script(text string) (layers [][]byte, names map[string]bool, special bool) 
 			_, _ = io.WriteString(w, name)
 			names[name] = true
 		}
-		at, err := locate(1, name)
+		at, err := locate(1, name, root)
 		special = special || err == nil && at.inside && !isDotted(at.path) && kind != tar.TypeReg && kind != tar.TypeDir
 	}
 	next()
@@ -148,7 +148,7 @@ func FuzzEntries(f *testing.F) {
 			t.Fatalf("a special entry was taken: %v", files)
 		}
 		for p, data := range files {
-			at, err := locate(1, string(data))
+			at, err := locate(1, string(data), root)
 			if !names[string(data)] || err != nil || at.path != root+"/"+p {
 				t.Fatalf("%q holds %q, %v", p, data, err)
 			}
