@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, strings.Replace(goodPackage, "image: web}", "image: web:1}", 1))
+	bad := folder(t, badPackage)
+	const want = `warning: web.yaml.gotmpl (document 1): unpinned-image: apps/v1 Deployment shop/web: spec.template.spec.containers[name="web"].image: web:1
+    List it under spec.images of the manifest, run ` + "`kubectl package update`" + `, and write {{ .images.NAME }} in a template.
+info: manifest.yaml: no-display: spec.display: there is none
+    Add name, shortDescription and maintainers.
+info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties.color: the key color has no description
+    Say what it does, and in what unit.
+1 warning, 2 info
+`
+	if diff := cmp.Diff(result{0, want, ""}, invoke(t, "", "lint", dir, "--disable", "foreign-namespace"), cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+	for _, test := range []struct {
+		reason string
+		args   []string
+		code   int
+		out    string
+		err    string
+	}{
+		{"nothing found", []string{dir, "--rule", "no-tests"}, 0, "nothing found\n", ""},
+		{"without some", []string{dir, "--disable", "unpinned-image,no-display", "--disable", "foreign-namespace", "--query", ".findings[].rule"}, 0, "undocumented-config\n", ""},
+		{"stricter", []string{dir, "--rule", "no-display", "--fail-on", "info", "--query", ".counts.info"}, 1, "1\n", "Error: 1 info in " + dir + "\n"},
+		{"an error", []string{folder(t, goodPackage), "--rule", "latest-image", "--query", ".findings[0].level"}, 1, "error\n", "Error: 1 error in "},
+		{"an error that is let pass", []string{folder(t, goodPackage), "--rule", "latest-image", "--fail-on", "never", "--query", ".findings[0].level"}, 0, "error\n", ""},
+		{"an upgrade", []string{dir, "--rule", "immutable-field", "--from", folder(t, strings.ReplaceAll(goodPackage, "app: web", "app: web2")), "--query", ".findings[].details"}, 1,
+			"differs from the older package in spec.selector, which cannot change\n", "Error: 1 error in "},
+		{"the rules", []string{"--rules", "--query", `.[] | select(.name == "keep-data").level`}, 0, "warning\n", ""},
+		{"an unknown rule", []string{dir, "--disable", "keep-dat"}, 1, "", `Error: there is no rule "keep-dat". Did you mean "keep-data"?`},
+		{"an unknown level", []string{dir, "--fail-on", "bad"}, 1, "", `Error: arguments invalid: unknown --fail-on "bad"`},
+		{"no package", nil, 1, "", "Error: arguments invalid: SOURCE|IMAGE is missing"},
+		{"an invalid package", []string{folder(t, badPackage)}, 1, "", "Error: 2 problems in "},
+		{"an invalid older package", []string{dir, "--from", bad}, 1, "", "Error: 2 problems in " + bad},
+	} {
+		got := invoke(t, "", append([]string{"lint"}, test.args...)...)
+		if got.code != test.code || got.out != test.out || !strings.Contains(got.err, test.err) || test.err == "" && got.err != "" {
+			t.Errorf("%s: got %+v", test.reason, got)
+		}
+	}
+}
