@@ -174,3 +174,16 @@ const (
 	// Expressions is how many named conditions and path rules a manifest has.
 	Expressions = 1000
 )
+
+// Limits of values that came from Secrets.
+const (
+	// SensitiveLength is the length from which on a value is looked for where it
+	// must not stand. Shorter ones are words that occur by chance.
+	SensitiveLength = 8
+	// SensitiveBytes is the length of all sensitive values of a Package. Each is
+	// kept in about twenty forms while the package is loaded.
+	SensitiveBytes = 1 << 20
+	// SensitiveWork is how many bytes are compared with values whose first bytes
+	// are there: about a second.
+	SensitiveWork = 1 << 30
+)

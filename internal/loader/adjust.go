@@ -38,10 +38,11 @@ func (l *load) adjustments() *patch.Set {
 	return set
 }
 
-// unusedPatches warns of patches that change nothing.
+// unusedPatches refuses patches that change nothing: what they were to change
+// has another name by now, or they were misspelt.
 func (l *load) unusedPatches(set *patch.Set) {
 	for _, source := range set.Unused() {
-		l.warnings = append(l.warnings, violation.Violation{
+		l.add(violation.Violation{
 			Reason: violation.ReasonPatchInvalid, Field: source, Details: "it matches no object of the package",
 			Remedy: "Correct its target, or remove the patch.",
 		})

@@ -6,6 +6,9 @@
 //	   ─► documents ─► condition annotations ─► patches ─► common metadata
 //	   ─► checks ─► phases
 //
+// Values that came from sensitive Secrets are let into Secrets only, and taken
+// out of every message (package sensitive).
+//
 // Loading is pure but for the pull: the same files, options and environment
 // give the same bytes. Every problem is a violation with file, document, line
 // and field, and as many as possible are reported at once; nothing of a

@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/probes"
 )
@@ -27,10 +28,10 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("load the package: %w", context.Cause(ctx))
 	}
-	if err := l.unit.mark(l.problems).Err(); err != nil {
+	if err := l.unit.mark(l.redact(l.problems)).Err(); err != nil {
 		return nil, err
 	}
-	pkg.Warnings = l.unit.mark(l.warnings).Sorted()
+	pkg.Warnings = l.unit.mark(l.redact(l.warnings)).Sorted()
 	return pkg, nil
 }
 
@@ -41,6 +42,8 @@ type load struct {
 	unit *unit
 
 	problems, warnings violation.Violations
+	// secrets are the sensitive values; nil where there are none.
+	secrets *sensitive.Values
 	// configFailed tells that the configuration is not admitted.
 	configFailed bool
 }
@@ -65,6 +68,9 @@ func (l *load) run() *Package {
 		}
 	}
 	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
+	if !l.sensitiveValues() {
+		return nil
+	}
 	l.scope()
 	l.probes()
 	patches := l.adjustments()
@@ -78,12 +84,15 @@ func (l *load) run() *Package {
 		l.static()
 		return nil
 	}
-	phases, sources := collect(l.objects(context, patches), spec.Phases)
-	return &Package{
-		Manifest: r.Manifest, Lock: r.Lock, Config: values,
-		Phases: phases, Sources: sources, Probes: spec.AvailabilityProbes,
+	out := &Package{
+		Manifest: r.Manifest, Lock: r.Lock, Config: values, Probes: spec.AvailabilityProbes,
 		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec),
 	}
+	out.Phases, out.Sources, out.Sensitive = collect(l.objects(context, patches), spec.Phases)
+	if l.secrets.Empty() {
+		out.Sensitive = nil
+	}
+	return out
 }
 
 // scope checks that the manifest allows the kind of the Package object.
@@ -157,7 +166,7 @@ func (l *load) config() (values map[string]any, ok bool) {
 		l.warnings = append(l.warnings, v)
 	}
 	for _, e := range errs {
-		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: e.ErrorBody()})
+		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: l.errorBody(e)})
 	}
 	l.configFailed = len(errs) > 0
 	return values, !l.configFailed
@@ -220,11 +229,13 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	}
 	l.warnings = append(l.warnings, out.Warnings...)
 	reader := l.reader(func(text string) (bool, error) { return evaluator.Bool(l.ctx, text) })
-	reader.rendered, reader.patches = out.Rendered, patches
+	reader.rendered, reader.patches, reader.secrets = out.Rendered, patches, l.secrets
 	read := reader.read(l.ctx, out.Files)
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
-	l.unusedPatches(patches)
+	if len(read.problems) == 0 {
+		l.unusedPatches(patches)
+	}
 	l.defaultNamespaces(read.objects)
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
 	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)

@@ -74,6 +74,8 @@ func (c *check) annotations() map[string]any {
 	for key, want := range map[string]string{
 		corev1alpha1.DeletionPolicyAnnotation: corev1alpha1.DeletionPolicyKeep,
 		corev1alpha1.OnImmutableAnnotation:    corev1alpha1.OnImmutableRecreate,
+
+		corev1alpha1.ExposeSecretValuesAnnotation: corev1alpha1.ExposeSecretValuesTrue,
 	} {
 		if value, ok := annotations[key].(string); ok && value != want {
 			c.fail(violation.ReasonAnnotationInvalid, document.Child("metadata.annotations", key), "Set it to "+want+", or remove it.", "%q is no value of it", value)

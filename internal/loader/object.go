@@ -102,6 +102,7 @@ func (c *check) run() *object {
 	annotations := c.annotations()
 	c.labels()
 	c.assignment(annotations)
+	c.secrets(annotations)
 	c.nulls()
 	if len(c.problems) > 0 {
 		return nil

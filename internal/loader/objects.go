@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -29,6 +30,8 @@ type object struct {
 	name      string
 	phase     string
 	stored    corev1alpha1.ObjectSetObject
+	// sensitive tells that it holds a sensitive value, or may.
+	sensitive bool
 	// defines is set for a CustomResourceDefinition.
 	defines *definition
 }
@@ -54,6 +57,8 @@ type reader struct {
 	condition func(string) (bool, error)
 	// patches of the Package; nil where there are none.
 	patches *patch.Set
+	// secrets are the sensitive values; nil where there are none.
+	secrets *sensitive.Values
 
 	mu    sync.Mutex
 	bytes atomic.Int64

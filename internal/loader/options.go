@@ -54,6 +54,12 @@ type Options struct {
 	// where there is none. Kinds of Kubernetes and of the package itself are known
 	// without.
 	Namespaced func(kind schema.GroupKind) (namespaced, known bool)
+	// Sensitive are values that came from Secrets and may stand in Secrets only.
+	Sensitive []string
+	// FromSecrets are the values of the config that came from Secrets whose values
+	// are ordinary ones. Those that the schema marks as format: password or
+	// writeOnly: true are sensitive all the same.
+	FromSecrets []SecretValue
 	// CollisionProtection of objects that have no annotation for it. Empty means
 	// Prevent.
 	CollisionProtection corev1alpha1.CollisionProtection

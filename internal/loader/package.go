@@ -18,11 +18,15 @@ type Package struct {
 	// Sources say where the objects stand: Sources[i][j] is that of
 	// Phases[i].Objects[j].
 	Sources [][]Source
+	// Sensitive tells which objects hold values that may stand in Secrets only, in
+	// the order of Sources; nil where the package is loaded without such values.
+	// Every Secret counts, because a value may be in it in another form.
+	Sensitive [][]bool
 	// Probes of the manifest.
 	Probes []corev1alpha1.ObjectSetProbe
 	// Labels are the well-known labels of the package and its ObjectDeployment.
 	Labels map[string]string
-	// Config as it was admitted, with defaults.
+	// Config as it was admitted, with defaults and sensitive values.
 	Config map[string]any
 	// Warnings name what was dropped or is likely to fail, sorted.
 	Warnings violation.Violations
@@ -41,6 +45,12 @@ type Source struct {
 // Template returns what the ObjectDeployment rolls out.
 func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
 	return corev1alpha1.ObjectSetTemplateSpec{Phases: p.Phases, AvailabilityProbes: p.Probes}
+}
+
+// HoldsSensitive tells whether an object holds a value that may stand in Secrets
+// only.
+func (p *Package) HoldsSensitive(phase, object int) bool {
+	return phase < len(p.Sensitive) && p.Sensitive[phase][object]
 }
 
 // Objects counts the objects of all phases.

@@ -104,17 +104,19 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 
 // collect puts objects into the phases of the manifest. Phases without objects
 // are left out.
-func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source) {
-	byPhase, sourcesByPhase := map[string][]corev1alpha1.ObjectSetObject{}, map[string][]Source{}
+func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source, sensitive [][]bool) {
+	byPhase, sourcesByPhase, sensitiveByPhase := map[string][]corev1alpha1.ObjectSetObject{}, map[string][]Source{}, map[string][]bool{}
 	for _, o := range all {
 		byPhase[o.phase] = append(byPhase[o.phase], o.stored)
+		sensitiveByPhase[o.phase] = append(sensitiveByPhase[o.phase], o.sensitive)
 		sourcesByPhase[o.phase] = append(sourcesByPhase[o.phase], Source{Path: o.at.Path, Document: o.at.Document, Line: o.at.Line, Object: o.at.Object})
 	}
 	for _, p := range phases {
 		if len(byPhase[p.Name]) > 0 {
 			out = append(out, corev1alpha1.ObjectSetTemplatePhase{Name: p.Name, Class: p.Class, Objects: byPhase[p.Name]})
 			sources = append(sources, sourcesByPhase[p.Name])
+			sensitive = append(sensitive, sensitiveByPhase[p.Name])
 		}
 	}
-	return out, sources
+	return out, sources, sensitive
 }

@@ -36,6 +36,14 @@ const (
 	// object.
 	DeletionPolicyKeep = "Keep"
 
+	// ExposeSecretValuesAnnotation, set to ExposeSecretValuesTrue, allows values
+	// that came from sensitive Secrets in an object that is no Secret.
+	ExposeSecretValuesAnnotation = "package-operator.run/expose-secret-values"
+
+	// ExposeSecretValuesTrue is the value of ExposeSecretValuesAnnotation that
+	// allows them.
+	ExposeSecretValuesTrue = "true"
+
 	// OnImmutableAnnotation, set to OnImmutableRecreate, replaces an object when
 	// a change of it is refused because a field is immutable.
 	OnImmutableAnnotation = "package-operator.run/on-immutable"

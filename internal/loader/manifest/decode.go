@@ -24,6 +24,9 @@ type decoder struct {
 	unknown  violation.Violations
 	warnings violation.Violations
 	problems violation.Violations
+	// writeOnly are the places of schemas that say so. The type has no field for
+	// it, because CustomResourceDefinitions must not have it.
+	writeOnly map[string]bool
 }
 
 func (d *decoder) at(path string) violation.Violation {
@@ -118,6 +121,13 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 		field, known := fields[key]
 		if known {
 			out[key] = d.walk(value, field, child)
+			continue
+		}
+		if mark, ok := value.(bool); ok && t == schemaType && key == "writeOnly" {
+			if d.writeOnly == nil {
+				d.writeOnly = map[string]bool{}
+			}
+			d.writeOnly[path] = mark
 			continue
 		}
 		d.reportUnknown(child, key, fields)

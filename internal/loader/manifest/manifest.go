@@ -29,6 +29,8 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
+	// writeOnly are the places of schemas that say writeOnly: true.
+	writeOnly map[string]bool
 }
 
 // IsManifest tells whether a path is that of a manifest or a lock.
@@ -64,6 +66,7 @@ func Read(files archive.Files, component string, strict bool) (*Result, violatio
 		return nil, append(problems, *v)
 	}
 	d.decode(m)
+	r.writeOnly = d.writeOnly
 	problems = append(problems, d.problems...)
 	r.Warnings = append(r.Warnings, d.warnings...)
 	r.Strict = strict || statesVersion(doc)

@@ -49,6 +49,7 @@ const (
 	ReasonRepositoryInvalid Reason = "Repository invalid"
 	ReasonPatchInvalid      Reason = "Patch invalid"
 	ReasonMetadataInvalid   Reason = "Common metadata invalid"
+	ReasonSecretExposed     Reason = "Secret value outside of Secrets"
 )
 
 // remedies say what to do where nothing more precise is known.
@@ -73,7 +74,9 @@ var remedies = map[Reason]string{
 	ReasonSourceInvalid:       "Correct it there.",
 	ReasonPatchInvalid:        "Correct spec.patches of the Package.",
 	ReasonMetadataInvalid:     "Correct spec.commonMetadata of the Package.",
-	ReasonNoFiles:             "Build the image with all files of the package below /package.",
+	ReasonSecretExposed: "Render it into a Secret and refer to that, or annotate the object with " +
+		corev1alpha1.ExposeSecretValuesAnnotation + `: "true".`,
+	ReasonNoFiles: "Build the image with all files of the package below /package.",
 }
 
 // stages lists the condition reasons in the order in which a package is
@@ -109,7 +112,7 @@ func (r Reason) ConditionReason() string {
 	case ReasonTemplate, ReasonFilterInvalid:
 		return corev1alpha1.ReasonTemplateError
 	case ReasonMissingPhase, ReasonUnknownPhase, ReasonMissingGVK, ReasonDuplicateObject, ReasonLabelsInvalid,
-		ReasonInvalidCELCondition, ReasonObjectInvalid, ReasonAnnotationInvalid, ReasonObjectScope:
+		ReasonInvalidCELCondition, ReasonObjectInvalid, ReasonAnnotationInvalid, ReasonObjectScope, ReasonSecretExposed:
 		return corev1alpha1.ReasonObjectInvalid
 	default:
 		return corev1alpha1.ReasonLoadError

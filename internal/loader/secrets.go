@@ -1,0 +1,160 @@
+package loader
+
+import (
+	"maps"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/sensitive"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// SecretValue is a value of the config that came from a Secret.
+type SecretValue struct {
+	// Path in the config: keys, and indexes as decimal numbers.
+	Path []string
+	// Value as text; numbers in decimal.
+	Value string
+}
+
+// SecretValues returns the values within a configuration that came from a Secret
+// as a whole.
+func SecretValues(config map[string]any) []SecretValue {
+	var out []SecretValue
+	var walk func(v any, path []string)
+	walk = func(v any, path []string) {
+		path = path[:len(path):len(path)]
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range sortedKeys(v) {
+				walk(v[key], append(path, key))
+			}
+		case []any:
+			for i, item := range v {
+				walk(item, append(path, strconv.Itoa(i)))
+			}
+		default:
+			if text, ok := textOf(v); ok {
+				out = append(out, SecretValue{Path: path, Value: text})
+			}
+		}
+	}
+	walk(config, nil)
+	return out
+}
+
+// textOf returns a text or a number as text.
+func textOf(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	}
+	return "", false
+}
+
+// sensitiveValues collects what may stand in Secrets only; false where there is
+// too much of it.
+func (l *load) sensitiveValues() bool {
+	values := l.opts.Sensitive
+	for _, v := range l.opts.FromSecrets {
+		if l.unit.result.SecretByItsSchema(v.Path) {
+			values = append(values[:len(values):len(values)], v.Value)
+		}
+	}
+	var err error
+	if l.secrets, err = sensitive.New(values); err != nil {
+		l.add(violation.Violation{Reason: violation.ReasonLimit, Field: "spec.configFrom", Details: err.Error(), Remedy: "Name smaller Secrets, with what the package needs."})
+	}
+	return err == nil
+}
+
+// redact takes sensitive values out of violations. Where they stand in them at
+// all, and in which words, is up to templates and libraries.
+func (l *load) redact(vs violation.Violations) violation.Violations {
+	if l.secrets.Empty() {
+		return vs
+	}
+	for i := range vs {
+		v := &vs[i]
+		v.Object, v.Field = l.secrets.Redact(v.Object), l.secrets.Redact(v.Field)
+		v.Details, v.Remedy = l.secrets.RedactWords(v.Details), l.secrets.RedactWords(v.Remedy)
+	}
+	return vs
+}
+
+// errorBody returns the words of an error about the config, without the value
+// where that is sensitive, or holds what is.
+func (l *load) errorBody(e *field.Error) string {
+	if l.secrets.Is(e.BadValue) {
+		e = &field.Error{Type: e.Type, Field: e.Field, BadValue: field.OmitValueType{}, Detail: e.Detail}
+	}
+	return e.ErrorBody()
+}
+
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// secrets refuses sensitive values outside of Secrets, and notes objects that
+// hold some.
+func (c *check) secrets(annotations map[string]any) {
+	if c.r.secrets.Empty() {
+		return
+	}
+	body := c.body
+	if c.out.gvk.GroupKind() == secretKind {
+		c.out.sensitive = true
+		body = maps.Clone(body)
+		delete(body, "data")
+		delete(body, "stringData")
+	}
+	const most = 5
+	count, exposed := 0, annotations[corev1alpha1.ExposeSecretValuesAnnotation] == corev1alpha1.ExposeSecretValuesTrue
+	walkTexts(body, "", func(field, text string) bool {
+		found, err := c.r.secrets.In(text)
+		if err != nil {
+			c.fail(violation.ReasonLimit, field, "Name Secrets with values that differ.", "%v", err)
+			return false
+		}
+		if !found {
+			return true
+		}
+		c.out.sensitive = true
+		if exposed {
+			return false
+		}
+		c.fail(violation.ReasonSecretExposed, field, "", "a value that came from a Secret stands here")
+		count++
+		return count < most
+	})
+}
+
+// walkTexts calls visit for every text and number within a value, and for every
+// key, in a fixed order, until it returns false.
+func walkTexts(v any, field string, visit func(field, text string) bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			child := document.Child(field, key)
+			if !visit(child, key) || !walkTexts(v[key], child, visit) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		for i, item := range v {
+			if !walkTexts(item, document.Index(field, i), visit) {
+				return false
+			}
+		}
+		return true
+	}
+	text, ok := textOf(v)
+	return !ok || visit(field, text)
+}

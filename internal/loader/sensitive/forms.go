@@ -1,0 +1,85 @@
+package sensitive
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// spellings returns the texts in which a value stands readable: as it is, and
+// escaped as encoders do.
+func spellings(value string) []string {
+	out := []string{value, strings.TrimSpace(value), unindented(value)}
+	quoted := strconv.Quote(value)
+	out = append(out, quoted[1:len(quoted)-1], strings.ReplaceAll(value, "'", "''"), html.EscapeString(value))
+	if data, err := json.Marshal(value); err == nil {
+		out = append(out, string(data[1:len(data)-1]))
+	}
+	var plain strings.Builder
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err == nil {
+		text := strings.TrimSuffix(plain.String(), "\n")
+		out = append(out, text[1:len(text)-1])
+	}
+	return out
+}
+
+// encodings returns what stands in an encoded text that contains the value,
+// whatever comes before and after it.
+func encodings(value string) []string {
+	value = strings.TrimSpace(value)
+	out := []string{
+		url.QueryEscape(value), url.PathEscape(value), strings.ToLower(value), strings.ToUpper(value),
+		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
+	}
+	for offset := range 3 {
+		out = append(out, aligned(base64.RawStdEncoding.EncodeToString, 6, offset, value), aligned(base64.RawURLEncoding.EncodeToString, 6, offset, value))
+	}
+	for offset := range 5 {
+		out = append(out, aligned(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, offset, value))
+	}
+	return out
+}
+
+// aligned returns the characters that depend on the value alone where offset
+// bytes come before it.
+func aligned(encode func([]byte) string, bits, offset int, value string) string {
+	text := encode(append(make([]byte, offset), value...))
+	first := (offset*8 + bits - 1) / bits
+	last := (offset + len(value)) * 8 / bits
+	return text[first:max(first, last)]
+}
+
+// unindented takes the white space around every line away, as far as there are
+// several.
+func unindented(text string) string {
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// long returns the texts that are long enough to look for, each once.
+func long(texts ...string) []string {
+	seen := map[string]bool{}
+	out := texts[:0:0]
+	for _, text := range texts {
+		if len(text) >= limits.SensitiveLength && !seen[text] {
+			seen[text] = true
+			out = append(out, text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package sensitive
+
+import (
+	"index/suffixarray"
+	"strings"
+	"unicode"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Mark stands in a message in place of what was taken out.
+const Mark = "[redacted]"
+
+// messageBytes is how much of a message is looked at; the rest is cut off. What
+// is shown of it is much shorter.
+const messageBytes = 16 << 10
+
+// pieces finds parts of values.
+type pieces struct{ index *suffixarray.Index }
+
+// cut indexes the readable forms. The byte between them is in no text.
+func (v *Values) cut() *pieces {
+	return &pieces{index: suffixarray.New([]byte(strings.Join(v.readable, "\xff")))}
+}
+
+// Redact takes out of a text every piece of a value and of its encoded forms.
+func (v *Values) Redact(text string) string {
+	if v.Empty() || text == "" {
+		return text
+	}
+	cut := false
+	if len(text) > messageBytes {
+		text, cut = text[:messageBytes], true
+	}
+	hidden := make([]bool, len(text))
+	hide := func(start, n int) {
+		for i := start; i < start+n; i++ {
+			hidden[i] = true
+		}
+	}
+	pieces := v.pieces()
+	for i := 0; i+limits.SensitiveLength <= len(text); i++ {
+		piece := text[i : i+limits.SensitiveLength]
+		if len(pieces.index.Lookup([]byte(piece), 1)) > 0 {
+			hide(i, len(piece))
+		}
+		for _, form := range v.forms[window(piece)] {
+			if strings.HasPrefix(text[i:], form) {
+				hide(i, len(form))
+			}
+		}
+	}
+	if cut {
+		// The last bytes may be the beginning of a value.
+		hide(len(text)-limits.SensitiveLength, limits.SensitiveLength)
+	}
+	return show(text, hidden)
+}
+
+// show writes a text with marks in place of what is hidden.
+func show(text string, hidden []bool) string {
+	var b strings.Builder
+	for i := range len(text) {
+		switch {
+		case !hidden[i]:
+			b.WriteByte(text[i])
+		case i == 0 || !hidden[i-1]:
+			b.WriteString(Mark)
+		}
+	}
+	return b.String()
+}
+
+// shortest is the length of the shortest value that is taken out of messages
+// where it stands as a word. Shorter ones are no secret, and are words like no.
+const shortest = 4
+
+// RedactWords is Redact, and takes out short values as well where they stand
+// alone.
+func (v *Values) RedactWords(text string) string {
+	text = v.Redact(text)
+	if v.Empty() {
+		return text
+	}
+	for _, value := range v.short {
+		text = replaceWord(text, value)
+	}
+	return text
+}
+
+func replaceWord(text, word string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, word)
+		if i < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		end := i + len(word)
+		before, after := lastRune(text[:i]), firstRune(text[end:])
+		b.WriteString(text[:i])
+		if isWord(before) || isWord(after) {
+			b.WriteString(word)
+		} else {
+			b.WriteString(Mark)
+		}
+		text = text[end:]
+	}
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func firstRune(s string) rune {
+	for _, r := range s {
+		return r
+	}
+	return ' '
+}
+
+func lastRune(s string) rune {
+	r := ' '
+	for _, last := range s[max(0, len(s)-4):] {
+		r = last
+	}
+	return r
+}

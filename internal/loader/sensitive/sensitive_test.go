@@ -1,0 +1,175 @@
+package sensitive
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+func newValues(t testing.TB, values ...string) *Values {
+	t.Helper()
+	v, err := New(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestIn(t *testing.T) {
+	t.Parallel()
+	const value = "S3cr3t<&\"'/ü word"
+	v := newValues(t, value, "first line\n  second \"line\"\n", "short", "12345678")
+	quoted, _ := json.Marshal(value)
+	for _, test := range []struct {
+		reason, text string
+		want         bool
+	}{
+		{"verbatim", "x" + value + "y", true},
+		{"without the line end", `first line` + "\n" + `  second "line"`, true},
+		{"indented", "tls:\n    first line\n      second \"line\"\nrest", true},
+		{"as JSON", `{"a":` + string(quoted) + `}`, true},
+		{"quoted", strconv.Quote(value), true},
+		{"quoted by YAML", "a: '" + strings.ReplaceAll(value, "'", "''") + "'", true},
+		{"for a page", html.EscapeString(value), true},
+		{"in a URL", "https://x/?a=" + url.QueryEscape(value), true},
+		{"in a path", "https://x/" + url.PathEscape(value), true},
+		{"in upper case", strings.ToUpper(value), true},
+		{"in hex", hex.EncodeToString([]byte("a" + value)), true},
+		{"a number", "port 123456789", true},
+		{"a part", value[:len(value)-1], false},
+		{"a short value", "short", false},
+		{"something else", "nothing of it", false},
+		{"nothing", "", false},
+	} {
+		if got, err := v.In(test.text); got != test.want || err != nil {
+			t.Errorf("%s: %v, %v", test.reason, got, err)
+		}
+	}
+}
+
+// A value is found in whatever it is encoded with, and its pieces are taken out
+// of whatever is cut out of a text.
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	encoders := map[string]func([]byte) string{
+		"plain": func(b []byte) string { return string(b) }, "base64": base64.StdEncoding.EncodeToString, "raw base64": base64.RawStdEncoding.EncodeToString,
+		"URL base64": base64.URLEncoding.EncodeToString, "base32": base32.StdEncoding.EncodeToString, "hex": hex.EncodeToString,
+	}
+	names := []string{"plain", "base64", "raw base64", "URL base64", "base32", "hex"}
+	rapid.Check(t, func(rt *rapid.T) {
+		value := rapid.StringMatching(`[!-~]([ -~]|\n){6,40}[!-~]`).Draw(rt, "value")
+		v, err := New([]string{value, rapid.String().Draw(rt, "other")})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		before, after := rapid.String().Draw(rt, "before"), rapid.String().Draw(rt, "after")
+		name := rapid.SampledFrom(names).Draw(rt, "encoding")
+		text := encoders[name]([]byte(before + value + after))
+		if found, err := v.In(text); !found || err != nil {
+			rt.Fatalf("%s is not found in %s: %v", value, text, err)
+		}
+		redacted := v.Redact(text)
+		if found, _ := v.In(redacted); found {
+			rt.Fatalf("%s is still in %s", value, redacted)
+		}
+		cut := rapid.IntRange(0, len(value)-limits.SensitiveLength).Draw(rt, "cut")
+		piece := value[cut : cut+limits.SensitiveLength]
+		if got := v.Redact("<" + piece + ">"); strings.Contains(got, piece) {
+			rt.Fatalf("the piece %s is still in %s", piece, got)
+		}
+	})
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	v := newValues(t, "geheimes-wort", "kurz", "no", "kurz-2")
+	for _, test := range []struct{ text, want string }{
+		{"", ""},
+		{"nothing", "nothing"},
+		{`"geheimes-wort" is no number`, `"[redacted]" is no number`},
+		{`cut: "eimes-wort...`, `cut: "[redacted]...`},
+		{"geheimes-wortgeheimes-wort", "[redacted]"},
+		{"kurz kurzum kurz-2 (kurz)", "[redacted] kurzum [redacted] ([redacted])"},
+	} {
+		if got := v.RedactWords(test.text); got != test.want {
+			t.Errorf("%q: %q, want %q", test.text, got, test.want)
+		}
+	}
+	if got := v.Redact("kurz"); got != "kurz" {
+		t.Error("words are for RedactWords:", got)
+	}
+	long := strings.Repeat("x", messageBytes-5) + "geheimes-wort"
+	if got := v.Redact(long); strings.Contains(got, "gehei") || len(got) > messageBytes+len(Mark) {
+		t.Error("a value that is cut is shown:", got[len(got)-20:])
+	}
+	none := (*Values)(nil)
+	if got := none.RedactWords("text"); got != "text" || !none.Empty() || none.Is("x") {
+		t.Error("no values find something")
+	}
+}
+
+func TestIs(t *testing.T) {
+	t.Parallel()
+	v := newValues(t, "ab", "12", "a longer value")
+	for _, test := range []struct {
+		value any
+		want  bool
+	}{
+		{"ab", true},
+		{"abc", false},
+		{int64(12), true},
+		{12.5, false},
+		{"x a longer value x", true},
+		{map[string]any{"k": []any{"z", "ab"}}, true},
+		{map[string]any{"k": []any{"z"}}, false},
+		{nil, false},
+		{true, false},
+	} {
+		if got := v.Is(test.value); got != test.want {
+			t.Errorf("%v: %v", test.value, got)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	if _, err := New([]string{strings.Repeat("x", limits.SensitiveBytes), "y"}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes", limits.SensitiveBytes)) {
+		t.Error(err)
+	}
+	// Values and a text that are all alike.
+	alike := make([]string, 500)
+	for i := range alike {
+		alike[i] = strings.Repeat("a", 1000) + strconv.Itoa(1000+i)
+	}
+	v := newValues(t, alike...)
+	if _, err := v.In(strings.Repeat("a", 4<<20)); !errors.Is(err, errTooAlike) {
+		t.Error(err)
+	}
+}
+
+func BenchmarkIn(b *testing.B) {
+	values := make([]string, 100)
+	for i := range values {
+		values[i] = fmt.Sprintf("value-%d-of-some-length", i*7919)
+	}
+	v := newValues(b, values...)
+	text := strings.Repeat("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-some-length\n", 1000)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if found, err := v.In(text); found || err != nil {
+			b.Fatal(found, err)
+		}
+	}
+}

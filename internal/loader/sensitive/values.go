@@ -1,0 +1,138 @@
+package sensitive
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Values are sensitive values in all forms that are looked for. They are safe
+// for concurrent use.
+type Values struct {
+	// whole has every value.
+	whole map[string]bool
+	// forms are what is looked for, by their first eight bytes.
+	forms map[uint64][]string
+	// filter has a bit for the hash of each key of forms.
+	filter [1 << 10]uint64
+	// readable is what pieces of are taken out of messages, short what is taken
+	// out where it is a word.
+	readable, short []string
+	work            atomic.Int64
+
+	pieces func() *pieces
+}
+
+// errTooAlike is that the search would take too long.
+var errTooAlike = fmt.Errorf("values of Secrets repeat themselves so much that looking for them takes more than %d steps", limits.SensitiveWork)
+
+// New returns the values; nil where there are none. Its error names a limit.
+func New(values []string) (*Values, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	v := &Values{whole: make(map[string]bool, len(values)), forms: map[uint64][]string{}}
+	total := 0
+	for _, value := range values {
+		if v.whole[value] || value == "" {
+			continue
+		}
+		v.whole[value] = true
+		if total += len(value); total > limits.SensitiveBytes {
+			return nil, fmt.Errorf("the values from Secrets have more than %d bytes", limits.SensitiveBytes)
+		}
+		readable := long(spellings(value)...)
+		v.readable = append(v.readable, readable...)
+		if n := len(value); n >= shortest && n < limits.SensitiveLength {
+			v.short = append(v.short, value)
+		}
+		if len(strings.TrimSpace(value)) < limits.SensitiveLength {
+			continue // what it is encoded to stands elsewhere by chance
+		}
+		for _, form := range long(append(readable, encodings(value)...)...) {
+			key := window(form)
+			v.forms[key] = append(v.forms[key], form)
+			v.filter[hash(key)>>6] |= 1 << (hash(key) & 63)
+		}
+	}
+	slices.SortFunc(v.short, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	v.pieces = sync.OnceValue(v.cut)
+	return v, nil
+}
+
+// Empty tells whether there are no values.
+func (v *Values) Empty() bool { return v == nil || len(v.whole) == 0 }
+
+func window(text string) uint64 { return binary.LittleEndian.Uint64([]byte(text[:8])) }
+
+// hash has 16 bits.
+func hash(key uint64) uint64 { return key * 0x9E3779B97F4A7C15 >> 48 }
+
+// In tells whether a value stands in a text. Its error names a limit.
+func (v *Values) In(text string) (bool, error) {
+	if v.Empty() || len(text) < limits.SensitiveLength {
+		return false, nil
+	}
+	found, err := v.scan(text)
+	if flat := unindented(text); !found && err == nil && flat != text {
+		return v.scan(flat)
+	}
+	return found, err
+}
+
+func (v *Values) scan(text string) (bool, error) {
+	work := int64(0)
+	defer func() { v.work.Add(work) }()
+	data := []byte(text)
+	for i := 0; i+8 <= len(data); i++ {
+		key := binary.LittleEndian.Uint64(data[i:])
+		if h := hash(key); v.filter[h>>6]&(1<<(h&63)) == 0 {
+			continue
+		}
+		for _, form := range v.forms[key] {
+			work += int64(len(form))
+			if strings.HasPrefix(text[i:], form) {
+				return true, nil
+			}
+		}
+		if v.work.Load()+work > limits.SensitiveWork {
+			return false, errTooAlike
+		}
+	}
+	return false, nil
+}
+
+// Is tells whether a value as a whole, of whatever length, is a sensitive one,
+// or holds one.
+func (v *Values) Is(value any) bool {
+	if v.Empty() {
+		return false
+	}
+	switch value := value.(type) {
+	case string:
+		found, err := v.In(value)
+		return v.whole[value] || found || err != nil
+	case map[string]any:
+		for _, item := range value {
+			if v.Is(item) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		for _, item := range value {
+			if v.Is(item) {
+				return true
+			}
+		}
+		return false
+	default:
+		return v.whole[fmt.Sprint(value)]
+	}
+}
