@@ -64,7 +64,7 @@ func (f *refresher) run(ctx context.Context) {
 	if f.cache.served.find(schema.GroupKind{Group: apiServiceResource.Group, Kind: "APIService"}) != nil {
 		f.stream(ctx, f.apiServices())
 	}
-	again := newBackoff()
+	again := newBackoff(limits.WatchBackoffMax)
 	again.Duration = limits.DiscoveryDebounce
 	attempts := 0
 	var retry <-chan time.Time
@@ -83,7 +83,7 @@ func (f *refresher) run(ctx context.Context) {
 		retry = nil
 		complete := f.update(ctx)
 		if complete {
-			again = newBackoff()
+			again = newBackoff(limits.WatchBackoffMax)
 			again.Duration = limits.DiscoveryDebounce
 			continue
 		}
@@ -95,7 +95,7 @@ func (f *refresher) run(ctx context.Context) {
 
 // start reads everything once, and repeats that until it succeeds.
 func (f *refresher) start(ctx context.Context) bool {
-	pauses := newBackoff()
+	pauses := newBackoff(limits.WatchBackoffMax)
 	for {
 		err := f.first(ctx)
 		if err == nil {
@@ -206,20 +206,13 @@ func (f *refresher) stream(ctx context.Context, s *stream) {
 	f.cache.streams.Go(func() { s.run(ctx) })
 }
 
-// crds is the watch of CRDs. When it is connected again, the API server may be
-// another one.
+// crds is the watch of CRDs. When it broke, the API server may be another one.
 func (f *refresher) crds() *stream {
-	connections := 0
 	return &stream{
 		client: f.cache.clients.definitions, path: collection(crdResource, ""), store: crdStore{f},
 		newList: func() runtime.Object { return &crdList{} },
 		trim:    func(page runtime.Object) runtime.Object { return page },
-		failed:  func(error) { f.crdsAreKnown() },
-		connected: func() {
-			if connections++; connections > 1 {
-				f.reconnected()
-			}
-		},
+		failed:  func(error) { f.crdsAreKnown() }, connected: func() {}, restored: f.reconnected,
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -34,44 +34,24 @@ type stream struct {
 	// is kept.
 	newList func() runtime.Object
 	trim    func(page runtime.Object) runtime.Object
-	// failed is told every error, connected every request that was answered.
-	failed    func(error)
-	connected func()
+	// failed is told every error, connected every request that was answered, and
+	// restored the first one that was after a watch broke; it may be nil.
+	failed              func(error)
+	connected, restored func()
 
 	// refused is the error of the streamed list that the Reflector follows up
 	// with a plain list, which would fail as well.
 	refused error
+	// until is up to when the last watch was asked for, and broke tells that a
+	// request failed since.
+	until time.Time
+	broke bool
 }
 
 // run works until the context ends.
 func (s *stream) run(ctx context.Context) {
-	pauses := newBackoff()
-	reflector := cache.NewReflectorWithOptions(s, nil, s.store, cache.ReflectorOptions{
-		Name: "livestate", TypeDescription: s.path[len(s.path)-1], Backoff: newBackoff(),
-	})
-	// A connection that breaks within an event is no reason to list again.
-	reflector.MaxInternalErrorRetryDuration = time.Second
-	for {
-		began := time.Now()
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
-			s.failed(err)
-		}
-		if time.Since(began) > limits.WatchBackoffMax {
-			pauses = newBackoff()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pauses.Step()):
-		}
-	}
-}
-
-func newBackoff() *wait.Backoff {
-	return &wait.Backoff{
-		Duration: limits.WatchBackoffMin, Cap: limits.WatchBackoffMax,
-		Factor: 2, Jitter: 0.2, Steps: 32,
-	}
+	f := &Follower{Name: "livestate", Type: s.path[len(s.path)-1], Source: s, Store: s.store, Failed: s.fail}
+	f.Run(ctx)
 }
 
 // ListWithContext sends a LIST. It is asked for only where the API server has
@@ -92,23 +72,28 @@ func (s *stream) ListWithContext(ctx context.Context, options metav1.ListOptions
 	if err := s.request(&options).Do(ctx).Into(page); err != nil {
 		return nil, err
 	}
-	s.connected()
+	s.answered(time.Time{})
 	return s.trim(page), nil
 }
 
 // WatchWithContext opens a watch, or a list that is streamed by one.
 func (s *stream) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	w, err := Reconnect(ctx, func() (watch.Interface, error) { return s.request(&options).Watch(ctx) }, s.failed)
+	var begun time.Time
+	request := func() (watch.Interface, error) {
+		begun = time.Now()
+		return s.request(&options).Watch(ctx)
+	}
+	w, err := Reconnect(ctx, request, s.fail)
 	if err == nil {
-		s.connected()
+		s.answered(begun.Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second))
 		return w, nil
 	}
 	if ctx.Err() != nil {
 		return nil, err
 	}
 	if options.SendInitialEvents == nil {
-		s.failed(err)
+		s.fail(err)
 		return nil, err
 	}
 	if streamUnsupported(err) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || isTooLargeVersion(err) {
@@ -119,15 +104,22 @@ func (s *stream) WatchWithContext(ctx context.Context, options metav1.ListOption
 	return nil, fmt.Errorf("stream a list: %s", err.Error())
 }
 
-// List and Watch make a stream a cache.ListerWatcher; the Reflector uses the
-// methods with a context.
-func (s *stream) List(options metav1.ListOptions) (runtime.Object, error) {
-	return s.ListWithContext(context.Background(), options)
+// answered notes an answer, and up to when a watch was asked for by it. One that
+// ended in order lasted as long; where one did not, the API server may have been
+// replaced.
+func (s *stream) answered(until time.Time) {
+	broke := s.broke || time.Now().Before(s.until)
+	s.until, s.broke = until, false
+	s.connected()
+	if broke && s.restored != nil {
+		s.restored()
+	}
 }
 
-// Watch opens a watch.
-func (s *stream) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return s.WatchWithContext(context.Background(), options)
+// fail notes an error.
+func (s *stream) fail(err error) {
+	s.broke = s.broke || !s.until.IsZero()
+	s.failed(err)
 }
 
 func (s *stream) request(options *metav1.ListOptions) *rest.Request {

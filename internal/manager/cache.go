@@ -28,13 +28,16 @@ func cacheOptions() cache.Options {
 }
 
 // trim drops what nobody reads before an object goes into a cache. Writes are
-// patches of what changed, so nothing is lost on the server.
+// patches of what changed, so nothing is lost on the server. An object that was
+// trimmed is not written to: it may be in a cache already.
 func trim(obj any) (any, error) {
 	o, ok := obj.(metav1.Object)
 	if !ok {
 		return obj, nil
 	}
-	o.SetManagedFields(nil)
+	if o.GetManagedFields() != nil {
+		o.SetManagedFields(nil)
+	}
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		o.SetAnnotations(annotations)
@@ -48,9 +51,13 @@ func trim(obj any) (any, error) {
 // forgetObjects drops the objects of a revision that owns nothing any more
 // (engine.md 7). The names of its slices stay: they say which are in use.
 func forgetObjects(set corev1alpha1.GenericObjectSet) {
-	phases := set.ObjectSetSpec().Phases
-	for i := range phases {
-		phases[i].Objects = nil
+	spec := set.ObjectSetSpec()
+	for i := range spec.Phases {
+		if spec.Phases[i].Objects != nil {
+			spec.Phases[i].Objects = nil
+		}
 	}
-	set.ObjectSetSpec().AvailabilityProbes = nil
+	if spec.AvailabilityProbes != nil {
+		spec.AvailabilityProbes = nil
+	}
 }

@@ -2,26 +2,44 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"lockstep.run/lockstep/internal/livestate"
 )
 
-// newInformer returns an informer that connects soon after an outage. client-go's
-// own pauses grow to a minute where the API server goes away several times within
-// two minutes, and for so long nothing is known of what changes.
+// newInformer returns an informer that is up to date soon after an outage, however
+// often its watch breaks. client-go's informers pause for up to a minute then, and
+// cannot be told otherwise: so this one is given a watch that never ends.
 func newInformer(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	inner := toolscache.ToListerWatcherWithContext(lw)
-	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListWithContextFunc: inner.ListWithContext,
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			request := func() (watch.Interface, error) { return inner.WatchWithContext(ctx, options) }
-			return livestate.Reconnect(ctx, request, func(error) {})
+	return toolscache.NewSharedIndexInformer(newRelay(&reconnecting{toolscache.ToListerWatcherWithContext(lw)}, obj), obj, resync, indexers)
+}
+
+// reconnecting is a source that is asked for a watch until it answers.
+type reconnecting struct {
+	toolscache.ListerWatcherWithContext
+}
+
+// WatchWithContext opens a watch.
+func (r *reconnecting) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	request := func() (watch.Interface, error) { return r.ListerWatcherWithContext.WatchWithContext(ctx, options) }
+	return livestate.Reconnect(ctx, request, func(error) {})
+}
+
+// follow keeps the relay up to date until the informer's context ends.
+func (r *relay) follow(ctx context.Context) {
+	kind := fmt.Sprintf("%T", r.of)
+	follower := &livestate.Follower{
+		Name: "informer", Type: kind, Of: r.of, Source: r.source, Store: r,
+		Failed: func(err error) {
+			utilruntime.HandleErrorWithContext(ctx, err, "Cannot list and watch, trying again", "type", kind)
 		},
-	}, obj, resync, indexers)
+	}
+	follower.Run(ctx)
 }

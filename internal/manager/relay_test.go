@@ -1,0 +1,209 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// flaky is a source of one Package, whose next watches after each change break
+// before they tell of it.
+type flaky struct {
+	mu      sync.Mutex
+	version int
+	// breaking is how many watches are still to break; all of them do so by expired
+	// versions where expired is set, else by a connection that is cut.
+	breaking int
+	expired  bool
+}
+
+func (f *flaky) change(breaking int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version, f.breaking = f.version+1, breaking
+}
+
+func (f *flaky) object() corev1alpha1.Package {
+	version := strconv.Itoa(f.version)
+	return corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one", UID: "1", ResourceVersion: version}}
+}
+
+func (f *flaky) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &corev1alpha1.PackageList{
+		ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(f.version)}, Items: []corev1alpha1.Package{f.object()},
+	}, nil
+}
+
+func (f *flaky) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewBadRequest("no streams")
+	}
+	events := make(chan watch.Event)
+	w := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		for {
+			f.mu.Lock()
+			now, broken := f.object(), f.breaking > 0
+			behind := options.ResourceVersion != now.ResourceVersion
+			if behind && broken {
+				f.breaking--
+			}
+			f.mu.Unlock()
+			event := watch.Event{Type: watch.Modified, Object: &now}
+			switch {
+			case behind && broken && !f.expired:
+				return
+			case behind && broken:
+				status := apierrors.NewResourceExpired("too old").Status()
+				event = watch.Event{Type: watch.Error, Object: &status}
+			}
+			if behind {
+				select {
+				case events <- event:
+					options.ResourceVersion = now.ResourceVersion
+				case <-w.StopChan():
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.StopChan():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	return w, nil
+}
+
+// TestInformerKeepsUp: however often watches break, the informer is up to date
+// soon after. client-go's own is up to a minute late.
+func TestInformerKeepsUp(t *testing.T) {
+	t.Parallel()
+	for name, expired := range map[string]bool{"connections that are cut": false, "versions that expired": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				source := &flaky{version: 1, expired: expired}
+				lw := &cache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext}
+				informer := newInformer(lw, &corev1alpha1.Package{}, 0, cache.Indexers{})
+				if err := informer.SetTransform(trim); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan struct{})
+				go func() { informer.RunWithContext(ctx); close(ended) }()
+				const breaking = 3
+				for i := range 60 {
+					source.change(breaking)
+					begun := time.Now()
+					for cachedVersion(informer) != strconv.Itoa(i+2) {
+						time.Sleep(10 * time.Millisecond)
+						if late := time.Since(begun); late > (breaking+1)*limits.ReconnectMax {
+							t.Fatalf("after %d changes the informer is %s late", i, late)
+						}
+					}
+				}
+				stop()
+				<-ended
+			})
+		})
+	}
+}
+
+// cachedVersion is that of the object in the informer's cache.
+func cachedVersion(informer cache.SharedIndexInformer) string {
+	for _, o := range informer.GetStore().List() {
+		return o.(*corev1alpha1.Package).ResourceVersion
+	}
+	return ""
+}
+
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	object := func(name, uid, version string) *corev1alpha1.Package {
+		return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}
+	}
+	listed := []any{object("a", "1", "10"), object("b", "2", "11")}
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(*relay) error
+		want   []string
+	}{
+		"same list": {
+			reason: "what is known already is no news",
+			do: func(r *relay) error {
+				return r.Replace([]any{object("a", "1", "10"), object("b", "2", "11")}, "20")
+			},
+		},
+		"another list": {
+			reason: "what happened while nobody watched is told",
+			do: func(r *relay) error {
+				return r.Replace([]any{object("b", "2", "12"), object("c", "3", "13")}, "20")
+			},
+			want: []string{"ADDED c 3@13", "DELETED a 1@10", "MODIFIED b 2@12"},
+		},
+		"replaced": {
+			reason: "an object of the same name is another one",
+			do:     func(r *relay) error { return r.Replace([]any{object("a", "1", "10"), object("b", "4", "14")}, "20") },
+			want:   []string{"ADDED b 4@14", "DELETED b 2@11"},
+		},
+		"events": {
+			reason: "a watch that goes on tells by itself",
+			do: func(r *relay) error {
+				return errors.Join(r.Add(object("c", "3", "13")), r.Update(object("c", "3", "14")), r.Delete(object("a", "1", "15")))
+			},
+			want: []string{"ADDED c 3@13", "DELETED a 1@15", "MODIFIED c 3@14"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRelay(nil, &corev1alpha1.Package{})
+			r.ctx = t.Context()
+			if err := r.Replace(listed, "11"); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() { done <- tc.do(r) }()
+			var got []string
+			for {
+				select {
+				case e := <-r.events:
+					o := e.Object.(*corev1alpha1.Package)
+					got = append(got, fmt.Sprintf("%s %s %s@%s", e.Type, o.Name, o.UID, o.ResourceVersion))
+					continue
+				case err := <-done:
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				break
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
