@@ -42,9 +42,9 @@ func TestSplit(t *testing.T) {
 		want string
 	}{
 		"nothing":        {reason: "a package may be empty", want: ""},
-		"small":          {reason: "up to the threshold everything is inline", phases: phases(phase("a", 30, 1000), phase("b", 25, 1000)), want: "30+0 25+0"},
+		"small":          {reason: "up to the threshold everything is inline", phases: phases(phase("a", 4, 1000), phase("b", 3, 900)), want: "4+0 3+0"},
 		"a large phase":  {reason: "the phase within its share stays inline", phases: phases(phase("a", 3, 100), phase("b", 200, 1000)), want: "3+0 0+~"},
-		"many mid-sized": {reason: "the sum counts, not the largest phase", phases: phases(phase("a", 50, 1000), phase("b", 50, 1000)), want: "0+1 0+1"},
+		"many mid-sized": {reason: "the sum counts, not the largest phase", phases: phases(phase("a", 5, 1000), phase("b", 5, 1000)), want: "0+1 0+1"},
 		"an empty phase": {reason: "no slice of nothing", phases: phases(phase("a", 0, 0), phase("b", 100, 1000)), want: "0+0 0+~"},
 		"one huge object": {
 			reason: "a larger object has its own slice",

@@ -22,7 +22,7 @@ import (
 func (s *session) reportDeployment(ctx context.Context) error {
 	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	status := s.deploymentStatus()
-	if equality.Semantic.DeepEqual(old, status) {
+	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
 		return nil
 	}
 	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
@@ -35,6 +35,20 @@ func (s *session) reportDeployment(ctx context.Context) error {
 		s.announce(c.Reason, c.Message)
 	}
 	return err
+}
+
+// awaitsTemplate tells whether the deployment was just created without phases: a
+// Package makes its slices then, and a status in between would tell nothing.
+func (s *session) awaitsTemplate() bool {
+	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
+		return false
+	}
+	// Twice, since creationTimestamp knows seconds only.
+	rest := s.deployment.GetCreationTimestamp().Add(2 * limits.StatusInterval).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest > 0
 }
 
 // deploymentStatus returns the status of the deployment (reference 2.2).

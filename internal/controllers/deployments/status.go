@@ -111,8 +111,7 @@ func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revi
 		blocking = rev.Refusals
 	}
 	status.Blocking = blockingObjects(blocking)
-	// A long list goes into a write of its own after the rollout: nobody waits for it.
-	if len(report.Controlled) <= limits.ControllerOfInline || report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded) {
+	if listed(status, report, rev) {
 		status.ControllerOf = controllerOf(report)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking)
@@ -179,6 +178,14 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 		})
 	}
 	return objs
+}
+
+// listed tells whether a status is to have the present list of objects. A long one
+// goes into a write of its own after the rollout: nobody waits for it.
+func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
+	n := len(report.Controlled)
+	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Opened == len(rev.Phases) ||
+		report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 
 func controllerOf(report *phases.Report) []corev1alpha1.ControlledObjectReference {

@@ -26,12 +26,14 @@ type happening struct {
 	kind, reason, action, note string
 }
 
-// happenings returns the events of a transition from one status to the next.
+// happenings returns the events of a transition from one status to the next. What
+// was loaded and is available by the same status is one event: they are costly
+// where many packages are installed.
 func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 	var all []happening
+	loaded := ""
 	if o.step == stepDeploy && o.content != nil && was.UnpackedHash != is.UnpackedHash {
-		all = append(all, happening{corev1.EventTypeNormal, eventUnpacked, "Unpack",
-			fmt.Sprintf("Loaded %s (%s).", o.content.Resolved.Image, o.content.Resolved.Digest)})
+		loaded = fmt.Sprintf("Loaded %s (%s).", o.content.Resolved.Image, o.content.Resolved.Digest)
 		if len(o.content.Warnings) > 0 {
 			all = append(all, happening{corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.Warnings, "\n")})
 		}
@@ -42,7 +44,11 @@ func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 		all = append(all, happening{corev1.EventTypeWarning, c.Reason, "Pull", c.Message})
 	}
 	if c, ok := became(was, is, corev1alpha1.ConditionAvailable, metav1.ConditionTrue); ok {
-		all = append(all, happening{corev1.EventTypeNormal, corev1alpha1.ReasonAvailable, "Rollout", c.Message})
+		note := strings.TrimSpace(loaded + " " + c.Message)
+		return append(all, happening{corev1.EventTypeNormal, corev1alpha1.ReasonAvailable, "Rollout", note})
+	}
+	if loaded != "" {
+		all = append(all, happening{corev1.EventTypeNormal, eventUnpacked, "Unpack", loaded})
 	}
 	before := conditions.IsTrue(was.Conditions, corev1alpha1.ConditionAvailable)
 	if c, ok := became(was, is, corev1alpha1.ConditionAvailable, metav1.ConditionFalse); ok && before {

@@ -149,6 +149,20 @@ func (a *attempts) try(ctx context.Context, in Input) (content *Content, err err
 	return a.load(ctx, in)
 }
 
+// inFlight counts the Packages that are being loaded, or whose content no status
+// records yet.
+func (a *attempts) inFlight() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, j := range a.byUID {
+		if j.err == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // drop gives up and forgets the attempt of a Package.
 func (a *attempts) drop(uid types.UID) {
 	a.mu.Lock()

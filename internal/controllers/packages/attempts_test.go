@@ -241,7 +241,8 @@ func TestHappenings(t *testing.T) {
 		want     string
 	}{
 		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: content, want: "Normal/Unpacked"},
-		"with typo":    {reason: "what was ignored is named", unpacked: true, content: warned, want: "Normal/Unpacked Warning/FieldsIgnored"},
+		"with typo":    {reason: "what was ignored is named", unpacked: true, content: warned, want: "Warning/FieldsIgnored Normal/Unpacked"},
+		"both":         {reason: "one event where one status says both", is: "Available=True/Available", unpacked: true, content: content, want: "Normal/Available"},
 		"available":    {reason: "one for the rollout", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
 		"unavailable":  {reason: "a regression", was: "Available=True/Available", is: "Available=False/ProbeFailure", want: "Warning/Unavailable"},
 		"not yet":      {reason: "an install is no regression", is: "Available=False/ObjectSetUnready"},
@@ -264,6 +265,44 @@ func TestHappenings(t *testing.T) {
 		if joined := strings.Join(got, " "); joined != tc.want {
 			t.Errorf("%s: got %q, want %q (%s)", name, joined, tc.want, tc.reason)
 		}
+	}
+}
+
+// TestBeginning: few packages report soon that they are on their way; where many
+// are, a status of each would hold up what matters.
+func TestBeginning(t *testing.T) {
+	t.Parallel()
+	for packages, want := range map[int]time.Duration{
+		0: limits.PackageStatusInterval, 1: limits.PackageStatusInterval, 20: limits.PackageStatusInterval,
+		100: 5 * time.Second, 1000: limits.PackageStatusMax,
+	} {
+		if got := beginning(packages); got != want {
+			t.Errorf("%d packages: %s, want %s", packages, got, want)
+		}
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	results := map[string]error{"loads": nil, "fails": errors.New("no such image")}
+	ended := make(chan types.NamespacedName, len(results))
+	a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
+		return nil, results[in.Package.GetName()]
+	}, func(key types.NamespacedName) { ended <- key }, time.Now)
+	for name := range results {
+		pkg := newPackage()
+		pkg.SetName(name)
+		pkg.SetUID(types.UID(name))
+		a.start(t.Context(), Input{Package: pkg}, fingerprint{})
+	}
+	for range results {
+		<-ended
+	}
+	if got := a.inFlight(); got != 1 {
+		t.Errorf("%d packages are on their way, want the one that was loaded", got)
+	}
+	if a.drop("loads"); a.inFlight() != 0 {
+		t.Error("a package counts as on its way after its status was written")
 	}
 }
 

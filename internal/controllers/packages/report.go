@@ -54,21 +54,28 @@ func (s *session) schedule(o outcome) {
 // teardown. Nor are changes of what is only a number or a text.
 func (s *session) hold(was, is *corev1alpha1.PackageStatus, o outcome) time.Duration {
 	since := func(begun time.Time) time.Duration { return limits.PackageStatusInterval - s.now.Sub(begun) }
+	begins := func(begun time.Time) time.Duration { return beginning(s.attempts.inFlight()) - s.now.Sub(begun) }
 	ended := conditions.IsTrueFor(is.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
 		conditions.IsTrueFor(is.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
 	switch deleted := s.pkg.GetDeletionTimestamp(); {
 	case ended:
 	case deleted != nil && since(deleted.Time) > 0:
 		return since(deleted.Time)
-	case deleted == nil && loading(s.view, o) && since(s.attempt.started) > 0:
-		return since(s.attempt.started)
-	case deleted == nil && o.step == stepDeploy && o.writeErr == nil && since(s.attempt.deployed) > 0:
-		return since(s.attempt.deployed)
+	case deleted == nil && loading(s.view, o) && begins(s.attempt.started) > 0:
+		return begins(s.attempt.started)
+	case deleted == nil && o.step == stepDeploy && o.writeErr == nil && begins(s.attempt.deployed) > 0:
+		return begins(s.attempt.deployed)
 	}
 	if urgent(was, is) {
 		return 0
 	}
 	return since(s.reports.last(s.pkg.GetUID()))
+}
+
+// beginning is for how long it is not reported that a rollout has begun, where so
+// many packages are being loaded and rolled out.
+func beginning(packages int) time.Duration {
+	return min(max(limits.PackageStatusInterval, time.Duration(packages)*limits.PackageStatusShare), limits.PackageStatusMax)
 }
 
 // urgent tells whether a status says something that is waited for.
