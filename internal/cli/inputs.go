@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"lockstep.run/lockstep/internal/kickstart"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// inputs reads files of objects from wherever they are, within limits on all of
+// them together.
+type inputs struct {
+	stdin io.Reader
+	out   []kickstart.Input
+	bytes int
+}
+
+func newInputs(stdin io.Reader) *inputs { return &inputs{stdin: stdin} }
+
+// all reads what is named by -f, in that order.
+func (in *inputs) all(ctx context.Context, names []string) ([]kickstart.Input, error) {
+	for _, name := range names {
+		if err := in.one(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return in.out, nil
+}
+
+func (in *inputs) one(ctx context.Context, name string) error {
+	if name == "-" {
+		return in.read("standard input", in.stdin)
+	}
+	if isURL(name) {
+		return in.fetch(ctx, name)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return in.folder(name)
+	case err == nil:
+		return in.file(name)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return in.pattern(name)
+}
+
+func (in *inputs) pattern(pattern string) error {
+	if !doublestar.ValidatePathPattern(pattern) {
+		return fmt.Errorf("%q is no pattern of files", pattern)
+	}
+	paths, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pattern, err)
+	}
+	if len(paths) == 0 {
+		return fmt.Errorf("there is no file %s", pattern)
+	}
+	slices.Sort(paths)
+	for _, p := range paths {
+		if err := in.file(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folder reads all YAML and JSON files of a folder and those below it, but for
+// hidden ones.
+func (in *inputs) folder(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "Chart.yaml")); err == nil {
+		return fmt.Errorf("%s is a chart of Helm: render it first, as by helm template NAME %s | kubectl package kickstart NAME -f -", dir, dir)
+	}
+	before := len(in.out)
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case p != dir && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+			return in.file(p)
+		}
+		return nil
+	})
+	if err == nil && len(in.out) == before {
+		return fmt.Errorf("there is no YAML or JSON file in %s", dir)
+	}
+	return err
+}
+
+func (in *inputs) file(p string) error {
+	f, err := os.Open(p)
+	if err != nil {
+		return fmt.Errorf("read the input: %w", err)
+	}
+	defer f.Close()
+	return in.read(p, f)
+}
+
+// fetch reads a URL.
+func (in *inputs) fetch(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, limits.KickstartTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fmt.Errorf("%q is no address of a file", address)
+	}
+	request.Header.Set("User-Agent", "kubectl-package/"+version.Get())
+	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > limits.Redirects {
+			return fmt.Errorf("it redirects more than %d times", limits.Redirects)
+		}
+		return nil
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		var failure *url.Error
+		if errors.As(err, &failure) {
+			err = failure.Err
+		}
+		return fmt.Errorf("read %s: %w", request.URL.Redacted(), err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("read %s: the server answers %s", request.URL.Redacted(), response.Status)
+	}
+	return in.read(request.URL.Redacted(), response.Body)
+}
+
+func (in *inputs) read(name string, r io.Reader) error {
+	if len(in.out) >= limits.KickstartFiles {
+		return fmt.Errorf("%s: more than %d files; name fewer", name, limits.KickstartFiles)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(limits.KickstartBytes-in.bytes)+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if in.bytes += len(data); in.bytes > limits.KickstartBytes {
+		return fmt.Errorf("%s: the input has more than %d bytes: name fewer files, or make several packages", name, limits.KickstartBytes)
+	}
+	in.out = append(in.out, kickstart.Input{Name: name, Data: data})
+	return nil
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kickstart"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+type kickstartCommand struct {
+	streams    genericiooptions.IOStreams
+	files      []string
+	namespace  string
+	parameters []string
+}
+
+func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
+	c := kickstartCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "kickstart PKG_NAME",
+		Short: "Begin a package from Kubernetes objects or a rendered Helm chart",
+		Long: `Make a package of Kubernetes objects: a folder with a manifest, the objects in phases that
+follow from their kinds, probes for the kinds that have something to wait for, and a test case.
+
+PKG_NAME is the folder to make; its last part is the name of the package. Files, folders,
+patterns and URLs of objects are named by -f, standard input by -f -. Hooks of Helm that run
+around an installation become objects of phases of their own; tests of a chart are left out.
+
+Objects that name no namespace make a package for a Package in any namespace, unless there are
+cluster-scoped ones as well or --namespace is given; then it is for a ClusterPackage.
+
+With -p, fields become configuration whose defaults are the values of now: namespaces,
+replicas, tolerations, nodeselectors, resources, env, images, or all of them. Images are then
+listed in the manifest; update pins them.`,
+		Example: `  helm template cert-manager jetstack/cert-manager | kubectl package kickstart cert-manager -f -
+  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images`,
+		Args: takes("PKG_NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := c.options(args[0])
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), filepath.Clean(args[0]), opts)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "`file`, folder, pattern or URL of objects, - for standard input; repeatable")
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the `namespace` of objects that name none")
+	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "`fields` to make configuration of: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
+	return cmd
+}
+
+func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
+	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace}
+	if problems := validation.IsDNS1123Label(opts.Name); len(problems) > 0 {
+		return opts, fmt.Errorf("%q cannot be the name of a package: %s", opts.Name, problems[0])
+	}
+	if c.namespace != "" {
+		if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {
+			return opts, fmt.Errorf("%q cannot be a namespace: %s", c.namespace, problems[0])
+		}
+	}
+	if len(c.files) == 0 {
+		return opts, errors.New("nothing to make a package of: name files, folders or URLs by -f, or standard input by -f -")
+	}
+	var err error
+	opts.Parameters, err = kickstart.ParseParameters(c.parameters)
+	return opts, err
+}
+
+func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstart.Options) error {
+	if _, err := os.Lstat(folder); err == nil {
+		return fmt.Errorf("%s exists: name a new folder, or remove it first", folder)
+	}
+	inputs, err := newInputs(c.streams.In).all(ctx, c.files)
+	if err != nil {
+		return err
+	}
+	made, err := kickstart.Make(inputs, opts)
+	var wrong violation.Violations
+	if errors.As(err, &wrong) {
+		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
+		return fmt.Errorf("%s in the input: nothing was written", problems(len(wrong)))
+	}
+	if err != nil {
+		return err
+	}
+	found, err := validate(ctx, provisional(made))
+	if err != nil {
+		return err
+	}
+	if err := writeFolder(folder, made.Files); err != nil {
+		return err
+	}
+	c.print(folder, opts.Name, made)
+	printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
+	if !found.Valid {
+		return fmt.Errorf("%s in the new package %s: correct them there", problems(len(found.Problems)), folder)
+	}
+	return nil
+}
+
+// print says what was made, and what somebody should look at.
+func (c *kickstartCommand) print(folder, name string, made *kickstart.Result) {
+	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", name, made.Objects)
+	if len(made.Unprobed) > 0 {
+		fmt.Fprintln(c.streams.Out, "No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:")
+		for _, kind := range made.Unprobed {
+			fmt.Fprintf(c.streams.Out, "- %s\n", terminal.Line(kind))
+		}
+	}
+	for _, note := range made.Notes {
+		fmt.Fprintf(c.streams.ErrOut, "note: %s\n", terminal.Line(note))
+	}
+	if made.Images {
+		fmt.Fprintf(c.streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
+	}
+}
+
+// provisional are the files of a package as they will be when its images are
+// pinned, so that everything else can be checked now.
+func provisional(made *kickstart.Result) loader.Files {
+	if !made.Images {
+		return made.Files
+	}
+	files := loader.Files{}
+	for p, data := range made.Files {
+		files[p] = data
+	}
+	files["manifest.lock.yaml"] = made.ProvisionalLock
+	return files
+}
+
+// writeFolder writes a new folder, which is there completely or not at all.
+func writeFolder(folder string, files loader.Files) error {
+	parent := filepath.Dir(folder)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return fmt.Errorf("write the package: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, ".kubectl-package-*")
+	if err != nil {
+		return fmt.Errorf("write the package: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("write the package: %w", err)
+	}
+	defer root.Close()
+	for _, p := range files.Paths() {
+		if err := root.MkdirAll(path.Dir(p), 0o755); err != nil {
+			return fmt.Errorf("write %s: %w", p, err)
+		}
+		if err := root.WriteFile(p, files[p], 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", p, err)
+		}
+	}
+	if err := root.Chmod(".", 0o755); err != nil {
+		return fmt.Errorf("write the package: %w", err)
+	}
+	if err := os.Rename(dir, folder); err != nil {
+		return fmt.Errorf("write the package: %w", err)
+	}
+	return nil
+}
+
+// isURL tells whether an argument is the address of a file.
+func isURL(arg string) bool {
+	return strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "http://")
+}

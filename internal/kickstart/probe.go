@@ -1,0 +1,151 @@
+package kickstart
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Probes, as kstatus judges these kinds. Counters that are 0 are left out of a
+// status, so they are read with a default; a status that no controller has
+// written yet has no observedGeneration.
+func conditionProbe(typ string) map[string]any {
+	return map[string]any{"condition": map[string]any{"type": typ, "status": "True"}}
+}
+
+func celProbe(rule, message string) map[string]any {
+	return map[string]any{"cel": map[string]any{"rule": rule, "message": message}}
+}
+
+// count reads a counter of a status.
+func count(field string) string {
+	return "(has(self.status." + field + ") ? self.status." + field + " : 0)"
+}
+
+const observed = "has(self.status) && has(self.status.observedGeneration) && "
+
+var probes = []struct {
+	kind   schema.GroupKind
+	probes []any
+}{
+	{schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, []any{conditionProbe("Established"), conditionProbe("NamesAccepted")}},
+	{schema.GroupKind{Kind: "Namespace"}, []any{celProbe(`has(self.status) && self.status.phase == "Active"`, "the namespace is not active")}},
+	{schema.GroupKind{Kind: "PersistentVolume"}, []any{celProbe(`has(self.status) && self.status.phase in ["Available", "Bound"]`, "the volume is neither available nor bound")}},
+	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []any{celProbe(`has(self.status) && self.status.phase == "Bound"`, "the claim is not bound to a volume")}},
+	{schema.GroupKind{Group: "apps", Kind: "Deployment"}, []any{
+		conditionProbe("Available"),
+		celProbe(observed+count("updatedReplicas")+" == self.spec.replicas", "not all replicas are of the current template"),
+		celProbe(observed+count("availableReplicas")+" >= self.spec.replicas", "not all replicas are available"),
+	}},
+	{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, []any{
+		celProbe(observed+count("readyReplicas")+" >= self.spec.replicas", "not all replicas are ready"),
+		celProbe(observed+`(self.spec.updateStrategy.type == "OnDelete" || `+count("updatedReplicas")+
+			" >= self.spec.replicas - (has(self.spec.updateStrategy.rollingUpdate) && has(self.spec.updateStrategy.rollingUpdate.partition) ? self.spec.updateStrategy.rollingUpdate.partition : 0))",
+			"not all replicas are of the current template"),
+	}},
+	{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, []any{
+		celProbe(observed+count("numberAvailable")+" >= self.status.desiredNumberScheduled", "not all nodes have an available pod"),
+		celProbe(observed+`(self.spec.updateStrategy.type == "OnDelete" || `+count("updatedNumberScheduled")+" >= self.status.desiredNumberScheduled)", "not all pods are of the current template"),
+	}},
+	{schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, []any{celProbe(observed+count("availableReplicas")+" >= self.spec.replicas", "not all replicas are available")}},
+	{schema.GroupKind{Kind: "ReplicationController"}, []any{celProbe(observed+count("availableReplicas")+" >= self.spec.replicas", "not all replicas are available")}},
+	{schema.GroupKind{Group: "batch", Kind: "Job"}, []any{conditionProbe("Complete")}},
+	{schema.GroupKind{Kind: "Pod"}, []any{celProbe(`has(self.status) && (self.status.phase == "Succeeded" || has(self.status.conditions) && self.status.conditions.exists(c, c.type == "Ready" && c.status == "True"))`, "the pod is neither ready nor done")}},
+	{schema.GroupKind{Kind: "Service"}, []any{celProbe(`self.spec.type != "LoadBalancer" || has(self.status) && has(self.status.loadBalancer) && has(self.status.loadBalancer.ingress) && size(self.status.loadBalancer.ingress) > 0`, "the load balancer has no address")}},
+	{schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}, []any{conditionProbe("Available")}},
+	{schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}, []any{conditionProbe("Ready")}},
+	{schema.GroupKind{Group: "cert-manager.io", Kind: "Issuer"}, []any{conditionProbe("Ready")}},
+	{schema.GroupKind{Group: "cert-manager.io", Kind: "ClusterIssuer"}, []any{conditionProbe("Ready")}},
+	{schema.GroupKind{Group: "external-secrets.io", Kind: "ExternalSecret"}, []any{conditionProbe("Ready")}},
+	{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}, []any{conditionProbe("Programmed")}},
+	{schema.GroupKind{Group: "route.openshift.io", Kind: "Route"}, []any{celProbe(`has(self.status) && has(self.status.ingress) && self.status.ingress.size() > 0 && self.status.ingress.all(i, has(i.conditions) && i.conditions.exists(c, c.type == "Admitted" && c.status == "True"))`, "not all routers have admitted the route")}},
+	{schema.GroupKind{Group: "operators.coreos.com", Kind: "ClusterServiceVersion"}, []any{celProbe(`has(self.status) && has(self.status.phase) && self.status.phase == "Succeeded"`, "the operator is not installed")}},
+}
+
+// atOnce are kinds, as group/Kind or group, that are ready when they are written,
+// or whose status says nothing that everyone could wait for: an Ingress may never
+// get an address, a budget and an autoscaler follow their pods.
+var atOnce = map[string]bool{
+	"/ConfigMap": true, "/Secret": true, "/ServiceAccount": true, "/LimitRange": true, "/ResourceQuota": true,
+	"/Endpoints": true, "/PodTemplate": true, "/Service": true, "admissionregistration.k8s.io": true, "autoscaling": true, "batch/CronJob": true,
+	"coordination.k8s.io": true, "discovery.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "networking.k8s.io": true,
+	"node.k8s.io": true, "policy": true, "rbac.authorization.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true,
+	"security.openshift.io": true, "monitoring.coreos.com/ServiceMonitor": true, "monitoring.coreos.com/PodMonitor": true,
+	"monitoring.coreos.com/PrometheusRule": true, "snapshot.storage.k8s.io/VolumeSnapshotClass": true,
+}
+
+// probesOf returns the probes for the kinds in use, and the kinds that nobody
+// knows how to wait for.
+func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
+	used := map[schema.GroupKind]bool{}
+	balancer := false
+	for _, o := range all {
+		used[o.kind()] = true
+		balancer = balancer || o.kind() == schema.GroupKind{Kind: "Service"} && text(o.value, "spec", "type") == "LoadBalancer"
+	}
+	for _, p := range probes {
+		service := p.kind == schema.GroupKind{Kind: "Service"}
+		if used[p.kind] && (!service || balancer) {
+			out = append(out, probeEntry(p.kind, p.probes))
+		}
+		if used[p.kind] {
+			delete(used, p.kind)
+		}
+	}
+	missing := map[string]bool{}
+	for _, kind := range slices.SortedFunc(maps.Keys(used), func(a, b schema.GroupKind) int { return compareKinds(a, b) }) {
+		if atOnce[kind.Group+"/"+kind.Kind] || kind.Group != "" && atOnce[kind.Group] {
+			continue
+		}
+		if d := m.defined[kind]; d != nil && len(d.conditions) > 0 {
+			var list []any
+			for _, c := range d.conditions {
+				list = append(list, conditionProbe(c))
+			}
+			out = append(out, probeEntry(kind, list))
+			continue
+		}
+		missing[kind.String()] = true
+	}
+	return out, slices.Sorted(maps.Keys(missing))
+}
+
+func probeEntry(kind schema.GroupKind, probes []any) any {
+	return map[string]any{
+		"selector": map[string]any{"kind": map[string]any{"group": kind.Group, "kind": kind.Kind}},
+		"probes":   probes,
+	}
+}
+
+func compareKinds(a, b schema.GroupKind) int {
+	if a.String() < b.String() {
+		return -1
+	}
+	return 1
+}
+
+// readyColumn is a printer column that shows one of the conditions by which
+// custom resources say that they are ready.
+var readyColumn = regexp.MustCompile(`^\.status\.conditions\[\?\(@\.type==["'](Ready|Available)["']\)\]\.status$`)
+
+// columns returns the conditions that every served version of a definition shows.
+func columns(o *object) []string {
+	versions, _ := dig(o.value, "spec", "versions").([]any)
+	var common map[string]bool
+	for _, v := range versions {
+		if served, _ := dig(v, "served").(bool); !served {
+			continue
+		}
+		found := map[string]bool{}
+		list, _ := dig(v, "additionalPrinterColumns").([]any)
+		for _, column := range list {
+			if match := readyColumn.FindStringSubmatch(text(column, "jsonPath")); match != nil && (common == nil || common[match[1]]) {
+				found[match[1]] = true
+			}
+		}
+		common = found
+	}
+	return slices.Sorted(maps.Keys(common))
+}

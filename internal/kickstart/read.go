@@ -1,0 +1,138 @@
+package kickstart
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Input is one file of objects.
+type Input struct {
+	// Name that messages use.
+	Name string
+	Data []byte
+}
+
+// read reads all objects. The error is of type violation.Violations.
+func read(inputs []Input) ([]*object, error) {
+	r := reader{seen: map[string]*object{}}
+	for _, in := range inputs {
+		problems := document.Each(in.Name, in.Data, func(d *document.Document) { r.document(d) })
+		for _, p := range problems {
+			if strings.Contains(string(in.Data), "{{") && p.Reason == violation.ReasonInvalidYAML {
+				p.Remedy = "This looks like a template: render it first, as by helm template NAME CHART | kubectl package kickstart NAME -f -"
+			}
+			r.problems = append(r.problems, p)
+		}
+		if len(r.objects) > limits.PackageObjects {
+			return nil, violation.Violations{{Reason: violation.ReasonLimit, Path: in.Name, Details: fmt.Sprintf("more than %d objects", limits.PackageObjects), Remedy: "Split the package."}}
+		}
+	}
+	if len(r.objects) == 0 && len(r.problems) == 0 {
+		r.problems = violation.Violations{{Reason: violation.ReasonNoFiles, Details: "the input holds no object", Remedy: "Name files with Kubernetes objects by -f."}}
+	}
+	return r.objects, r.problems.Err()
+}
+
+type reader struct {
+	objects  []*object
+	seen     map[string]*object
+	problems violation.Violations
+}
+
+func (r *reader) document(d *document.Document) {
+	at := violation.Violation{Reason: violation.ReasonObjectInvalid, Path: d.Path, Document: d.Index, Line: d.Line("")}
+	r.value(at, d.Value, 0)
+}
+
+func (r *reader) fail(at violation.Violation, remedy, format string, args ...any) {
+	at.Details, at.Remedy = fmt.Sprintf(format, args...), remedy
+	if len(r.problems) <= limits.Violations {
+		r.problems = append(r.problems, at)
+	}
+}
+
+// value reads one object, or the items of a list.
+func (r *reader) value(at violation.Violation, v any, depth int) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		r.fail(at, "", "the document is no object")
+		return
+	}
+	apiVersion, kind := text(m, "apiVersion"), text(m, "kind")
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	switch {
+	case apiVersion == "" || kind == "" || err != nil:
+		r.fail(at, "Leave the file out, or set both.", "apiVersion %q and kind %q name no kind of object", apiVersion, kind)
+		return
+	case gv.Group == "kustomize.config.k8s.io":
+		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a %s is no object of a cluster", kind)
+		return
+	}
+	if items, isList := m["items"].([]any); isList && strings.HasSuffix(kind, "List") {
+		if depth > 0 {
+			r.fail(at, "", "a list within a list")
+			return
+		}
+		for _, item := range items {
+			r.value(at, item, depth+1)
+		}
+		return
+	}
+	o := &object{gvk: gv.WithKind(kind), value: m, at: at}
+	at.Object = apiVersion + " " + kind
+	if o.name() == "" {
+		r.fail(at, "Give it a metadata.name; names that the API server makes up cannot be found again.", "the object has no name")
+		return
+	}
+	o.clean()
+	key := o.kind().String() + " " + o.namespace() + "/" + o.name()
+	if other := r.seen[key]; other != nil {
+		r.fail(at, "Remove one of them.", "%s is in %s (document %d) as well", o, other.at.Path, other.at.Document)
+		return
+	}
+	r.seen[key] = o
+	r.objects = append(r.objects, o)
+}
+
+// serverFields are what the API server sets. They are there in what kubectl get
+// prints.
+var serverFields = []string{
+	"uid", "resourceVersion", "managedFields", "ownerReferences", "creationTimestamp",
+	"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink",
+}
+
+// clean takes out what belongs to one cluster, and annotations that mean
+// something in a package.
+func (o *object) clean() {
+	delete(o.value, "status")
+	meta, _ := o.value["metadata"].(map[string]any)
+	for _, key := range serverFields {
+		delete(meta, key)
+	}
+	if text(meta, "namespace") == "" {
+		delete(meta, "namespace")
+	}
+	o.dropMeta("annotations", func(key string, _ any) bool {
+		switch key {
+		case "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision",
+			corev1alpha1.PhaseAnnotation, corev1alpha1.ConditionAnnotation, corev1alpha1.ConditionMapAnnotation,
+			corev1alpha1.CollisionProtectionAnnotation, corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation:
+			return true
+		}
+		return false
+	})
+	o.dropMeta("labels", func(key string, _ any) bool {
+		switch key {
+		case corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel:
+			return true
+		}
+		return false
+	})
+}
