@@ -15,6 +15,7 @@ type PackageManifestConstraint struct {
 }
 
 // PlatformName names a platform.
+// +kubebuilder:validation:Enum=Kubernetes;OpenShift
 type PlatformName string
 
 const (
@@ -42,6 +43,7 @@ type PackageManifestUniqueInScopeConstraint struct {
 }
 
 // UniqueScope is a scope in which there may be one installation of a package.
+// +kubebuilder:validation:Enum=Cluster;Namespace
 type UniqueScope string
 
 const (

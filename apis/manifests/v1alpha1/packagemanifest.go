@@ -64,6 +64,7 @@ type PackageManifestSpec struct {
 }
 
 // PackageManifestScope says by which kind a package may be installed.
+// +kubebuilder:validation:Enum=Cluster;Namespaced
 type PackageManifestScope string
 
 const (
@@ -87,6 +88,8 @@ type PackageManifestPhase struct {
 type PackageManifestSpecConfig struct {
 	// OpenAPIV3Schema is a structural schema in the form of a
 	// CustomResourceDefinition's. Absent means that there is no configuration.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	OpenAPIV3Schema *apiextensionsv1.JSONSchemaProps `json:"openAPIV3Schema,omitempty"`
 }
 
