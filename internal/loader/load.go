@@ -233,6 +233,9 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	read := reader.read(l.ctx, out.Files)
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
+	if l.opts.keep != nil {
+		*l.opts.keep = fixtures(out, read.left)
+	}
 	if len(read.problems) == 0 {
 		l.unusedPatches(patches)
 	}

@@ -23,6 +23,8 @@ type check struct {
 	body map[string]any
 	meta map[string]any
 	out  object
+	// left tells that its condition leaves the object out.
+	left bool
 	// patched are the patches that changed the object.
 	patched []string
 
@@ -141,6 +143,7 @@ func (c *check) conditionHolds() bool {
 	if err != nil {
 		c.fail(violation.ReasonInvalidCELCondition, document.Child("metadata.annotations", corev1alpha1.ConditionAnnotation), "", "%v", err)
 	}
+	c.left = err == nil && !keep
 	return keep
 }
 

@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"runtime"
 	"sync"
@@ -68,6 +69,8 @@ type reader struct {
 type found struct {
 	objects            []*object
 	problems, warnings violation.Violations
+	// left are the documents that conditions leave out, by path.
+	left map[string][]document.Span
 }
 
 // isObjectFile tells whether a file holds objects.
@@ -97,8 +100,9 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		})
 	}
 	_ = group.Wait()
-	var all found
+	all := found{left: map[string][]document.Span{}}
 	for _, f := range perFile {
+		maps.Copy(all.left, f.left)
 		all.objects = append(all.objects, f.objects...)
 		all.problems = append(all.problems, f.problems...)
 		all.warnings = append(all.warnings, f.warnings...)
@@ -129,12 +133,23 @@ func (r *reader) readFile(p string, data []byte, into *found) {
 			r.bytes.Add(int64(len(o.stored.Object.Raw)))
 			into.objects = append(into.objects, o)
 		}
+		if c.left {
+			into.leave(d)
+		}
 		into.problems = append(into.problems, c.problems...)
 		into.warnings = append(into.warnings, c.warnings...)
 	})
 	for _, v := range problems {
 		into.problems = append(into.problems, r.sourceOf(v))
 	}
+}
+
+// leave notes a document that a condition leaves out.
+func (f *found) leave(d *document.Document) {
+	if f.left == nil {
+		f.left = map[string][]document.Span{}
+	}
+	f.left[d.Path] = append(f.left[d.Path], d.Span())
 }
 
 // sourceOf makes a violation in the output of a template point at the template.

@@ -66,6 +66,8 @@ type Options struct {
 
 	// anyNamespace says that the namespace is only an example.
 	anyNamespace bool
+	// keep, where it is not nil, is filled with what templates render to.
+	keep *Files
 	// testEnvironment is what templates see where there is no cluster.
 	testEnvironment *manifestsv1alpha1.PackageEnvironment
 }

@@ -158,7 +158,9 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 	schema := func(properties string) Files {
 		return pkg("manifest.yaml", plain+"  config: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true, "+properties+"}}\n")
 	}
-	manifest := func(more string) Files { return pkg("manifest.yaml", plain+anyConfig+more, "a.yaml", configMap("a", "first", "")) }
+	manifest := func(more string) Files {
+		return pkg("manifest.yaml", plain+anyConfig+more, "a.yaml", configMap("a", "first", ""))
+	}
 	for _, test := range []struct {
 		reason string
 		files  Files
@@ -236,7 +238,9 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 		{"common metadata", object(""), withSecret(func(o *Options) { o.CommonMetadata.Labels = map[string]string{"a": secretValue} })},
 		{"a default namespace", object(""), withSecret(cluster, func(o *Options) { o.DefaultNamespace = secretValue })},
 		{"the name of the Package", object(""), withSecret(func(o *Options) { o.Package.Metadata.Name = secretValue })},
-		{"too many Secrets", object(""), withSecret(func(o *Options) { o.Sensitive = append(o.Sensitive, strings.Repeat(secretValue, limits.SensitiveBytes/10)) })},
+		{"too many Secrets", object(""), withSecret(func(o *Options) {
+			o.Sensitive = append(o.Sensitive, strings.Repeat(secretValue, limits.SensitiveBytes/10))
+		})},
 	} {
 		p, err := Load(context.Background(), test.files, test.opts)
 		if err == nil {

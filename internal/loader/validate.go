@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -30,6 +33,21 @@ type Case struct {
 	For manifestsv1alpha1.TemplateContextPackage
 	// Package as it was loaded.
 	Package *Package
+	// Rendered is what the templates of the package render to, by path: as they
+	// print it, without the documents that conditions leave out, and without files
+	// that have nothing left. Fixtures are compared with it (reference 9.3).
+	Rendered Files
+}
+
+// fixtures returns the output of templates as Case.Rendered shows it.
+func fixtures(out *render.Output, left map[string][]document.Span) Files {
+	files := Files{}
+	for p := range out.Rendered {
+		if text := document.Without(out.Files[p], left[p]); len(bytes.TrimSpace(text)) > 0 {
+			files[p] = text
+		}
+	}
+	return files
 }
 
 // Inspect is Validate for callers that look at the package as it was loaded in
@@ -60,12 +78,16 @@ type validator struct {
 // try loads and returns what is wrong. name is that of the test case.
 func (v *validator) try(opts Options, name string) violation.Violations {
 	opts.Strict = true
+	var rendered Files
+	if v.visit != nil {
+		opts.keep = &rendered
+	}
 	pkg, err := Load(v.ctx, v.files, opts)
 	var problems violation.Violations
 	if err == nil {
 		v.warnings = append(v.warnings, pkg.Warnings...)
 		if v.visit != nil {
-			v.visit(Case{Component: opts.Component, Name: name, For: opts.Package, Package: pkg})
+			v.visit(Case{Component: opts.Component, Name: name, For: opts.Package, Package: pkg, Rendered: rendered})
 		}
 	} else {
 		errors.As(err, &problems)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -113,5 +115,43 @@ func TestPreview(t *testing.T) {
 	}
 	if _, shown, err := Preview(context.Background(), pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), PreviewOptions{}); err != nil || shown.Metadata.Name != "name" || shown.Metadata.Namespace != "namespace" {
 		t.Error(err, shown)
+	}
+}
+
+// What templates render to is shown as fixtures hold it.
+func TestRenderedCases(t *testing.T) {
+	t.Parallel()
+	object := func(name, condition string) string {
+		more := ""
+		if condition != "" {
+			more = "    package-operator.run/condition: '" + condition + "'\n"
+		}
+		return configMap(name, "first", more)
+	}
+	rendered := func(text string) string { return strings.ReplaceAll(text, "{{.config.size}}", "7") }
+	comment := "# a comment that stays\n"
+	multi := comment + object("a", "config.size == 7.0") + "---\n" + object("b", "config.size == 8.0") + "---\n# second\n" + object("c-{{.config.size}}", "")
+	leading := "---\n---\n" + object("d", "false") + "--- # with a comment\n" + object("e", "")
+	first := object("f", "false") + "---\n" + object("g", "")
+	files := pkg("manifest.yaml", strings.Replace(plain, "Namespaced, Cluster", "Namespaced", 1)+"  config: {openAPIV3Schema: {type: object, properties: {size: {type: integer}}}}\n"+
+		"  filter: {paths: [{glob: 'out/**', expression: 'false'}]}\n"+
+		"test: {template: [{name: one, context: {package: {metadata: {name: x, namespace: ns}}, config: {size: 7}}}]}\n",
+		"multi.yaml.gotmpl", multi, "leading.yaml.gotmpl", leading, "first.yml.gotmpl", first, "gone.yaml.gotmpl", object("x", "false"), "empty.yaml.gotmpl", "{{if false}}x{{end}}\n",
+		"static.yaml", object("static", ""), "_helpers.gotmpl", "{{define `x`}}{{end}}", "out/x.yaml.gotmpl", object("y", ""), "notes.txt.gotmpl", "size is {{.config.size}}\n")
+	var got []Case
+	if _, err := Inspect(context.Background(), files, func(c Case) { got = append(got, c) }); err != nil {
+		t.Fatal(err)
+	}
+	want := Files{
+		"multi.yaml":   []byte(comment + object("a", "config.size == 7.0") + "---\n# second\n" + object("c-7", "")),
+		"leading.yaml": []byte("---\n--- # with a comment\n" + object("e", "")),
+		"first.yml":    []byte(object("g", "")),
+		"notes.txt":    []byte(rendered("size is {{.config.size}}\n")),
+	}
+	if len(got) != 1 || got[0].Name != "one" {
+		t.Fatal(got)
+	}
+	if diff := cmp.Diff(want, got[0].Rendered); diff != "" {
+		t.Error(diff)
 	}
 }

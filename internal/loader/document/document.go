@@ -27,7 +27,15 @@ type Document struct {
 
 	root *yaml.Node
 	line int
+	span Span
 }
+
+// Span is the place of a document within its file, in bytes. A byte order mark
+// does not count, and what separates documents belongs to the one after it.
+type Span struct{ Start, End int }
+
+// Span returns the place of the document.
+func (d *Document) Span() Span { return d.span }
 
 // Each calls use for every document of a file that holds something, in their
 // order. What cannot be read is returned; the other documents are used. A
@@ -39,7 +47,7 @@ func Each(path string, data []byte, use func(*Document)) violation.Violations {
 			Remedy: "Save it as UTF-8.",
 		}}
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	parts := split(data)
 	if len(parts) > limits.DocumentsPerFile {
 		return violation.Violations{{
@@ -103,7 +111,7 @@ func parse(path string, p part, index int) (doc *Document, problem *violation.Vi
 	if n.Kind != yaml.DocumentNode || len(n.Content) == 0 || isNull(n.Content[0]) {
 		return nil, nil
 	}
-	return &Document{Path: path, Index: index, root: n.Content[0], line: p.line}, nil
+	return &Document{Path: path, Index: index, root: n.Content[0], line: p.line, span: Span{p.start, p.start + len(p.text)}}, nil
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

@@ -2,10 +2,13 @@ package document
 
 import "bytes"
 
-// part is the text of one document and the number of lines before it.
+// byteOrderMark may stand at the beginning of a file.
+const byteOrderMark = "\ufeff"
+
+// part is the text of one document, and the number of lines and bytes before it.
 type part struct {
-	text []byte
-	line int
+	text        []byte
+	line, start int
 }
 
 // split cuts a file at its document markers: lines that begin with "---" or
@@ -23,15 +26,35 @@ func split(data []byte) []part {
 		}
 		switch text := data[pos:end]; {
 		case isMarker(text, "---") && !onlyDirectives(data[start:pos]):
-			parts = append(parts, part{data[start:pos], startLine})
+			parts = append(parts, part{data[start:pos], startLine, start})
 			start, startLine = pos, line
 		case isMarker(text, "..."):
-			parts = append(parts, part{data[start:pos], startLine})
+			parts = append(parts, part{data[start:pos], startLine, start})
 			start, startLine = end, line+1
 		}
 		pos = end
 	}
-	return append(parts, part{data[start:], startLine})
+	return append(parts, part{data[start:], startLine, start})
+}
+
+// Without returns a file without some of its documents. What is left is as it
+// was, except that it does not begin with a separator where the file did not.
+func Without(data []byte, drop []Span) []byte {
+	if len(drop) == 0 {
+		return data
+	}
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	var out []byte
+	pos := 0
+	for _, s := range drop {
+		out = append(out, data[pos:s.Start]...)
+		pos = s.End
+	}
+	out = append(out, data[pos:]...)
+	if rest, ok := bytes.CutPrefix(out, []byte("---\n")); ok && !isMarker(data, "---") {
+		out = rest
+	}
+	return out
 }
 
 func isMarker(line []byte, marker string) bool {
