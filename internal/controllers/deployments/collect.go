@@ -20,45 +20,52 @@ import (
 // are for sets that own objects: history needs no values (engine.md 6).
 func (s *session) collectSlices(ctx context.Context) error {
 	s.slicesDue = time.Time{}
-	used := map[string]bool{}
-	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
-		for _, name := range append(slices.Clone(phase.Slices), phase.SecretSlices...) {
-			used[name] = true
-		}
-	}
 	if err := s.listSets(ctx); err != nil {
 		return err
 	}
-	for _, set := range s.sets {
-		for _, name := range slicesOf(set) {
-			used[name] = true
-		}
-	}
-	for _, set := range s.sets {
-		if owns(set) {
-			for _, name := range secretsOf(set) {
-				used[name] = true
-			}
-		}
-	}
-	if err := s.dropSlices(ctx, used); err != nil {
+	if err := s.dropSlices(ctx, s.mentions()); err != nil {
 		return err
 	}
 	s.swept = true
 	return nil
 }
 
-// sliceGrace is for how long a slice is kept that nothing uses: it is written
+// mentions are the names of slices, with whether they are used: history has names
+// of Secrets that are not.
+type mentions map[string]bool
+
+// mentions returns what the template and the sets name.
+func (s *session) mentions() mentions {
+	names := mentions{}
+	for _, set := range s.sets {
+		for _, name := range secretsOf(set) {
+			names[name] = names[name] || owns(set)
+		}
+		for _, name := range slicesOf(set) {
+			names[name] = true
+		}
+	}
+	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
+		for _, name := range append(slices.Clone(phase.Slices), phase.SecretSlices...) {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// sliceGrace is for how long a slice is kept that nothing names: it is written
 // before the template that names it.
 const sliceGrace = time.Minute
 
-// dropSlices deletes the slices of the deployment that are not used.
-func (s *session) dropSlices(ctx context.Context, used map[string]bool) error {
+// dropSlices deletes the slices of the deployment that are not used; without names
+// all of them.
+func (s *session) dropSlices(ctx context.Context, names mentions) error {
 	goes := func(slice *metav1.PartialObjectMetadata) bool {
-		if used[slice.Name] || !s.mine(slice) {
+		used, named := names[slice.Name]
+		if used || !s.mine(slice) {
 			return false
 		}
-		if used != nil && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
+		if names != nil && !named && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
 			s.slicesDue = s.Now().Add(sliceGrace)
 			return false
 		}

@@ -84,7 +84,7 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	secret := func(name string, age time.Duration, owner types.UID) *corev1.Secret {
 		return sealedObject(t, "shop", "ObjectDeployment", "shop", name, age, owner)
 	}
-	history, shared, active := secret("history", time.Hour, "deployment"), secret("shared", time.Hour, "deployment"), secret("active", time.Hour, "deployment")
+	history, shared, active := secret("history", time.Second, "deployment"), secret("shared", time.Hour, "deployment"), secret("active", time.Hour, "deployment")
 	template, young := secret("template", time.Hour, "deployment"), secret("young", time.Second, "deployment")
 	other, unused := secret("other", time.Hour, "former-deployment"), secret("unused", time.Hour, "deployment")
 	cluster := sealedObject(t, "shop", "ClusterObjectDeployment", "shop", "cluster", time.Hour, "cluster-deployment")
