@@ -1,0 +1,235 @@
+package secrets_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// auditPolicy has the bodies of all that the manager asks for and gets, but for
+// Secrets: as a careful administrator has it.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  resources: [{group: "", resources: [secrets, secrets/*]}]
+- level: RequestResponse
+  users: [%q]
+- level: Metadata
+`
+
+// life is one package that is rendered with a value of its own.
+type life struct {
+	// namespace of the Package, empty for a ClusterPackage; objects are in the other
+	// one.
+	namespace, objects string
+	// input is where its values are.
+	input string
+	large bool
+}
+
+// lives are all packages, and what they live in.
+type lives struct {
+	env      *harness.Env
+	managers []*harness.Manager
+	args     []string
+	cache    string
+	metrics  string
+	packages []*life
+}
+
+func begin(t *testing.T) *lives {
+	t.Helper()
+	policy := filepath.Join(t.TempDir(), "audit.yaml")
+	must(t, os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, harness.ManagerUser()), 0o600))
+	l := &lives{
+		env: harness.New(t, sandbox.WithAuditPolicy(policy),
+			sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager)),
+		cache: t.TempDir(), metrics: address(t),
+	}
+	l.args = []string{"--cache-dir", l.cache, "--metrics-bind-address", l.metrics}
+	l.managers = append(l.managers, l.env.StartManager(t, l.args...))
+	l.packages = []*life{
+		{namespace: "small", objects: "small", input: "small"},
+		{namespace: "large", objects: "large", input: "large", large: true},
+		{objects: "of-cluster", input: corev1alpha1.DefaultNamespace},
+	}
+	for _, one := range l.packages {
+		l.env.Namespace(t, one.objects)
+	}
+	return l
+}
+
+// manager returns the one that runs.
+func (l *lives) manager() *harness.Manager { return l.managers[len(l.managers)-1] }
+
+// each does something for every package.
+func (l *lives) each(do func(*life)) {
+	for _, one := range l.packages {
+		do(one)
+	}
+}
+
+// available waits until every package is.
+func (l *lives) available(t *testing.T) {
+	t.Helper()
+	l.each(func(one *life) { l.env.WaitAvailable(t, one.namespace, "shop") })
+}
+
+// newValue returns 24 bytes that stand nowhere by chance.
+func newValue() string { return "pw." + strings.ToLower(rand.Text())[:10] + "/" + rand.Text()[:10] }
+
+// give writes the value into the Secret that the package names.
+func (l *lives) give(t *testing.T, one *life, value string) {
+	t.Helper()
+	input := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: one.input, Name: "input"}}
+	err := l.env.Client.Get(t.Context(), client.ObjectKeyFromObject(input), input)
+	input.Data = map[string][]byte{"values.yaml": []byte("password: " + value + "\n")}
+	if err == nil {
+		must(t, l.env.Client.Update(t.Context(), input))
+		return
+	}
+	must(t, client.IgnoreNotFound(err))
+	must(t, l.env.Client.Create(t.Context(), input))
+}
+
+// newPackage returns the Package or ClusterPackage of a life.
+func (one *life) newPackage(image string) corev1alpha1.GenericPackage {
+	pkg := corev1alpha1.ScopeOf(one.namespace).NewPackage()
+	pkg.SetNamespace(one.namespace)
+	pkg.SetName("shop")
+	spec := pkg.PackageSpec()
+	spec.Image = image
+	spec.Config = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"namespace":%q}`, one.objects)}
+	spec.ConfigFrom = []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: "input", Key: "values.yaml"}}}
+	return pkg
+}
+
+// patch changes the Package.
+func (l *lives) patch(t *testing.T, one *life, patch string) {
+	t.Helper()
+	must(t, l.env.Client.Patch(t.Context(), one.newPackage(""), client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// upgrade gives every package another image.
+func (l *lives) upgrade(t *testing.T, version string) {
+	t.Helper()
+	l.each(func(one *life) { l.patch(t, one, fmt.Sprintf(`{"spec":{"image":%q}}`, l.image(one, version))) })
+}
+
+func (l *lives) image(one *life, version string) string {
+	name := "small"
+	if one.large {
+		name = "large"
+	}
+	return l.env.Registry() + "/" + name + ":" + version
+}
+
+// says waits until the status of every package has the text somewhere.
+func (l *lives) says(t *testing.T, texts ...string) {
+	t.Helper()
+	l.each(func(one *life) {
+		harness.Eventually(t, patience, fmt.Sprintf("%s to say %q", one.objects, texts), func(ctx context.Context) error {
+			pkg := one.newPackage("")
+			if err := l.env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
+				return err
+			}
+			text, err := json.Marshal(pkg.PackageStatus())
+			for _, want := range texts {
+				if err == nil && !strings.Contains(string(text), want) {
+					err = fmt.Errorf("%q is not in %s", want, text)
+				}
+			}
+			return err
+		})
+	})
+}
+
+// holds waits until the Secret of every package has its value.
+func (l *lives) holds(t *testing.T, values map[*life]needle) {
+	t.Helper()
+	l.each(func(one *life) {
+		harness.Eventually(t, patience, one.objects+" to have its value", func(ctx context.Context) error {
+			secret := &corev1.Secret{}
+			if err := l.env.Client.Get(ctx, types.NamespacedName{Namespace: one.objects, Name: "credentials"}, secret); err != nil {
+				return err
+			}
+			if string(secret.Data["password"]) != values[one].value {
+				return fmt.Errorf("the Secret of version %s has another one", secret.ResourceVersion)
+			}
+			return nil
+		})
+	})
+}
+
+// drift changes an object of every package.
+func (l *lives) drift(t *testing.T) {
+	t.Helper()
+	l.each(func(one *life) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: one.objects, Name: "credentials"}}
+		must(t, l.env.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"data":{"password":"ZHJpZnRlZA=="}}`)), client.FieldOwner("someone")))
+	})
+}
+
+// stored returns the Secrets that the engine keeps objects or keys in.
+func (l *lives) stored(ctx context.Context) (slices []corev1.Secret, keys int, err error) {
+	list := &corev1.SecretList{}
+	if err := l.env.Client.List(ctx, list); err != nil {
+		return nil, 0, err
+	}
+	for _, secret := range list.Items {
+		switch secret.Type {
+		case corev1alpha1.SecretSliceType:
+			slices = append(slices, secret)
+		case corev1alpha1.HashKeyType:
+			keys++
+		}
+	}
+	return slices, keys, nil
+}
+
+// commands runs what the command line says of packages.
+func (l *lives) commands(t *testing.T) map[string][]byte {
+	t.Helper()
+	outputs := map[string][]byte{}
+	l.each(func(one *life) {
+		name := "package/shop"
+		if one.namespace == "" {
+			name = "clusterpackage/shop"
+		}
+		for _, args := range [][]string{{"status", name}, {"status", name, "-o", "json"}} {
+			args = append(args, "--namespace", one.objects, "--kubeconfig", l.env.Kubeconfig())
+			command := exec.CommandContext(t.Context(), harness.Binary(t, "kubectl-package"), args...)
+			// A package that does not exist any more is an error, which is looked at, too.
+			output, _ := command.CombinedOutput()
+			outputs[strings.Join(args[:2], " ")+" of "+one.objects] = output
+		}
+	})
+	return outputs
+}
+
+func address(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}

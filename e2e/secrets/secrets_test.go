@@ -1,0 +1,233 @@
+package secrets_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// patience is how long a test waits for what has to happen.
+const patience = 60 * time.Second
+
+// TestSensitiveValues lives through everything that can happen to a package with
+// values that came from Secrets, three packages at a time: a small one, one in
+// slices, one of the cluster. Whatever anybody but a reader of Secrets gets to see
+// has none of the values (invariant 8).
+func TestSensitiveValues(t *testing.T) {
+	t.Parallel()
+	l := begin(t)
+	l.push(t)
+	first, second := l.values(), l.values()
+
+	l.each(func(one *life) {
+		l.give(t, one, first[one].value)
+		l.env.Create(t, one.newPackage(l.image(one, "v1")))
+	})
+	l.available(t)
+	l.holds(t, first)
+	l.drift(t)
+	l.holds(t, first)
+
+	t.Log("a webhook refuses a change and repeats it")
+	webhook := l.listen(t)
+	l.isAsked(t)
+	l.upgrade(t, "v2")
+	l.says(t, `admission webhook \"gossip.example.com\" denied the request`)
+	webhook.allows.Store(true)
+	l.available(t)
+	l.holds(t, first)
+
+	t.Log("probes fail on a Secret, and the image goes back")
+	l.upgrade(t, "v3")
+	l.says(t, "the password is no number")
+	before := l.hunt(t, slices.Concat(needles(first), needles(second))...)
+	l.upgrade(t, "v2")
+	l.available(t)
+
+	t.Log("the input changes")
+	l.each(func(one *life) { l.give(t, one, second[one].value) })
+	l.holds(t, second)
+	l.available(t)
+	l.forgets(t, first)
+
+	t.Log("a pause, a crash of the manager, and drift meanwhile")
+	l.each(func(one *life) { l.patch(t, one, `{"spec":{"paused":true}}`) })
+	l.says(t, `"type":"Paused"`)
+	l.manager().Kill()
+	l.drift(t)
+	l.managers = append(l.managers, l.env.StartManager(t, l.args...))
+	l.each(func(one *life) { l.patch(t, one, `{"spec":{"paused":false}}`) })
+	l.holds(t, second)
+	l.available(t)
+	l.keyIsLost(t)
+
+	after := l.hunt(t, slices.Concat(needles(first), needles(second))...)
+	t.Logf("bytes searched: %v; before the value changed: %v", after, before)
+	for _, seen := range []map[string]int{before, after} {
+		for _, kind := range []string{"object", "audit log", "log", "metrics", "cache", "output", "found in Secrets"} {
+			if seen[kind] == 0 {
+				t.Errorf("there was nothing to search: %s", kind)
+			}
+		}
+	}
+	l.remove(t)
+	l.hunt(t, slices.Concat(needles(first), needles(second))...)
+}
+
+// isAsked waits until the API server asks the webhook.
+func (l *lives) isAsked(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, patience, "the webhook to be asked", func(ctx context.Context) error {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: l.packages[0].objects, Name: "credentials"}}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"tried":"true"}}}`))
+		if err := l.env.Client.Patch(ctx, secret, patch, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "gossip") {
+			return fmt.Errorf("the answer to a change is %w", err)
+		}
+		return nil
+	})
+}
+
+// values gives each package a value of its own.
+func (l *lives) values() map[*life]needle {
+	values := map[*life]needle{}
+	l.each(func(one *life) { values[one] = newNeedle(newValue()) })
+	return values
+}
+
+func needles(values map[*life]needle) []needle { return slices.Collect(maps.Values(values)) }
+
+// forgets waits until no copy of a former value is kept in any Secret.
+func (l *lives) forgets(t *testing.T, values map[*life]needle) {
+	t.Helper()
+	harness.Eventually(t, patience, "copies of the former value to go", func(ctx context.Context) error {
+		list := &corev1.SecretList{}
+		if err := l.env.Client.List(ctx, list); err != nil {
+			return err
+		}
+		for _, secret := range list.Items {
+			for key, content := range secret.Data {
+				for _, n := range needles(values) {
+					if found := n.in(content); len(found) > 0 {
+						return fmt.Errorf("Secret %s/%s of type %s has it in %s as %v", secret.Namespace, secret.Name, secret.Type, key, found)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// keyIsLost deletes the keys that values are hashed with. New ones are made when
+// packages are rendered next, and no object changes by that.
+func (l *lives) keyIsLost(t *testing.T) {
+	t.Helper()
+	versions := map[*life]string{}
+	l.each(func(one *life) {
+		secret := &corev1.Secret{}
+		must(t, l.env.Client.Get(t.Context(), types.NamespacedName{Namespace: one.objects, Name: "encoded"}, secret))
+		versions[one] = secret.ResourceVersion
+	})
+	_, keys, err := l.stored(t.Context())
+	must(t, err)
+	if keys != len(l.packages) {
+		t.Errorf("%d keys for %d packages", keys, len(l.packages))
+	}
+	list := &corev1.SecretList{}
+	must(t, l.env.Client.List(t.Context(), list))
+	for i := range list.Items {
+		if list.Items[i].Type == corev1alpha1.HashKeyType {
+			must(t, l.env.Client.Delete(t.Context(), &list.Items[i]))
+		}
+	}
+	l.manager().Stop()
+	l.managers = append(l.managers, l.env.StartManager(t, l.args...))
+	l.each(func(one *life) {
+		l.patch(t, one, `{"metadata":{"annotations":{"packages.package-operator.run/chunking-strategy":"EachObject"}}}`)
+	})
+	harness.Eventually(t, patience, "new keys", func(ctx context.Context) error {
+		if _, keys, err := l.stored(ctx); err != nil || keys != len(l.packages) {
+			return fmt.Errorf("%d keys, error %w", keys, err)
+		}
+		return nil
+	})
+	l.available(t)
+	l.each(func(one *life) {
+		secret := &corev1.Secret{}
+		must(t, l.env.Client.Get(t.Context(), types.NamespacedName{Namespace: one.objects, Name: "encoded"}, secret))
+		if secret.ResourceVersion != versions[one] {
+			t.Errorf("%s: an object was written for another key", one.objects)
+		}
+	})
+}
+
+// remove deletes the packages and checks that nothing is left of them.
+func (l *lives) remove(t *testing.T) {
+	t.Helper()
+	l.each(func(one *life) { must(t, l.env.Client.Delete(t.Context(), one.newPackage(""))) })
+	l.each(func(one *life) { l.env.WaitGone(t, patience, one.newPackage("")) })
+	harness.Eventually(t, patience, "the Secrets of the engine to go", func(ctx context.Context) error {
+		stored, keys, err := l.stored(ctx)
+		if err == nil && len(stored)+keys > 0 {
+			err = fmt.Errorf("%d Secrets with objects and %d with keys are left", len(stored), keys)
+		}
+		return err
+	})
+	l.each(func(one *life) {
+		secrets := &corev1.SecretList{}
+		must(t, l.env.Client.List(t.Context(), secrets, client.InNamespace(one.objects), client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}))
+		if len(secrets.Items) > 0 {
+			t.Errorf("%s: %d Secrets are left", one.objects, len(secrets.Items))
+		}
+	})
+}
+
+// TestRefusedOutsideSecrets: a value in anything but a Secret is refused, with file
+// and field and without the value, before anything is written; an object that says
+// that it may have it gets it, and nothing else does.
+func TestRefusedOutsideSecrets(t *testing.T) {
+	t.Parallel()
+	l := begin(t)
+	one := &life{namespace: "leaky", objects: "leaky", input: "leaky"}
+	l.env.Namespace(t, one.objects)
+	l.packages = []*life{one}
+	value := newNeedle(newValue())
+	l.give(t, one, value.value)
+	l.env.Create(t, one.newPackage(l.leak(t, false)))
+	c := l.env.WaitCondition(t, one.namespace, "shop", corev1alpha1.ConditionInvalid, "True")
+	for _, want := range []string{"leak.yaml", "data.dsn"} {
+		if !strings.Contains(c.Message, want) {
+			t.Errorf("the message does not name %s: %s", want, c.Message)
+		}
+	}
+	l.hunt(t, value)
+	all := l.all(t)
+	if stored, _, err := l.stored(t.Context()); err != nil || len(stored) > 0 || len(all["objectdeployments.package-operator.run"]) > 0 {
+		t.Errorf("something was written: %d Secrets, %d deployments, error %v", len(stored), len(all["objectdeployments.package-operator.run"]), err)
+	}
+
+	l.patch(t, one, fmt.Sprintf(`{"spec":{"image":%q}}`, l.leak(t, true)))
+	l.env.WaitAvailable(t, one.namespace, "shop")
+	var where []string
+	for resource, objects := range l.all(t) {
+		for name, text := range objects {
+			if resource != "secrets" && len(value.in(text)) > 0 {
+				where = append(where, resource+" "+name)
+			}
+		}
+	}
+	if len(where) != 1 || where[0] != "configmaps leaky/leak" {
+		t.Errorf("the value is in %v, want it in the ConfigMap that says so alone", where)
+	}
+}
