@@ -111,8 +111,10 @@ func (c *check) secrets(annotations map[string]any) {
 	if c.out.gvk.GroupKind() == secretKind {
 		c.out.sensitive = true
 		body = maps.Clone(body)
-		delete(body, "data")
-		delete(body, "stringData")
+		for _, values := range []string{"data", "stringData"} {
+			// Their keys are part of what servers and schemas say of a field.
+			body[values] = withoutValues(body[values])
+		}
 	}
 	const most = 5
 	count, exposed := 0, annotations[corev1alpha1.ExposeSecretValuesAnnotation] == corev1alpha1.ExposeSecretValuesTrue
@@ -133,6 +135,16 @@ func (c *check) secrets(annotations map[string]any) {
 		count++
 		return count < most
 	})
+}
+
+// withoutValues returns the keys of a map.
+func withoutValues(v any) map[string]any {
+	fields, _ := v.(map[string]any)
+	keys := make(map[string]any, len(fields))
+	for key := range fields {
+		keys[key] = nil
+	}
+	return keys
 }
 
 // walkTexts calls visit for every text and number within a value, and for every

@@ -56,6 +56,7 @@ func TestSensitiveValuesStayInSecrets(t *testing.T) {
 		{"in a label", configMap("a", "first", "  labels: {p: 'p-{{.config.pin | int64}}'}\n"), "metadata.labels.p"},
 		{"in a list", strings.Replace(configMap("a", "first", "args: [x, '--password={{.config.password}}']"), "v1\nkind: ConfigMap", "example.com/v1\nkind: X", 1), "args[1]"},
 		{"in the name of a Secret", strings.Replace(secretObject(""), "name: s", "name: 's-{{.config.pin | int64}}'", 1), "metadata.name"},
+		{"as a key of a Secret", secretObject("stringData: {'{{.config.pin | int64}}': x}"), "stringData.[redacted]"},
 		{"exposed by annotation", configMap("a", "first", "    package-operator.run/expose-secret-values: 'true'\ndata: {p: '{{.config.password}}'}"), ""},
 	} {
 		files := pkg("manifest.yaml", plain+anyConfig, "a.yaml.gotmpl", test.object)
