@@ -102,7 +102,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	if err != nil {
 		return err
 	}
-	found, err := c.checks.validate(ctx, files)
+	found, err := c.checks.validate(ctx, source, files)
 	if err != nil {
 		return err
 	}

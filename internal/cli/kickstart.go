@@ -96,7 +96,7 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	if err != nil {
 		return err
 	}
-	found, err := (&checkFlags{}).validate(ctx, provisional(made))
+	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
 		return err
 	}

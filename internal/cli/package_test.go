@@ -22,7 +22,7 @@ import (
 
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	good := invoke(t, "", "validate", folder(t, goodPackage))
+	good := invoke(t, "", "validate", fixed(t, folder(t, goodPackage)))
 	if diff := cmp.Diff(result{0, "Package validated successfully!\n", ""}, good, cmp.AllowUnexported(result{})); diff != "" {
 		t.Error(diff)
 	}
@@ -121,7 +121,7 @@ func TestTreeErrors(t *testing.T) {
 func TestBuildIsDeterministic(t *testing.T) {
 	t.Parallel()
 	digest := func(change func(dir string) error) string {
-		dir := folder(t, goodPackage)
+		dir := fixed(t, folder(t, goodPackage))
 		if err := change(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -284,14 +284,14 @@ warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/we
     Correct the object.
 `
 	got := invoke(t, "", "validate", dir)
-	if diff := cmp.Diff(want, got.out); diff != "" || got.code != 1 {
-		t.Errorf("%s\n%+v", diff, got)
+	if !strings.HasPrefix(got.out, want) || got.code != 1 {
+		t.Errorf("%s\n%+v", cmp.Diff(want, got.out), got)
 	}
 	if got := invoke(t, "", "build", dir, "--output-format", "digest"); got.code != 1 || !strings.Contains(got.err, "2 problems in ") {
 		t.Errorf("got %+v", got)
 	}
 	for _, command := range []string{"validate", "build"} {
-		if got := invoke(t, "", command, dir, "--ignore-schemas"); got.code != 0 || got.err != "" {
+		if got := invoke(t, "", command, fixed(t, dir), "--ignore-schemas"); got.code != 0 || got.err != "" {
 			t.Errorf("%s: %+v", command, got)
 		}
 	}

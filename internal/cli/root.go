@@ -70,7 +70,7 @@ phase begins when everything in the phases before it works.`,
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	root.AddCommand(
-		newValidate(streams), newTree(streams), newRender(streams), newLint(streams), newBuild(streams),
+		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
 		newInstall(streams, dial), newStatus(streams, dial), newDelete(streams, dial),
 	)

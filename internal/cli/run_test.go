@@ -132,6 +132,15 @@ func folder(t *testing.T, text string) string {
 	return dir
 }
 
+// fixed writes the fixtures of a package, and returns its folder.
+func fixed(t *testing.T, dir string) string {
+	t.Helper()
+	if got := invoke(t, "", "test", dir, "--update", "--ignore-schemas"); got.code != 0 {
+		t.Fatalf("write the fixtures: %+v", got)
+	}
+	return dir
+}
+
 const goodPackage = `
 -- manifest.yaml
 apiVersion: manifests.package-operator.run/v1alpha1

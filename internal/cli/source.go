@@ -23,10 +23,18 @@ func (s *sourceFlags) add(cmd *cobra.Command) {
 }
 
 func (s *sourceFlags) read(ctx context.Context, source string) (loader.Files, error) {
-	if !s.pull && isPath(source) {
+	if s.folder(source) != "" {
 		return readSource(source)
 	}
 	return s.registry.pull(ctx, source)
+}
+
+// folder is the source where that is a folder, else "".
+func (s *sourceFlags) folder(source string) string {
+	if !s.pull && isPath(source) {
+		return source
+	}
+	return ""
 }
 
 // readSource reads a package out of a folder.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,9 +9,8 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/conformance"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/packagetest"
 )
 
 type validateCommand struct {
@@ -30,8 +28,8 @@ func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Check a package with all of its components, in a folder or in an image, and name every
 problem at once: the file, document and line, the object and field, and what to do.
 
-A package is rendered in each of its test cases; where it has none, with its default
-configuration in each of its scopes. Its objects are checked against the schemas of
+A package is rendered in each of its test cases, and in a folder compared with its fixtures;
+where it has none, it is rendered with its default configuration in each of its scopes. Its objects are checked against the schemas of
 Kubernetes and of the definitions that it brings: unknown fields and wrong types are
 problems, what admission may still set right is a warning. Exits with 1 when there are
 problems; warnings alone are no failure.`,
@@ -56,7 +54,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.check.validate(ctx, files)
+	found, err := c.check.validate(ctx, c.source.folder(source), files)
 	if err != nil {
 		return err
 	}
@@ -81,26 +79,13 @@ func (c *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.ignoreSchemas, "ignore-schemas", false, "do not check objects against schemas; for fields of later versions of Kubernetes")
 }
 
-// validate checks a package; an error is one of checking.
-func (c *checkFlags) validate(ctx context.Context, files loader.Files) (findings, error) {
-	session := conformance.NewSession(nil)
-	var problems, doubts violation.Violations
-	var failed error
-	warnings, err := loader.Inspect(ctx, files, func(of loader.Case) {
-		if c.ignoreSchemas || failed != nil {
-			return
-		}
-		var report conformance.Report
-		if report, failed = session.Check(ctx, of.Component, of.Package); failed == nil {
-			problems, doubts = append(problems, report.Problems...), append(doubts, report.Doubts...)
-		}
-	})
-	var wrong violation.Violations
-	if err != nil && !errors.As(err, &wrong) {
+// validate checks a package, out of a folder where there is one; an error is one
+// of checking. Test cases without fixtures are warnings here.
+func (c *checkFlags) validate(ctx context.Context, folder string, files loader.Files) (findings, error) {
+	result, err := packagetest.Run(ctx, files, packagetest.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
+	if err != nil {
 		return findings{}, err
 	}
-	if failed != nil {
-		return findings{}, failed
-	}
-	return findingsOf(append(wrong, problems...).Sorted(), append(warnings, doubts...).Sorted()), nil
+	mismatches, missing := result.Mismatches()
+	return findingsOf(append(result.Problems, mismatches...), append(result.Warnings, missing...)), nil
 }

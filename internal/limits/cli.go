@@ -14,3 +14,16 @@ const (
 	// QueryOutputBytes is the size of all results as JSON.
 	QueryOutputBytes = 64 << 20
 )
+
+// Limits of a package's own tests.
+const (
+	// FixtureDiffBytes is the size of two files whose difference is shown.
+	FixtureDiffBytes = 4 << 20
+	// SchemaFileBytes is the size of a JSON Schema out of a file or a URL.
+	SchemaFileBytes = 8 << 20
+	// SchemaDownloads is how many URLs are read for one package, and
+	// SchemaDownloadTime how long one takes.
+	SchemaDownloads = 200
+	// SchemaDownloadTime: see SchemaDownloads.
+	SchemaDownloadTime = 20 * time.Second
+)

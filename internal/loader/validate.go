@@ -103,11 +103,6 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 		return nil
 	}
 	m := u.result.Manifest
-	if m.Test.Kubeconform != nil {
-		w := u.result.At(violation.ReasonUnsupported, "test.kubeconform")
-		w.Component, w.Details = component, "schemas are not checked yet"
-		v.warnings = append(v.warnings, w)
-	}
 	if len(m.Test.Template) == 0 {
 		v.withoutTests(u)
 		return m

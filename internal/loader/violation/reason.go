@@ -29,6 +29,8 @@ const (
 	ReasonLockMissing         Reason = "missing image in lock while using spec.images"
 	ReasonLockImageMissing    Reason = "image missing from lockfile"
 	ReasonLockImageDifferent  Reason = "image does not match lockfile"
+	ReasonFixtureMismatch     Reason = "File mismatch against fixture"
+	ReasonKubeconform         Reason = "Kubeconform rejected schema"
 	ReasonInvalidCELCondition Reason = "The CEL expression in " + corev1alpha1.ConditionAnnotation + " annotation is invalid."
 )
 

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/packagetest"
+)
+
+type testCommand struct {
+	streams genericiooptions.IOStreams
+	output  output.Flags
+	options packagetest.Options
+}
+
+func newTest(streams genericiooptions.IOStreams) *cobra.Command {
+	c := testCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "test SOURCE",
+		Short: "Compare what a package renders to with its fixtures, and its objects with schemas",
+		Long: `Render the package in a folder in each of its test cases and compare the output of its
+templates with the fixtures in .test-fixtures/CASE, those of a component in
+components/NAME/.test-fixtures/CASE. A case without fixtures fails: --update writes them, and
+accepts what is rendered now where they differ.
+
+Objects are checked as validate does; where the manifest has test.kubeconform, required
+fields and fixed values are problems, too, and kinds that neither Kubernetes nor the package
+defines are looked up in its schemaLocations.`,
+		Example: `  kubectl package test ./cert-operator
+  kubectl package test ./cert-operator --update && git diff`,
+		Args: takes("SOURCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.output.Check(); err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	c.output.Add(cmd)
+	cmd.Flags().BoolVar(&c.options.Update, "update", false, "write the fixtures instead of comparing with them")
+	cmd.Flags().BoolVar(&c.options.IgnoreSchemas, "ignore-schemas", false, "do not check objects against schemas")
+	cmd.Flags().BoolVar(&c.options.Download, "download-schemas", false, "read the schemas of URLs in schemaLocations")
+	return cmd
+}
+
+// testReport is what -o json prints.
+type testReport struct {
+	Passed bool               `json:"passed"`
+	Cases  []packagetest.Case `json:"cases"`
+	// Problems and warnings beside what differs from fixtures.
+	Problems []finding `json:"problems"`
+	Warnings []finding `json:"warnings"`
+	// Unchecked counts objects of kinds for which there is no schema, by kind.
+	Unchecked map[string]int `json:"unchecked"`
+}
+
+func (c *testCommand) run(ctx context.Context, source string) error {
+	files, err := readSource(source)
+	if err != nil {
+		return err
+	}
+	c.options.Folder = source
+	result, err := packagetest.Run(ctx, files, c.options)
+	if err != nil {
+		return err
+	}
+	found := findingsOf(result.Problems, result.Warnings)
+	report := testReport{Passed: found.Valid, Cases: result.Cases, Problems: found.Problems, Warnings: found.Warnings, Unchecked: result.Unchecked}
+	failed := 0
+	for _, tc := range result.Cases {
+		if tc.Outcome == packagetest.Failed || tc.Outcome == packagetest.NoFixtures {
+			failed++
+		}
+	}
+	report.Passed = report.Passed && failed == 0
+	if report.Cases == nil {
+		report.Cases = []packagetest.Case{}
+	}
+	if c.output.Wanted() {
+		err = c.output.Print(ctx, c.streams.Out, report)
+	} else {
+		c.print(found, report)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !found.Valid:
+		return fmt.Errorf("%s in %s", problems(len(found.Problems)), source)
+	case failed > 0:
+		return fmt.Errorf("%d of %d test cases failed in %s", failed, len(result.Cases), source)
+	}
+	return nil
+}
+
+func (c *testCommand) print(found findings, report testReport) {
+	printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
+	styles := terminal.StylesFor(c.streams.Out)
+	for _, tc := range report.Cases {
+		printCase(c.streams.Out, styles, tc)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(report.Unchecked)) {
+		fmt.Fprintf(c.streams.Out, "not checked, for lack of a schema: %d of %s\n", report.Unchecked[kind], terminal.Line(kind))
+	}
+	if len(report.Cases) == 0 && found.Valid {
+		fmt.Fprintln(c.streams.Out, "The package has no test cases: add one under test.template of the manifest.")
+	}
+}
+
+func printCase(out io.Writer, styles terminal.Styles, tc packagetest.Case) {
+	name := tc.Name
+	if tc.Component != "" {
+		name = tc.Component + "/" + name
+	}
+	mark := map[packagetest.Outcome]string{
+		packagetest.Passed: styles.Good("✓"), packagetest.Updated: styles.Busy("✎"),
+		packagetest.Failed: styles.Bad("✗"), packagetest.NoFixtures: styles.Bad("✗"),
+	}[tc.Outcome]
+	fmt.Fprintf(out, "%s %s  %s\n", mark, terminal.Line(name), tc.Outcome)
+	if tc.Outcome == packagetest.NoFixtures {
+		fmt.Fprintf(out, "    there is no folder %s: write it with --update\n", terminal.Line(tc.Fixtures))
+	}
+	for _, file := range tc.Files {
+		fmt.Fprintf(out, "    %s: %s\n", terminal.Line(file.Path), file.Change)
+		if tc.Outcome != packagetest.Failed {
+			continue
+		}
+		for line := range strings.Lines(file.Diff) {
+			fmt.Fprintln(out, "    "+diffLine(styles, strings.TrimRight(line, "\n")))
+		}
+	}
+}
+
+// diffLine colours a line of a unified difference.
+func diffLine(styles terminal.Styles, line string) string {
+	text := terminal.Text(line)
+	switch {
+	case strings.HasPrefix(line, "+"):
+		return styles.Good(text)
+	case strings.HasPrefix(line, "-"):
+		return styles.Bad(text)
+	case strings.HasPrefix(line, "@@"):
+		return styles.Faint(text)
+	}
+	return text
+}
