@@ -25,7 +25,9 @@ type wantedPackage struct {
 	name  cluster.Name
 	image string
 	// config as JSON; nil leaves it as it is.
-	config           []byte
+	config []byte
+	// dropsConfig takes the configuration away.
+	dropsConfig      bool
 	component        string
 	changesComponent bool
 }
@@ -103,6 +105,10 @@ func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []oper
 	if want.config != nil && (old.Config == nil || !sameJSON(old.Config.Raw, want.config)) {
 		patch = append(patch, operation{"add", "/spec/config", json.RawMessage(want.config)})
 		changes = append(changes, "configuration")
+	}
+	if want.dropsConfig && old.Config != nil {
+		patch = append(patch, operation{Op: "remove", Path: "/spec/config"})
+		changes = append(changes, "no configuration")
 	}
 	return patch, changes
 }

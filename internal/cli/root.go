@@ -73,6 +73,7 @@ phase begins when everything in the phases before it works.`,
 		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
 		newInstall(streams, dial), newStatus(streams, dial), newDelete(streams, dial),
+		newRollout(streams, dial), newPause(streams, dial), newUnpause(streams, dial), newClusterTree(streams, dial),
 	)
 	return root
 }

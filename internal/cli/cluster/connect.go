@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -23,6 +24,9 @@ type Cluster struct {
 	Namespace string
 	// Host is the API server's address.
 	Host string
+	// Config is for clients of other kinds than this project's; nil in tests without
+	// an API server.
+	Config *rest.Config
 }
 
 // Connect prepares a connection as the flags say; nothing is sent yet. Warnings
@@ -46,6 +50,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	if err != nil {
 		return nil, explainConfig(err)
 	}
+	c.Config = config
 	return c, nil
 }
 

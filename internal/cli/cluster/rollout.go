@@ -1,0 +1,187 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/objectdiff"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Resource names what has revisions: a package, or a deployment of its own.
+type Resource struct {
+	Name
+	// Deployment tells that an ObjectDeployment or ClusterObjectDeployment is meant.
+	Deployment bool
+}
+
+var deploymentKinds = map[string]corev1alpha1.Scope{
+	"objectdeployment": corev1alpha1.ScopeNamespaced, "objectdeployments": corev1alpha1.ScopeNamespaced,
+	"objdeploy": corev1alpha1.ScopeNamespaced, "od": corev1alpha1.ScopeNamespaced,
+	"clusterobjectdeployment": corev1alpha1.ScopeCluster, "clusterobjectdeployments": corev1alpha1.ScopeCluster,
+	"clobjdeploy": corev1alpha1.ScopeCluster, "cod": corev1alpha1.ScopeCluster,
+}
+
+// ParseResource reads NAME, KIND/NAME or KIND NAME.
+func ParseResource(args []string) (Resource, error) {
+	arg := strings.Join(args, "/")
+	kind, name, slash := strings.Cut(arg, "/")
+	if scope, ok := deploymentKinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]; ok && slash && name != "" && !strings.Contains(name, "/") {
+		return Resource{Name: Name{Scope: scope, Name: name}, Deployment: true}, nil
+	}
+	n, err := ParseName(arg)
+	if err != nil && slash {
+		return Resource{}, fmt.Errorf("%q is no name of something with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
+	}
+	return Resource{Name: n}, err
+}
+
+// Rollout is something with revisions.
+type Rollout struct {
+	// Target of the package; that of a deployment of its own has its name.
+	Target progress.Target
+	// Package is nil for a deployment that was asked for by itself.
+	Package    corev1alpha1.GenericPackage
+	Deployment corev1alpha1.GenericObjectDeployment
+	// Sets are the revisions, the oldest first.
+	Sets []corev1alpha1.GenericObjectSet
+}
+
+// String names what was asked for, as in "package shop/web".
+func (r *Rollout) String() string {
+	if r.Package != nil {
+		return r.Target.String()
+	}
+	kind := strings.ToLower(r.Target.Scope.Kind("ObjectDeployment"))
+	if r.Target.Namespace == "" {
+		return kind + " " + r.Target.Name
+	}
+	return kind + " " + r.Target.Namespace + "/" + r.Target.Name
+}
+
+// Rollout reads a package or deployment with its revisions.
+func (c *Cluster) Rollout(ctx context.Context, res Resource) (*Rollout, error) {
+	r := &Rollout{}
+	if res.Deployment {
+		r.Target = c.Target(res.Scope, res.Name.Name)
+	} else {
+		var err error
+		if r.Target, r.Package, err = c.Find(ctx, res.Name); err != nil {
+			return nil, err
+		}
+	}
+	r.Deployment = r.Target.Scope.NewObjectDeployment()
+	err := c.Get(ctx, client.ObjectKey{Namespace: r.Target.Namespace, Name: r.Target.Name}, r.Deployment)
+	switch {
+	case apierrors.IsNotFound(err) && !Unserved(err) && r.Package != nil:
+		return nil, fmt.Errorf("%s has no revision yet", r)
+	case apierrors.IsNotFound(err) && !Unserved(err):
+		return nil, fmt.Errorf("there is no %s", r)
+	case err != nil:
+		return nil, c.Explain("cannot read the deployment of "+r.String(), err)
+	}
+	if owner := metav1.GetControllerOf(r.Deployment); r.Package != nil && (owner == nil || owner.UID != r.Package.GetUID()) {
+		return nil, fmt.Errorf("%s has no revision yet: the deployment of its name is not its own", r)
+	}
+	return r, c.readSets(ctx, r)
+}
+
+func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
+	opts := []client.ListOption{client.InNamespace(r.Target.Namespace)}
+	if len(validation.IsValidLabelValue(r.Target.Name)) == 0 {
+		opts = append(opts, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: r.Target.Name})
+	}
+	list := r.Target.Scope.NewObjectSetList()
+	if err := c.List(ctx, list.(client.ObjectList), opts...); err != nil {
+		return c.Explain("cannot read the revisions of "+r.String(), err)
+	}
+	for _, set := range list.GenericObjectSets() {
+		if deploymentOf(set) == r.Deployment.GetUID() {
+			r.Sets = append(r.Sets, set)
+		}
+	}
+	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return nil
+}
+
+// deploymentOf returns the UID of the deployment that a set belongs to.
+func deploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
+	if owner := metav1.GetControllerOf(set); owner != nil {
+		return owner.UID
+	}
+	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
+}
+
+// Revision returns the revision of a number, or an error that names those there
+// are.
+func (r *Rollout) Revision(number int64) (corev1alpha1.GenericObjectSet, error) {
+	var numbers []string
+	for _, set := range r.Sets {
+		if set.ObjectSetSpec().Revision == number {
+			return set, nil
+		}
+		numbers = append(numbers, fmt.Sprint(set.ObjectSetSpec().Revision))
+	}
+	return nil, fmt.Errorf("revision not found: %s has no revision %d; it has: %s", r, number, cmp.Or(strings.Join(numbers, ", "), "none"))
+}
+
+// Current is the newest revision; nil where there is none.
+func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
+	if len(r.Sets) == 0 {
+		return nil
+	}
+	return r.Sets[len(r.Sets)-1]
+}
+
+// Objects returns the objects of a revision, those in slices included. Those that
+// are kept in Secrets, as they have sensitive values, are not read: sealed says
+// that there are some.
+func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet) (all []objectdiff.Object, sealed bool, err error) {
+	scope := corev1alpha1.ScopeOf(set.GetNamespace())
+	for _, phase := range set.ObjectSetSpec().Phases {
+		sealed = sealed || len(phase.SecretSlices) > 0
+		stored := slices.Clone(phase.Objects)
+		for _, name := range phase.Slices {
+			slice := scope.NewObjectSlice()
+			if err := c.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
+				return nil, sealed, c.Explain(fmt.Sprintf("cannot read the objects of revision %d", set.ObjectSetSpec().Revision), err)
+			}
+			stored = append(stored, *slice.SliceObjects()...)
+		}
+		for _, o := range stored {
+			object := objectdiff.Object{Phase: phase.Name}
+			if err := json.Unmarshal(o.Object.Raw, &object.Value); err != nil {
+				return nil, sealed, fmt.Errorf("an object of revision %d in phase %s cannot be read", set.ObjectSetSpec().Revision, phase.Name)
+			}
+			object.Key = keyOf(object.Value, set.GetNamespace())
+			all = append(all, object)
+		}
+	}
+	return all, sealed, nil
+}
+
+// keyOf names an object; namespace is that of objects of namespaced revisions
+// that name none.
+func keyOf(value map[string]any, namespace string) objects.Key {
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	meta, _ := value["metadata"].(map[string]any)
+	return objects.Key{
+		Group: schema.FromAPIVersionAndKind(text(value, "apiVersion"), text(value, "kind")).Group,
+		Kind:  text(value, "kind"), Namespace: cmp.Or(text(meta, "namespace"), namespace), Name: text(meta, "name"),
+	}
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objectdiff"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// clusterTree is what of a package is in the cluster, as JSON and YAML.
+type clusterTree struct {
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name"`
+	Package   string      `json:"package,omitempty"`
+	Revision  int64       `json:"revision"`
+	Phases    []treePhase `json:"phases"`
+}
+
+type treePhase struct {
+	Name    string                  `json:"name"`
+	State   corev1alpha1.PhaseState `json:"state,omitempty"`
+	Objects []treeObject            `json:"objects"`
+	// Sealed: objects with sensitive values are not shown.
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+// treeObject is one object with its health, in kstatus' words: Current,
+// InProgress, Failed, Terminating, NotFound, Unknown.
+type treeObject struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Health    string `json:"health"`
+	Message   string `json:"message,omitempty"`
+}
+
+type clusterTreeCommand struct {
+	streams    genericiooptions.IOStreams
+	connection *connection
+	output     output.Flags
+}
+
+func newClusterTree(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
+	c := clusterTreeCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "clustertree NAME",
+		Short: "Show the phases and objects of an installed package with their health",
+		Long: `Show the objects of the newest revision of an installed package in their phases, with the
+health of each as it is in the cluster now.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME; kind and name may be two arguments as well.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := packageName(cmd, args)
+			if err != nil {
+				return err
+			}
+			if err := c.output.Check(); err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), name)
+		},
+	}
+	c.connection = newConnection(cmd, streams, dial)
+	cmd.ValidArgsFunction = c.connection.completeNames
+	c.output.Add(cmd)
+	return cmd
+}
+
+func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, err := c.connection.connect()
+	if err != nil {
+		return err
+	}
+	r, err := cl.Rollout(ctx, cluster.Resource{Name: n})
+	if err != nil {
+		return err
+	}
+	set := r.Current()
+	if set == nil {
+		return fmt.Errorf("%s: %w", r, errNoRevision)
+	}
+	wanted, _, err := cl.Objects(ctx, set)
+	if err != nil {
+		return err
+	}
+	live, unreadable, err := cl.Live(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	tree := treeOf(r, set, wanted, live, unreadable)
+	if c.output.Wanted() {
+		return c.output.Print(ctx, c.streams.Out, tree)
+	}
+	_, err = fmt.Fprint(c.streams.Out, tree.draw(terminal.StylesFor(c.streams.Out)))
+	return err
+}
+
+// treeOf joins what a revision asks for with what is there.
+func treeOf(
+	r *cluster.Rollout, set corev1alpha1.GenericObjectSet, wanted []objectdiff.Object,
+	live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string,
+) clusterTree {
+	t := clusterTree{Kind: r.Target.Kind(), Namespace: r.Target.Namespace, Name: r.Target.Name, Revision: set.ObjectSetSpec().Revision, Phases: []treePhase{}}
+	if resolved := r.Package.PackageStatus().Resolved; resolved != nil {
+		t.Package = strings.TrimSpace(resolved.PackageName + " " + resolved.Version)
+	}
+	owners := map[types.UID]bool{r.Deployment.GetUID(): true}
+	for _, s := range r.Sets {
+		owners[s.GetUID()] = true
+	}
+	blocking := map[objects.Key]string{}
+	for _, b := range set.ObjectSetStatus().Blocking {
+		blocking[objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}] = b.Message
+	}
+	states := map[string]corev1alpha1.PhaseState{}
+	for _, ph := range set.ObjectSetStatus().Phases {
+		states[ph.Name] = ph.State
+	}
+	for _, ph := range set.ObjectSetSpec().Phases {
+		phase := treePhase{Name: ph.Name, State: states[ph.Name], Sealed: len(ph.SecretSlices) > 0, Objects: []treeObject{}}
+		for _, o := range wanted {
+			if o.Phase != ph.Name {
+				continue
+			}
+			gv, _ := schema.ParseGroupVersion(fmt.Sprint(o.Value["apiVersion"]))
+			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
+			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
+			if message := blocking[o.Key]; message != "" {
+				leaf.Message = message
+			}
+			phase.Objects = append(phase.Objects, leaf)
+		}
+		t.Phases = append(t.Phases, phase)
+	}
+	return t
+}
+
+// health judges one object as kstatus does.
+func health(u *unstructured.Unstructured, unreadable string, owners map[types.UID]bool) (state, message string) {
+	switch {
+	case unreadable != "":
+		return string(status.UnknownStatus), unreadable
+	case u == nil:
+		return string(status.NotFoundStatus), ""
+	}
+	if owner := metav1.GetControllerOf(u); owner == nil || !owners[owner.UID] {
+		by := "nobody"
+		if owner != nil {
+			by = owner.Kind + " " + owner.Name
+		}
+		message = "controlled by " + by + ", not by this package"
+	}
+	result, err := status.Compute(u)
+	if err != nil {
+		return string(status.UnknownStatus), cmp.Or(message, "its status cannot be read")
+	}
+	if result.Status != status.CurrentStatus {
+		message = cmp.Or(message, result.Message)
+	}
+	return string(result.Status), message
+}
+
+// draw shows the tree to a person.
+func (t clusterTree) draw(styles terminal.Styles) string {
+	var b strings.Builder
+	name := t.Namespace + "/" + t.Name
+	fmt.Fprintf(&b, "%s\n%s %s  revision %d\n", terminal.Line(cmp.Or(t.Package, t.Name)), t.Kind, terminal.Line(name), t.Revision)
+	for i, ph := range t.Phases {
+		branch, stem := "├── ", "│   "
+		if i == len(t.Phases)-1 {
+			branch, stem = "└── ", "    "
+		}
+		fmt.Fprintf(&b, "%sPhase %s  %s\n", branch, terminal.Line(ph.Name), styles.Faint(terminal.Line(cmp.Or(string(ph.State), "Waiting"))))
+		if ph.Sealed {
+			fmt.Fprintf(&b, "%s%s\n", stem, styles.Faint("(objects with sensitive values are not shown)"))
+		}
+		for j, o := range ph.Objects {
+			leaf, below := "├── ", "│   "
+			if j == len(ph.Objects)-1 {
+				leaf, below = "└── ", "    "
+			}
+			gvk := schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}
+			fmt.Fprintf(&b, "%s%s%s  %s\n", stem, leaf, terminal.Line(fmt.Sprintf("%s %s/%s", gvk, o.Namespace, o.Name)), healthStyle(styles, o.Health))
+			if o.Message != "" {
+				fmt.Fprintf(&b, "%s%s    %s\n", stem, below, styles.Faint(terminal.Line(o.Message)))
+			}
+		}
+	}
+	return b.String()
+}
+
+func healthStyle(styles terminal.Styles, health string) string {
+	switch status.Status(health) {
+	case status.CurrentStatus:
+		return styles.Good(health)
+	case status.FailedStatus:
+		return styles.Bad(health)
+	case status.InProgressStatus, status.TerminatingStatus:
+		return styles.Busy(health)
+	}
+	return styles.Faint(health)
+}

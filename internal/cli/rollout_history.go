@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/objectdiff"
+)
+
+type historyCommand struct {
+	streams    genericiooptions.IOStreams
+	connection *connection
+	output     output.Flags
+	revision   int64
+}
+
+func newRolloutHistory(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
+	c := historyCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "history RESOURCE",
+		Short: "List the revisions of a package or deployment",
+		Long: `List the revisions of a package or deployment, the oldest first, with what made each of them
+and whether it has succeeded. -o prints the ObjectSets themselves, --revision one of them;
+values of Secrets in them are hidden.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := resource(cmd, args)
+			if err != nil {
+				return err
+			}
+			if err := firstError(c.output.Check(), positive("revision", c.revision)); err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), res)
+		},
+	}
+	c.connection = newConnection(cmd, streams, dial)
+	cmd.ValidArgsFunction = c.connection.completeNames
+	c.output.Add(cmd, output.Names)
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision of this `number`, as YAML where -o says nothing else")
+	return cmd
+}
+
+// firstError returns the first of several errors.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *historyCommand) run(ctx context.Context, res cluster.Resource) error {
+	cl, err := c.connection.connect()
+	if err != nil {
+		return err
+	}
+	r, err := cl.Rollout(ctx, res)
+	if err != nil {
+		return err
+	}
+	if c.revision > 0 {
+		return c.one(ctx, r)
+	}
+	if c.output.Wanted() {
+		list := output.List{}
+		for _, set := range r.Sets {
+			masked, err := maskedSet(set)
+			if err != nil {
+				return err
+			}
+			list.Items = append(list.Items, masked)
+		}
+		return c.output.Print(ctx, c.streams.Out, list)
+	}
+	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE"}}
+	for _, set := range r.Sets {
+		succeeded := "False"
+		if conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+			succeeded = "True"
+		}
+		rows = append(rows, []string{fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation])})
+	}
+	for _, line := range terminal.Table(rows) {
+		fmt.Fprintln(c.streams.Out, line)
+	}
+	return nil
+}
+
+func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
+	set, err := r.Revision(c.revision)
+	if err != nil {
+		return err
+	}
+	masked, err := maskedSet(set)
+	if err != nil {
+		return err
+	}
+	if !c.output.Wanted() {
+		return terminal.WriteYAML(c.streams.Out, masked)
+	}
+	return c.output.Print(ctx, c.streams.Out, masked)
+}
+
+// maskedSet is a set as kubectl prints it, but for its managed fields and the
+// values of Secrets.
+func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
+	set = set.DeepCopyObject().(corev1alpha1.GenericObjectSet)
+	set.SetManagedFields(nil)
+	phases := set.ObjectSetSpec().Phases
+	for i := range phases {
+		for j := range phases[i].Objects {
+			object := &phases[i].Objects[j].Object
+			var value map[string]any
+			if err := json.Unmarshal(object.Raw, &value); err != nil {
+				return nil, fmt.Errorf("an object in revision %d cannot be read", set.ObjectSetSpec().Revision)
+			}
+			raw, err := json.Marshal(objectdiff.Mask(value))
+			if err != nil {
+				return nil, err
+			}
+			object.Raw = raw
+		}
+	}
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+	if err != nil {
+		return nil, fmt.Errorf("print revision %d: %w", set.ObjectSetSpec().Revision, err)
+	}
+	u := unstructured.Unstructured{Object: value}
+	u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")))
+	return value, nil
+}

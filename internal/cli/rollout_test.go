@@ -1,0 +1,392 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+)
+
+const (
+	digestOne = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	digestTwo = "sha256:2222222222222222222222222222222222222222222222222222222222222222"
+)
+
+func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}
+}
+
+// revision is a set of the deployment web in the namespace shop.
+func revision(number int64, annotations map[string]string, phases ...corev1alpha1.ObjectSetTemplatePhase) *corev1alpha1.ObjectSet {
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("web-%d", number), Namespace: "shop", UID: types.UID(fmt.Sprintf("set-%d", number)),
+		Labels: map[string]string{corev1alpha1.ObjectDeploymentLabel: "web"}, Annotations: annotations,
+		OwnerReferences: ownedBy("ObjectDeployment", "web", "dep"),
+	}}
+	set.Spec.Revision, set.Spec.Phases = number, phases
+	return set
+}
+
+func phaseOf(name string, objects ...string) corev1alpha1.ObjectSetTemplatePhase {
+	p := corev1alpha1.ObjectSetTemplatePhase{Name: name}
+	for _, o := range objects {
+		p.Objects = append(p.Objects, corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: []byte(o)}})
+	}
+	return p
+}
+
+func made(image, digest, config, component, cause string) map[string]string {
+	return map[string]string{
+		corev1alpha1.PackageSourceImageAnnotation: image, corev1alpha1.PackageDigestAnnotation: digest,
+		corev1alpha1.PackageConfigAnnotation: config, corev1alpha1.PackageComponentAnnotation: component, corev1alpha1.ChangeCauseAnnotation: cause,
+	}
+}
+
+const secretValue = "dmVyeS1zZWNyZXQtdmFsdWU="
+
+// revised is a package with two revisions, and sets that are not its own.
+func revised(change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment)) []client.Object {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "pkg", Generation: 1}}
+	pkg.Spec = corev1alpha1.PackageSpec{Image: "example.com/web:v2", Config: raw(`{"color":"red"}`), Component: "front"}
+	pkg.Status = available()
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "dep", OwnerReferences: ownedBy("Package", "web", "pkg")}}
+	if change != nil {
+		change(pkg, dep)
+	}
+	one := revision(1, made("example.com/web:v1", digestOne, `{"color":"blue"}`, "", "Installing web package."),
+		phaseOf("deploy",
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:v1"}]}}}}`,
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"`+secretValue+`"}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"old\u001b[31m"}}`))
+	one.Status.Conditions = []metav1.Condition{condition("Succeeded", "True", "RolloutSuccess", "")}
+	one.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+	two := revision(2, made("example.com/web:v2", digestTwo, `{"color":"red"}`, "front", "Package source image changed."),
+		phaseOf("config"),
+		corev1alpha1.ObjectSetTemplatePhase{Name: "deploy", Slices: []string{"slice"}})
+	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice", Namespace: "shop"}}
+	slice.Objects = phaseOf("",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"side","image":"s"},{"name":"web","image":"web:v2"}]}}}}`,
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"b3RoZXItc2VjcmV0"}}`).Objects
+	other := revision(7, nil, phaseOf("deploy"))
+	other.Name, other.OwnerReferences[0].UID = "web-other", "someone else's"
+	return []client.Object{pkg, dep, one, two, slice, other}
+}
+
+func TestRolloutHistory(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, revised(nil)...)
+	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE\n1         True        Installing web package.\n2         False       Package source image changed.\n"
+	for _, args := range [][]string{{"web"}, {"package/web"}, {"package", "web"}, {"objectdeployment/web"}, {"od", "web"}} {
+		if got := invokeOn(t, dialTo(c), "", append([]string{"rollout", "history"}, args...)...); got != (result{0, want, ""}) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	got := invokeOn(t, dialTo(c), "", "rollout", "history", "web", "-o", "json")
+	var list struct {
+		Kind  string
+		Items []corev1alpha1.ObjectSet
+	}
+	if err := json.Unmarshal([]byte(got.out), &list); err != nil || list.Kind != "List" || len(list.Items) != 2 || list.Items[1].Kind != "ObjectSet" {
+		t.Errorf("%v, %+v", err, got)
+	}
+	one := invokeOn(t, dialTo(c), "", "rollout", "history", "web", "--revision", "1")
+	if !strings.HasPrefix(one.out, "apiVersion: package-operator.run/v1alpha1\nkind: ObjectSet\n") || !strings.Contains(one.out, "image: web:v1") {
+		t.Errorf("got %s", one.out)
+	}
+	for _, r := range []result{got, one} {
+		if strings.Contains(r.out, secretValue) || strings.Contains(r.out, "\x1b") {
+			t.Errorf("got %s", r.out)
+		}
+	}
+	if got := invokeOn(t, dialTo(c), "", "rollout", "history", "web", "--revision", "3"); got != (result{1, "", "Error: revision not found: package shop/web has no revision 3; it has: 1, 2\n"}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := invokeOn(t, dialTo(c), "", "rollout", "history", "web", "-o", "name"); got.out != "objectset.package-operator.run/web-1\nobjectset.package-operator.run/web-2\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolloutDiff(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, revised(nil)...)
+	want := `package shop/web  revision 1 → 2
+~ phases  deploy → config, deploy
+~ Deployment.apps shop/web  phase deploy
+    spec.template.spec.containers[name=side]       + {"image":"s","name":"side"}
+    spec.template.spec.containers[name=web].image  "web:v1" → "web:v2"
+~ Secret shop/s  phase deploy
+    data.k  (hidden) → (hidden)
+- ConfigMap shop/old\u001b[31m  phase deploy
+`
+	got := invokeOn(t, dialTo(c), "", "rollout", "diff", "web")
+	if diff := cmp.Diff(result{0, want, ""}, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := invokeOn(t, dialTo(c), "", "rollout", "diff", "web", "--query", ".objects[0].fields[1].after, (.objects | length)"); got.out != "web:v2\n3\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := invokeOn(t, dialTo(c), "", "rollout", "diff", "web", "--from-revision", "2"); got.out != "package shop/web  revision 2 → 2\nno difference\n" {
+		t.Errorf("got %+v", got)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no earlier":  {[]string{"web", "--to-revision", "1"}, "package shop/web has no revision before 1"},
+		"no such":     {[]string{"web", "--from-revision", "9"}, "revision not found"},
+		"negative":    {[]string{"web", "--to-revision=-1"}, "arguments invalid: --to-revision must be positive"},
+		"no resource": {nil, "arguments invalid: RESOURCE is missing"},
+		"bad kind":    {[]string{"pod/web"}, "is no name of something with revisions"},
+		"nothing":     {[]string{"nope"}, "there is neither a package nope in namespace shop nor a clusterpackage"},
+		"no such od":  {[]string{"od/nope"}, "there is no objectdeployment shop/nope"},
+	} {
+		got := invokeOn(t, dialTo(c), "", append([]string{"rollout", "diff"}, tc.args...)...)
+		if got.code != 1 || !strings.Contains(got.err, tc.want) {
+			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestRolloutUndo(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, revised(nil)...)
+	got := invokeOn(t, dialTo(c), "", "rollout", "undo", "web", "--wait=false")
+	want := "package shop/web changed: image example.com/web:v2 → example.com/web@" + digestOne + ", component \"front\" → \"\", configuration (revision 1)\n"
+	if got != (result{0, want, ""}) {
+		t.Errorf("got %+v", got)
+	}
+	pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(corev1alpha1.PackageSpec{Image: "example.com/web@" + digestOne, Config: raw(`{"color":"blue"}`)}, *pkg.PackageSpec()); diff != "" {
+		t.Error(diff)
+	}
+	if got := invokeOn(t, dialTo(c), "", "rollout", "undo", "web", "--to-revision", "1", "--wait=false"); got.out != "package shop/web is as wanted already (revision 1)\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolloutUndoTakesAConfigurationAway(t *testing.T) {
+	t.Parallel()
+	objects := revised(nil)
+	objects[2].(*corev1alpha1.ObjectSet).Annotations[corev1alpha1.PackageConfigAnnotation] = "null"
+	c := fakeCluster(t, objects...)
+	if got := invokeOn(t, dialTo(c), "", "rollout", "undo", "web", "--wait=false"); !strings.Contains(got.out, "no configuration") {
+		t.Errorf("got %+v", got)
+	}
+	pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+	if err != nil || pkg.PackageSpec().Config != nil {
+		t.Errorf("%v, %v", pkg.PackageSpec().Config, err)
+	}
+}
+
+func TestRolloutUndoRefuses(t *testing.T) {
+	t.Parallel()
+	secret := func(sensitive *bool) func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment) {
+		return func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+			pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: "access", Key: "k", Sensitive: sensitive}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment)
+		sets   func(one *corev1alpha1.ObjectSet)
+		args   []string
+		want   string
+	}{
+		"sensitive configuration": {change: secret(nil), want: "its configuration comes from the Secret access, and what that held then is not kept"},
+		"sensitive objects": {sets: func(one *corev1alpha1.ObjectSet) { one.Spec.Phases[0].SecretSlices = []string{"x"} },
+			want: "it has sensitive values, and what they were is not kept"},
+		"packageRef":   {change: func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Spec.Image = "" }, want: "is chosen from a catalogue by packageRef"},
+		"no digest":    {sets: func(one *corev1alpha1.ObjectSet) { delete(one.Annotations, corev1alpha1.PackageDigestAnnotation) }, want: "does not record the digest of example.com/web:v1"},
+		"no image":     {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not say which image it was made of"},
+		"bad config":   {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations[corev1alpha1.PackageConfigAnnotation] = "{" }, want: "records a configuration that cannot be read"},
+		"no earlier":   {args: []string{"--to-revision", "9"}, want: "revision not found"},
+		"of a package": {args: []string{"--to-revision", "1"}, want: "is made by Package web, which would change it again"},
+		"not its own":  {change: func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil }, want: "has no revision yet: the deployment of its name is not its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := revised(tc.change)
+			if tc.sets != nil {
+				tc.sets(objects[2].(*corev1alpha1.ObjectSet))
+			}
+			c := fakeCluster(t, objects...)
+			res := "package/web"
+			if name == "of a package" {
+				res = "objectdeployment/web"
+			}
+			got := invokeOn(t, dialTo(c), "", append([]string{"rollout", "undo", res}, tc.args...)...)
+			if got.code != 1 || got.out != "" || !strings.Contains(got.err, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+	// Values that nobody calls sensitive are restored as far as they are the
+	// package's own.
+	c := fakeCluster(t, revised(secret(ptr.To(false)))...)
+	if got := invokeOn(t, dialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.code != 0 || !strings.HasPrefix(got.err, "note: values of spec.configFrom are what its sources hold now") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolloutUndoDeployment(t *testing.T) {
+	t.Parallel()
+	objects := revised(func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) {
+		dep.OwnerReferences = nil
+		dep.Status.Revision = 3
+		dep.Status.Conditions = []metav1.Condition{condition("Available", "True", "Available", ""), condition("Progressing", "False", "Idle", "")}
+	})
+	c := fakeCluster(t, objects...)
+	got := invokeOn(t, dialTo(c), "", "rollout", "undo", "od/web")
+	if got.code != 0 || got.out != "objectdeployment shop/web has the template of revision 1 again\nobjectdeployment shop/web successfully rolled out: revision 3\n" {
+		t.Errorf("got %+v", got)
+	}
+	dep := &corev1alpha1.ObjectDeployment{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, dep); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(objects[2].(*corev1alpha1.ObjectSet).Spec.ObjectSetTemplateSpec, dep.Spec.Template.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool { return sameJSON(a.Raw, b.Raw) })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRolloutStatus(t *testing.T) {
+	t.Parallel()
+	paused := blocked()
+	paused.Conditions = append(paused.Conditions, condition("Paused", "True", "Paused", "paused by someone"))
+	for name, tc := range map[string]struct {
+		status corev1alpha1.PackageStatus
+		args   []string
+		code   int
+		want   string
+	}{
+		"complete":            {available(), nil, 0, "package shop/web successfully rolled out: revision 1\n"},
+		"complete, not watch": {available(), []string{"--watch=false"}, 0, "package shop/web successfully rolled out: revision 1\n"},
+		"blocked":             {blocked(), []string{"--timeout", "1s"}, 1, "package shop/web is not rolled out after "},
+		"blocked, not watch":  {blocked(), []string{"--watch=false"}, 1, "package shop/web is not rolled out: phase deploy waits for:\n  Deployment web: no replicas"},
+		"paused":              {paused, nil, 1, "package shop/web is not rolled out: "},
+		"bad timeout":         {available(), []string{"--timeout", "0s"}, 1, "--timeout must be positive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := fakeCluster(t, revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = tc.status })...)
+			got := invokeOn(t, dialTo(c), "", append([]string{"rollout", "status", "web"}, tc.args...)...)
+			if got.code != tc.code || !strings.Contains(got.out+got.err, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRolloutStatusOfADeployment(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.ObjectDeployment)
+		want   string
+	}{
+		"not seen": {func(*corev1alpha1.ObjectDeployment) {}, "no manager has looked at it yet"},
+		"in progress": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Status.Conditions = []metav1.Condition{condition("Available", "False", "x", "phase a waits"), condition("Progressing", "True", "x", "")}
+		}, "phase a waits"},
+		"unavailable": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Status.Conditions = []metav1.Condition{condition("Available", "False", "x", "broken"), condition("Progressing", "False", "Idle", "")}
+		}, "broken"},
+		"paused": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Spec.Paused = true
+			d.Status.Conditions = []metav1.Condition{condition("Available", "True", "x", ""), condition("Progressing", "False", "Idle", "")}
+		}, "it is paused"},
+	} {
+		c := fakeCluster(t, revised(func(_ *corev1alpha1.Package, d *corev1alpha1.ObjectDeployment) { d.Generation = 1; tc.change(d) })...)
+		got := invokeOn(t, dialTo(c), "", "rollout", "status", "objectdeployment/web", "--watch=false")
+		if got.code != 1 || !strings.Contains(got.err, "objectdeployment shop/web is not rolled out: "+tc.want) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		if got := invokeOn(t, dialTo(c), "", "rollout", "status", "objectdeployment/web", "--timeout", "100ms"); got.code != 1 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// pauser stands for the engine: it reports a pause once it is asked for, while
+// the package stays unavailable.
+func pauser(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			pkg, err := c.Read(ctx, c.Target(corev1alpha1.ScopeNamespaced, "web"))
+			if err != nil {
+				continue
+			}
+			status := blocked()
+			status.ObservedGeneration = pkg.GetGeneration()
+			if pkg.PackageSpec().Paused {
+				status.Conditions = append(status.Conditions, condition("Paused", "True", "Paused", ""))
+				status.Conditions[len(status.Conditions)-1].ObservedGeneration = pkg.GetGeneration()
+			}
+			*pkg.PackageStatus() = status
+			_ = c.Status().Update(ctx, pkg.(client.Object))
+		}
+	}()
+}
+
+// A package that is not available can be paused and goes on as well.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = blocked() })...)
+	pauser(t, c)
+	read := func() corev1alpha1.GenericPackage {
+		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pkg
+	}
+	if got := invokeOn(t, dialTo(c), "", "pause", "package/web", "-m", "not today"); got != (result{0, "package shop/web is paused\n", ""}) {
+		t.Errorf("got %+v", got)
+	}
+	if pkg := read(); !pkg.PackageSpec().Paused || pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation] != "not today" {
+		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
+	}
+	if got := invokeOn(t, dialTo(c), "", "unpause", "package", "web"); got != (result{0, "package shop/web is going on\n", ""}) {
+		t.Errorf("got %+v", got)
+	}
+	if pkg := read(); pkg.PackageSpec().Paused || len(pkg.GetAnnotations()) > 0 {
+		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
+	}
+}
+
+func TestPauseErrors(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, revised(nil)...)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nobody notices": {[]string{"pause", "web", "--timeout", "100ms"}, "no manager has noticed after 100ms"},
+		"no name":        {[]string{"pause"}, "arguments invalid: NAME is missing"},
+		"a deployment":   {[]string{"unpause", "objectdeployment/web"}, "is no package"},
+		"no package":     {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
+		"bad timeout":    {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
+	} {
+		if got := invokeOn(t, dialTo(c), "", tc.args...); got.code != 1 || !strings.Contains(got.err, tc.want) {
+			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
+		}
+	}
+}

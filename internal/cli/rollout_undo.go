@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type undoCommand struct {
+	streams    genericiooptions.IOStreams
+	connection *connection
+	revision   int64
+	wait       bool
+	timeout    time.Duration
+}
+
+func newRolloutUndo(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
+	c := undoCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "undo RESOURCE",
+		Short: "Go back to an earlier revision",
+		Long: `Go back to the revision before the newest, or to the one of --to-revision.
+
+Of a package, the image of that revision by its digest, its configuration and its component
+are written into the spec; patches, common metadata and the rest of the spec stay as they are
+now. Of an ObjectDeployment that no package made, the template of that revision is written
+back. Either way the engine rolls out a new revision, with a new number.
+
+It is refused where that revision cannot be had again: where its configuration came from
+Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
+before digests were recorded.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := resource(cmd, args)
+			if err != nil {
+				return err
+			}
+			err = positive("to-revision", c.revision)
+			if c.timeout <= 0 {
+				err = errors.New("--timeout must be positive")
+			}
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), res)
+		},
+	}
+	c.connection = newConnection(cmd, streams, dial)
+	cmd.ValidArgsFunction = c.connection.completeNames
+	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; the one before the newest where it is not given")
+	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until it is complete")
+	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	return cmd
+}
+
+func (c *undoCommand) run(ctx context.Context, res cluster.Resource) error {
+	cl, err := c.connection.connect()
+	if err != nil {
+		return err
+	}
+	r, err := cl.Rollout(ctx, res)
+	if err != nil {
+		return err
+	}
+	set, err := c.choose(r)
+	if err != nil {
+		return err
+	}
+	if r.Package == nil {
+		return c.deployment(ctx, cl, r, set)
+	}
+	return c.pkg(ctx, cl, r, set)
+}
+
+func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet, error) {
+	current := r.Current()
+	if current == nil {
+		return nil, fmt.Errorf("%s: %w", r, errNoRevision)
+	}
+	if c.revision == 0 {
+		return previous(r, current)
+	}
+	return r.Revision(c.revision)
+}
+
+// pkg writes image, configuration and component of a revision into its package.
+func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	want, err := wantedOf(r, set)
+	if err != nil {
+		return err
+	}
+	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
+		fmt.Fprintln(c.streams.ErrOut, "note: values of spec.configFrom are what its sources hold now")
+	}
+	done, err := changePackage(ctx, cl, r.Target, r.Package, want)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.what, set.ObjectSetSpec().Revision)))
+	if !c.wait {
+		return nil
+	}
+	install := installCommand{streams: c.streams, timeout: c.timeout}
+	return install.follow(ctx, cl, r.Target, done)
+}
+
+// wantedOf is what a package has to ask for to get back to a revision, or the
+// reason why it cannot.
+func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPackage, error) {
+	number := set.ObjectSetSpec().Revision
+	want := wantedPackage{name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, changesComponent: true}
+	if r.Package.PackageSpec().Image == "" {
+		return want, fmt.Errorf("%s is chosen from a catalogue by packageRef: change packageRef.version to go back", r)
+	}
+	if reason := sensitive(r.Package, set); reason != "" {
+		return want, fmt.Errorf("%s cannot go back to revision %d: %s. Put the old values into the Secret, or install the old image: kubectl package install IMAGE %s",
+			r, number, reason, r.Target.Flags())
+	}
+	annotations := set.GetAnnotations()
+	image, digest := annotations[corev1alpha1.PackageSourceImageAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return want, fmt.Errorf("revision %d of %s does not say which image it was made of", number, r)
+	}
+	want.image = image
+	if _, byDigest := ref.(name.Digest); !byDigest {
+		if digest == "" {
+			return want, fmt.Errorf("revision %d of %s does not record the digest of %s, which may stand for something else by now. If it does not: kubectl package install %s %s",
+				number, r, image, image, r.Target.Flags())
+		}
+		want.image = ref.Context().Digest(digest).Name()
+	}
+	want.component = annotations[corev1alpha1.PackageComponentAnnotation]
+	config := annotations[corev1alpha1.PackageConfigAnnotation]
+	switch {
+	case config == "" || config == "null":
+		want.dropsConfig = true
+	case !json.Valid([]byte(config)):
+		return want, fmt.Errorf("revision %d of %s records a configuration that cannot be read", number, r)
+	default:
+		want.config = []byte(config)
+	}
+	return want, nil
+}
+
+// sensitive says why a revision's values cannot be had again.
+func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
+	for _, phase := range set.ObjectSetSpec().Phases {
+		if len(phase.SecretSlices) > 0 {
+			return "it has sensitive values, and what they were is not kept"
+		}
+	}
+	for _, source := range pkg.PackageSpec().ConfigFrom {
+		if s := source.SecretKeyRef; s != nil && ptr.Deref(s.Sensitive, true) {
+			return fmt.Sprintf("its configuration comes from the Secret %s, and what that held then is not kept", s.Name)
+		}
+	}
+	return ""
+}
+
+// deployment writes the template of a revision back.
+func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	number := set.ObjectSetSpec().Revision
+	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
+		return fmt.Errorf("%s is made by %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
+	}
+	for _, phase := range set.ObjectSetSpec().Phases {
+		if len(phase.SecretSlices) > 0 {
+			return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
+		}
+	}
+	data, err := json.Marshal([]operation{
+		{Op: "test", Path: "/metadata/uid", Value: string(r.Deployment.GetUID())},
+		{Op: "replace", Path: "/spec/template/spec", Value: set.ObjectSetSpec().ObjectSetTemplateSpec},
+	})
+	if err != nil {
+		return fmt.Errorf("write the template of revision %d: %w", number, err)
+	}
+	dep := r.Deployment
+	if err := cl.Patch(ctx, dep.(client.Object), client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager)); err != nil {
+		return cl.Explain("cannot change "+r.String(), err)
+	}
+	fmt.Fprintln(c.streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
+	if !c.wait {
+		return nil
+	}
+	return awaitRollout(ctx, c.streams, cl, r, c.timeout)
+}
