@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -19,7 +20,11 @@ import (
 func liveObject(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = json.Unmarshal(data, &u.Object) // with whole numbers, as a client reads them
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return u
