@@ -119,6 +119,12 @@ const (
 	// SchemaPatternWork is the size of the compiled patterns of a config schema,
 	// in instructions: about a second.
 	SchemaPatternWork = 500_000
+	// LineBytes is the length of a text of one line that a catalogue shows.
+	LineBytes = 253
+	// ProseBytes is the length of a description or of release notes.
+	ProseBytes = 64 << 10
+	// IconBytes is the size of a package's icon, which catalogues keep in memory.
+	IconBytes = 256 << 10
 	// Patches is how many patches a Package has; the target of each is compared
 	// with every object.
 	Patches = 200

@@ -16,8 +16,10 @@ const componentsFolder = "components"
 type unit struct {
 	files     Files
 	component string
-	result    *manifest.Result
-	problems  violation.Violations
+	// name by which the unit is known beside others.
+	name     string
+	result   *manifest.Result
+	problems violation.Violations
 }
 
 // readUnit reads the manifest of the component that was asked for.
@@ -33,7 +35,11 @@ func readUnit(files Files, component string, strict bool) *unit {
 		if multi {
 			files = withoutComponents(files)
 		}
-		return &unit{files: files, result: result, problems: problems}
+		u := &unit{files: files, result: result, problems: problems}
+		if result != nil {
+			u.name = result.Manifest.Name
+		}
+		return u
 	}
 	if result == nil {
 		return &unit{problems: problems}
@@ -44,7 +50,10 @@ func readUnit(files Files, component string, strict bool) *unit {
 			Remedy: "Remove spec.component of the Package; this package has no components.",
 		}}}
 	}
-	return readComponent(files, component, strict)
+	root := result.Manifest.Name
+	u := readComponent(files, component, strict)
+	u.name = root + "/" + component
+	return u
 }
 
 func readComponent(files Files, component string, strict bool) *unit {

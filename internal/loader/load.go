@@ -62,7 +62,8 @@ func (l *load) run() *Package {
 	if env := l.opts.Environment; env != nil {
 		// Constraints come before everything else: nothing is rendered for a
 		// cluster that the package is not made for.
-		if unmet := r.Unmet(env); len(unmet) > 0 {
+		unmet := append(r.Unmet(env), l.notUnique()...)
+		if len(unmet) > 0 {
 			l.add(unmet...)
 			return nil
 		}
@@ -85,7 +86,7 @@ func (l *load) run() *Package {
 		return nil
 	}
 	out := &Package{
-		Manifest: r.Manifest, Lock: r.Lock, Config: values, Probes: spec.AvailabilityProbes,
+		Name: l.unit.name, Manifest: r.Manifest, Lock: r.Lock, Config: values, Probes: spec.AvailabilityProbes,
 		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec),
 	}
 	out.Phases, out.Sources, out.Sensitive = collect(l.objects(context, patches), spec.Phases)

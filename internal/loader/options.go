@@ -36,6 +36,11 @@ type Options struct {
 	// Environment is the cluster. Nil means that there is none: constraints are
 	// not evaluated, and templates see an environment without content.
 	Environment *manifestsv1alpha1.PackageEnvironment
+	// Others returns the other packages of a name that are installed, or being
+	// installed, and not refused by their constraints. Nil means that they are not
+	// known: a package that has to be unique is refused. Without an Environment it
+	// is not asked.
+	Others func(packageName string) []Other
 	// Strict refuses what is unknown even where the manifest states no version.
 	Strict bool
 	// ImageOverride, which may be nil, changes references of the lock.

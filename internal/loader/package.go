@@ -8,6 +8,9 @@ import (
 
 // Package is a loaded package.
 type Package struct {
+	// Name by which installations of the same package are told: the one in the
+	// manifest, and for a component shop/backend.
+	Name string
 	// Manifest of the package or of the component.
 	Manifest *manifestsv1alpha1.PackageManifest
 	// Lock is nil where the package has none.
@@ -44,7 +47,9 @@ type Source struct {
 
 // Template returns what the ObjectDeployment rolls out.
 func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
-	return corev1alpha1.ObjectSetTemplateSpec{Phases: p.Phases, AvailabilityProbes: p.Probes}
+	return corev1alpha1.ObjectSetTemplateSpec{
+		Phases: p.Phases, AvailabilityProbes: p.Probes, SuccessDelaySeconds: p.Manifest.Spec.SuccessDelaySeconds,
+	}
 }
 
 // HoldsSensitive tells whether an object holds a value that may stand in Secrets

@@ -10,10 +10,54 @@ type PackageManifestRepository struct {
 	Image string `json:"image,omitempty"`
 }
 
-// PackageManifestDependency is a dependency of a package.
+// PackageManifestDependency is a dependency of a package. Exactly one of image,
+// package and api is set.
 type PackageManifestDependency struct {
-	// Image is a dependency on another package's image.
+	// Name of the dependency, unique. Required for package and api.
+	Name string `json:"name,omitempty"`
+
+	// Optional says that the package works without it.
+	Optional bool `json:"optional,omitempty"`
+
+	// Image is a dependency on another package's image, resolved when the package
+	// is updated.
 	Image *PackageManifestDependencyImage `json:"image,omitempty"`
+
+	// Package is a dependency on another package, resolved in the cluster.
+	Package *PackageManifestDependencyPackage `json:"package,omitempty"`
+
+	// API is a dependency on an API that the cluster serves.
+	API *PackageManifestDependencyAPI `json:"api,omitempty"`
+}
+
+// PackageManifestDependencyPackage is a dependency on another package.
+type PackageManifestDependencyPackage struct {
+	// Name is the package name, of three or more segments.
+	Name string `json:"name"`
+
+	// Version is a constraint on semantic versions. Empty means any release.
+	Version string `json:"version,omitempty"`
+
+	// Prereleases, where present, lets versions with a prerelease take part.
+	Prereleases *PackageManifestPrereleases `json:"prereleases,omitempty"`
+}
+
+// PackageManifestPrereleases lets versions with a prerelease take part.
+type PackageManifestPrereleases struct {
+	// Identifiers that a prerelease may have, such as rc. Empty means any.
+	Identifiers []string `json:"identifiers,omitempty"`
+}
+
+// PackageManifestDependencyAPI is a dependency on an API that the cluster serves.
+type PackageManifestDependencyAPI struct {
+	// APIVersion such as cert-manager.io/v1.
+	APIVersion string `json:"apiVersion"`
+
+	// Kind such as Certificate.
+	Kind string `json:"kind"`
+
+	// FieldPaths that its schema has to have, such as spec.privateKey.
+	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
 
 // PackageManifestDependencyImage is a dependency on another package's image.

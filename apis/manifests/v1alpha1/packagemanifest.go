@@ -37,6 +37,14 @@ type PackageManifestSpec struct {
 	// Provider of the package, a valid label value.
 	Provider string `json:"provider,omitempty"`
 
+	// PackageName is the fully qualified name of the package, by which catalogues
+	// and dependencies know it: three or more segments with dots between them, such
+	// as shop.example.com. metadata.name stays the short one.
+	PackageName string `json:"packageName,omitempty"`
+
+	// Release describes this version.
+	Release *PackageManifestRelease `json:"release,omitempty"`
+
 	// Display is what a catalogue shows of the package.
 	Display *PackageManifestDisplay `json:"display,omitempty"`
 
@@ -59,8 +67,20 @@ type PackageManifestSpec struct {
 	// Repositories that dependencies are resolved from.
 	Repositories []PackageManifestRepository `json:"repositories,omitempty"`
 
-	// Dependencies that are resolved into the lock when the package is updated.
+	// Dependencies of the package. Those of the form image are resolved into the
+	// lock when the package is updated.
 	Dependencies []PackageManifestDependency `json:"dependencies,omitempty"`
+
+	// Provides are the APIs that the package brings, beside those of the
+	// CustomResourceDefinitions in it, which need not be listed.
+	Provides []PackageManifestAPI `json:"provides,omitempty"`
+
+	// Permissions that the package asks for, and those that it gives to users.
+	Permissions *PackageManifestPermissions `json:"permissions,omitempty"`
+
+	// SuccessDelaySeconds is the time in seconds that a revision has to stay
+	// available before it counts as succeeded.
+	SuccessDelaySeconds int32 `json:"successDelaySeconds,omitempty"`
 }
 
 // PackageManifestScope says by which kind a package may be installed.

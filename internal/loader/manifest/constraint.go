@@ -35,8 +35,8 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 			c.platform(field+".platformVersion.name", pv.Name)
 			c.versionRange(field+".platformVersion.range", pv.Range)
 		}
-		if constraint.UniqueInScope != nil {
-			c.add(violation.ReasonUnsupported, field+".uniqueInScope", "Remove it, or use a later version.", "the constraint is not supported yet")
+		if u := constraint.UniqueInScope; u != nil && u.Scope != "" && !slices.Contains(uniqueScopes, string(u.Scope)) {
+			c.invalid(field+".uniqueInScope.scope", violation.Suggest(string(u.Scope), uniqueScopes, "Supported: Cluster, Namespace."), "Unsupported value: %q", u.Scope)
 		}
 	}
 }

@@ -143,13 +143,6 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 
 func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type) {
 	v := d.at(path)
-	if isPlanned(path) {
-		v.Reason = violation.ReasonUnsupported
-		v.Details = "the field is not supported yet"
-		v.Remedy = "Remove it, or use a later version."
-		d.unknown = append(d.unknown, v)
-		return
-	}
 	known := make([]string, 0, len(fields))
 	for name := range fields {
 		known = append(known, name)

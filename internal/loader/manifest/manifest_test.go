@@ -42,14 +42,3 @@ func TestPinned(t *testing.T) {
 		}
 	}
 }
-
-func TestPlanned(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]bool{
-		"spec.packageName": true, "spec.dependencies[3].api": true, "spec.dependencies[3].image": false, "spec.phases": false, "spec.packageNames": false,
-	} {
-		if isPlanned(path) != want {
-			t.Error(path)
-		}
-	}
-}

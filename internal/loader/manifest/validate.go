@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -66,12 +65,18 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	c.scopes(spec.Scopes)
 	c.phases(spec.Phases)
 	c.probes(spec.AvailabilityProbes)
-	c.release(spec)
+	c.version(spec)
+	c.packageName("spec.packageName", spec.PackageName)
+	c.release(spec.Release)
 	c.display(spec.Display, files)
 	c.images(spec.Images)
 	c.filter(&spec.Filter)
 	c.constraints(spec.Constraints)
 	c.repositories(spec)
+	c.dependencies(spec.Dependencies)
+	c.provides(spec.Provides)
+	c.permissions(spec.Permissions)
+	c.successDelay(spec.SuccessDelaySeconds)
 	c.tests(&r.Manifest.Test)
 	return append(c.problems, r.validateLock()...)
 }
@@ -106,34 +111,6 @@ func (c *checker) phases(phases []manifestsv1alpha1.PackageManifestPhase) {
 			c.add(violation.ReasonUnsupported, field+".class", "Remove the class; the phase is then rolled out directly.",
 				"phases with a class are not supported yet")
 		}
-	}
-}
-
-// release checks version and provider, which become label values.
-func (c *checker) release(spec *manifestsv1alpha1.PackageManifestSpec) {
-	if v := spec.Version; v != "" {
-		label := strings.ReplaceAll(v, "+", "_")
-		if _, err := semver.StrictNewVersion(v); err != nil {
-			c.invalid("spec.version", "Write it as 1.2.3 or 1.2.3-rc.1.", "%q is no semantic version", v)
-		} else if errs := validation.IsValidLabelValue(label); len(errs) > 0 {
-			c.invalid("spec.version", "Shorten it.", "%q cannot be a label value: %s", label, errs[0])
-		}
-	}
-	if p := spec.Provider; p != "" {
-		if errs := validation.IsValidLabelValue(p); len(errs) > 0 {
-			c.invalid("spec.provider", "Write free text into spec.display.", "%q cannot be a label value: %s", p, errs[0])
-		}
-	}
-}
-
-func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files archive.Files) {
-	if d == nil || d.Icon == "" {
-		return
-	}
-	if _, ok := files[d.Icon]; !ok {
-		c.invalid("spec.display.icon", "Give the path within the package.", "the package has no file %q", d.Icon)
-	} else if !strings.HasSuffix(d.Icon, ".png") && !strings.HasSuffix(d.Icon, ".svg") {
-		c.invalid("spec.display.icon", "Use a PNG or SVG file.", "%q is neither .png nor .svg", d.Icon)
 	}
 }
 
@@ -178,25 +155,6 @@ func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
 			c.invalid(field, "", "Required value")
 		case !doublestar.ValidatePattern(p.Glob):
 			c.invalid(field, "", "%q is no valid pattern", p.Glob)
-		}
-	}
-}
-
-func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
-	for i, r := range spec.Repositories {
-		if (r.File == "") == (r.Image == "") {
-			c.invalid(fmt.Sprintf("spec.repositories[%d]", i), "", "exactly one of file and image is needed")
-		}
-	}
-	for i, d := range spec.Dependencies {
-		field := fmt.Sprintf("spec.dependencies[%d].image", i)
-		if d.Image == nil {
-			continue
-		}
-		c.required(field+".name", d.Image.Name)
-		c.required(field+".package", d.Image.Package)
-		if c.required(field+".range", d.Image.Range) {
-			c.versionRange(field+".range", d.Image.Range)
 		}
 	}
 }

@@ -1,0 +1,14 @@
+package v1alpha1
+
+// PackageManifestRelease describes one version of a package. It is text for
+// people and is never interpreted.
+type PackageManifestRelease struct {
+	// Notes say what is new, in Markdown.
+	Notes string `json:"notes,omitempty"`
+
+	// Date of the release, such as 2026-01-31 or 2026-01-31T12:00:00Z.
+	Date string `json:"date,omitempty"`
+
+	// Licenses of what the package holds, as SPDX expressions.
+	Licenses []string `json:"licenses,omitempty"`
+}

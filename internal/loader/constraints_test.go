@@ -1,0 +1,187 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+func inCluster(version string, openShift string) func(*Options) {
+	return func(o *Options) {
+		o.Environment = &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: version}}
+		if openShift != "" {
+			o.Environment.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: openShift}
+		}
+	}
+}
+
+// An unmet constraint stops the package before anything else is looked at.
+func TestConstraints(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason, constraint string
+		in                 func(*Options)
+		want               string
+	}{
+		{"every cluster is Kubernetes", "{platform: [Kubernetes]}", inCluster("v1.36.3", "4.18.1"), ""},
+		{"one platform of several is enough", "{platform: [Kubernetes, OpenShift]}", inCluster("v1.36.3", ""), ""},
+		{"no OpenShift", "{platform: [OpenShift]}", inCluster("v1.36.3", ""), "spec.constraints[0].platform: the cluster is none of [OpenShift]"},
+		{"OpenShift", "{platform: [OpenShift]}", inCluster("v1.36.3", "4.18.1"), ""},
+		{"a version within the range", "{platformVersion: {name: Kubernetes, range: '>=1.29, <2'}}", inCluster("v1.36.3", ""), ""},
+		{"prerelease and build do not count", "{platformVersion: {name: Kubernetes, range: '>=1.29.4'}}", inCluster("v1.29.4-gke.1+x", ""), ""},
+		{"a version below", "{platformVersion: {name: Kubernetes, range: '>=1.37'}}", inCluster("v1.36.3", ""), "spec.constraints[0].platformVersion.range: Kubernetes v1.36.3 is not within >=1.37"},
+		{"other spellings of ranges", "{platformVersion: {name: Kubernetes, range: '>=1.29 && !1.36.3'}}", inCluster("v1.36.3", ""), "Kubernetes v1.36.3 is not within"},
+		{"another platform is not asked", "{platformVersion: {name: OpenShift, range: '>=99'}}", inCluster("v1.36.3", ""), ""},
+		{"OpenShift's version", "{platformVersion: {name: OpenShift, range: '>=4.19'}}", inCluster("v1.36.3", "4.18.1"), "OpenShift 4.18.1 is not within >=4.19"},
+		{"no version at all", "{platformVersion: {name: Kubernetes, range: '>=1.29'}}", inCluster("unknown", ""), `the version of Kubernetes, "unknown", is no semantic version`},
+		{"all fields of a constraint", "{platform: [Kubernetes], platformVersion: {name: Kubernetes, range: '>=1.37'}}", inCluster("v1.36.3", ""), "is not within >=1.37"},
+	} {
+		// The broken template shows that nothing is rendered.
+		files := pkg("manifest.yaml", plain+"  constraints: ["+test.constraint+"]\n", "a.yaml.gotmpl", "{{fail `rendered`}}")
+		_, err := Load(context.Background(), files, namespaced(test.in))
+		var vs violation.Violations
+		if !errors.As(err, &vs) || len(vs) != 1 {
+			t.Errorf("%s: %v", test.reason, err)
+			continue
+		}
+		if test.want == "" {
+			if vs[0].Reason != violation.ReasonTemplate {
+				t.Errorf("%s: %s", test.reason, vs)
+			}
+		} else if !strings.Contains(vs.Error(), test.want) || vs.ConditionReason() != corev1alpha1.ReasonConstraintsFailed {
+			t.Errorf("%s: %s (%s)", test.reason, vs, vs.ConditionReason())
+		}
+	}
+}
+
+func TestUniqueInScope(t *testing.T) {
+	t.Parallel()
+	own := Other{Namespace: "team-a", Name: "my-shop"}
+	sameNamespace, elsewhere, ofCluster := Other{Namespace: "team-a", Name: "second"}, Other{Namespace: "team-b", Name: "my-shop"}, Other{Name: "shop"}
+	for _, test := range []struct {
+		reason, scope string
+		cluster       bool
+		others        []Other
+		want          string
+	}{
+		{"alone", "", false, nil, ""},
+		{"itself is no other", "", false, []Other{own}, ""},
+		{"another in the namespace", "", false, []Other{sameNamespace, own}, "the package may be installed once in its namespace, and Package team-a/second is installed. Delete one of the two; Package team-a/second stays as it is."},
+		{"another elsewhere", "", false, []Other{elsewhere, ofCluster}, ""},
+		{"another elsewhere in the cluster", "Cluster", false, []Other{elsewhere}, "once in its cluster, and Package team-b/my-shop is installed"},
+		{"the first by name is told", "Cluster", false, []Other{elsewhere, sameNamespace, ofCluster}, "and ClusterPackage shop is installed"},
+		{"a ClusterPackage is alone in the cluster", "", true, []Other{elsewhere}, "once in its cluster, and Package team-b/my-shop is installed"},
+		{"among ClusterPackages only", "Namespace", true, []Other{elsewhere}, ""},
+		{"another ClusterPackage", "Namespace", true, []Other{ofCluster}, "once in its cluster as a ClusterPackage, and ClusterPackage shop is installed"},
+	} {
+		constraint := "{}"
+		if test.scope != "" {
+			constraint = "{scope: " + test.scope + "}"
+		}
+		files := pkg("manifest.yaml", plain+"  constraints: [{uniqueInScope: "+constraint+"}]\n")
+		asked := ""
+		opts := namespaced(inCluster("v1.36.3", ""), func(o *Options) {
+			o.Others = func(name string) []Other {
+				asked = name
+				return test.others
+			}
+			if test.cluster {
+				cluster(o)
+			}
+		})
+		got := lines(t, files, opts)
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) || asked != "shop" {
+			t.Errorf("%s (asked for %q): %s", test.reason, asked, got)
+		}
+	}
+	files := pkg("manifest.yaml", plain+"  constraints: [{uniqueInScope: {}}]\n")
+	if got := lines(t, files, namespaced(inCluster("v1.36.3", ""))); !strings.Contains(got, "Not supported by this version in manifest.yaml idx 0 line 7: spec.constraints: uniqueInScope cannot be checked") {
+		t.Error("what cannot be checked is refused:", got)
+	}
+	if got := lines(t, files, namespaced()); got != "" {
+		t.Error("without a cluster there is no constraint:", got)
+	}
+}
+
+// Components of different packages are told apart.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	files := pkg("manifest.yaml", plain+"  components: {}\n", "components/web/manifest.yaml", plain)
+	for component, want := range map[string]string{"": "shop", "web": "shop/web"} {
+		p, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Component = component }))
+		if err != nil || p.Name != want {
+			t.Errorf("%q: %v, %+v", component, err, p)
+		}
+	}
+}
+
+// What catalogues show is decoded and reaches callers; what this version does
+// not run and can be done without is named.
+func TestManifestBeyondPackageOperator(t *testing.T) {
+	t.Parallel()
+	manifest := plain + `  version: 1.2.3
+  packageName: shop.example.com
+  release: {notes: "New.\n\n- things", date: 2026-01-31, licenses: [Apache-2.0, MIT]}
+  display: {name: Shop, shortDescription: Sells., icon: shop.svg, maintainers: [{name: Ann, email: a@example.com}], categories: [trade], support: ask, requirements: 1 GiB}
+  provides: [{apiVersion: metrics.example.com/v1, kind: Metric}]
+  successDelaySeconds: 7
+  dependencies: [{name: db, optional: true, package: {name: db.shared.example.com, version: '>=1', prereleases: {identifiers: [rc]}}}, {name: c, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate, fieldPaths: [spec.dnsNames]}}]
+`
+	files := pkg("manifest.yaml", manifest, "shop.svg", "<svg/>", "README.md", "# Shop\n", "a.yaml", configMap("a", "first", ""))
+	p, err := Load(context.Background(), files, namespaced())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := p.Manifest.Spec
+	if spec.PackageName != "shop.example.com" || spec.Release.Date != "2026-01-31" || spec.Display.Name != "Shop" || spec.Provides[0].Kind != "Metric" || spec.Dependencies[0].Package.Prereleases.Identifiers[0] != "rc" {
+		t.Errorf("%+v", spec)
+	}
+	if p.Template().SuccessDelaySeconds != 7 {
+		t.Error("the success delay does not reach the revision")
+	}
+	var warnings []string
+	for _, w := range p.Warnings {
+		warnings = append(warnings, w.Field+": "+w.Details)
+	}
+	want := []string{"spec.dependencies[0].package: the dependency is optional, and is not looked for yet", "spec.dependencies[1].api: the dependency is optional, and is not looked for yet"}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Error(diff)
+	}
+	description, icon := About(files, p.Manifest)
+	if description != "# Shop\n" || string(icon) != "<svg/>" {
+		t.Errorf("%q %q", description, icon)
+	}
+	files["README.md"] = []byte(strings.Repeat("ü", limits.ProseBytes) + "\xff")
+	if description, _ := About(files, p.Manifest); len(description) > limits.ProseBytes {
+		t.Error("the description is not bounded")
+	}
+	p.Manifest.Spec.Display.LongDescription = "own"
+	if description, _ := About(files, p.Manifest); description != "own" {
+		t.Errorf("%q", description)
+	}
+}
+
+func TestIcons(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ path, content, want string }{
+		{"a.svg", "<?xml?><svg/>", ""}, {"a.png", "\x89PNG\r\n\x1a\n", ""},
+		{"a.png", "<svg/>", `the file "a.png" is no PNG picture`}, {"a.svg", "x", `the file "a.svg" is no SVG picture`}, {"a.gif", "GIF89a", "neither .png nor .svg"},
+		{"a.svg", "<svg>" + strings.Repeat("x", limits.IconBytes), "Limit exceeded in manifest.yaml"}, {"../a.svg", "", `the package has no file "../a.svg"`},
+	} {
+		files := pkg("manifest.yaml", plain+"  display: {icon: "+test.path+"}\n")
+		if !strings.HasPrefix(test.path, "..") {
+			files[test.path] = []byte(test.content)
+		}
+		if got := lines(t, files, namespaced()); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s", test.path, got)
+		}
+	}
+}

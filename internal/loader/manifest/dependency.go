@@ -1,0 +1,124 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
+	for i, r := range spec.Repositories {
+		if (r.File == "") == (r.Image == "") {
+			c.invalid(fmt.Sprintf("spec.repositories[%d]", i), "", "exactly one of file and image is needed")
+		}
+	}
+}
+
+// dependencies checks what a package needs. Those that are resolved in the
+// cluster are not supported yet: what needs one is refused, unless it says that
+// it works without it.
+func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependency) {
+	seen := map[string]bool{}
+	for i := range list {
+		d, field := &list[i], fmt.Sprintf("spec.dependencies[%d]", i)
+		set := 0
+		for _, is := range []bool{d.Image != nil, d.Package != nil, d.API != nil} {
+			if is {
+				set++
+			}
+		}
+		if set != 1 && (c.r.Strict || set > 1) {
+			c.invalid(field, "Write one entry for each.", "%d of image, package and api are set; exactly one is needed", set)
+		}
+		if d.Image != nil {
+			c.imageDependency(field+".image", d.Image)
+		}
+		if d.Package == nil && d.API == nil {
+			continue
+		}
+		if c.required(field+".name", d.Name) {
+			c.unique(seen, field+".name", d.Name)
+		}
+		form := "api"
+		if d.Package != nil {
+			form = "package"
+			c.packageDependency(field+".package", d.Package)
+		} else {
+			c.apiDependency(field+".api", d.API)
+		}
+		if d.Optional {
+			c.unsupportedWarning(field+"."+form, "the dependency is optional, and is not looked for yet")
+		} else {
+			c.add(violation.ReasonUnsupported, field+"."+form, "Remove it, mark it as optional, or use a later version.", "dependencies of this form are not resolved yet")
+		}
+	}
+}
+
+func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyImage) {
+	c.required(field+".name", d.Name)
+	c.required(field+".package", d.Package)
+	if c.required(field+".range", d.Range) {
+		c.versionRange(field+".range", d.Range)
+	}
+}
+
+func (c *checker) packageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyPackage) {
+	if c.required(field+".name", d.Name) {
+		c.packageName(field+".name", d.Name)
+	}
+	if d.Version != "" {
+		c.versionRange(field+".version", d.Version)
+	}
+	if d.Prereleases == nil {
+		return
+	}
+	for i, identifier := range d.Prereleases.Identifiers {
+		if identifier == "" || strings.Trim(identifier, identifierCharacters) != "" {
+			c.invalid(fmt.Sprintf("%s.prereleases.identifiers[%d]", field, i), "Write it as rc.", "%q is no identifier of a prerelease", identifier)
+		}
+	}
+}
+
+const identifierCharacters = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+func (c *checker) apiDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyAPI) {
+	c.api(field, d.APIVersion, d.Kind)
+	for i, path := range d.FieldPaths {
+		c.required(fmt.Sprintf("%s.fieldPaths[%d]", field, i), path)
+	}
+}
+
+// api checks the name of an API.
+func (c *checker) api(field, apiVersion, kind string) {
+	if c.required(field+".apiVersion", apiVersion) {
+		if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || gv.Version == "" {
+			c.invalid(field+".apiVersion", "Write it as v1 or group/v1.", "%q is no apiVersion", apiVersion)
+		}
+	}
+	if c.required(field+".kind", kind) {
+		if errs := validation.IsDNS1035Label(strings.ToLower(kind)); len(errs) > 0 {
+			c.invalid(field+".kind", "", "%q is no kind: %s", kind, errs[0])
+		}
+	}
+}
+
+func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
+	seen := map[string]bool{}
+	for i, api := range apis {
+		field := fmt.Sprintf("spec.provides[%d]", i)
+		c.api(field, api.APIVersion, api.Kind)
+		c.unique(seen, field, api.APIVersion+" "+api.Kind)
+	}
+}
+
+// unsupportedWarning names what is not supported yet, and can be done without.
+func (c *checker) unsupportedWarning(field, details string) {
+	v := c.r.At(violation.ReasonUnsupported, field)
+	v.Details, v.Remedy = details, "Use a later version for it."
+	c.r.Warnings = append(c.r.Warnings, v)
+}

@@ -1,0 +1,141 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// version checks version and provider, which become label values.
+func (c *checker) version(spec *manifestsv1alpha1.PackageManifestSpec) {
+	if v := spec.Version; v != "" {
+		label := strings.ReplaceAll(v, "+", "_")
+		if _, err := semver.StrictNewVersion(v); err != nil {
+			c.invalid("spec.version", "Write it as 1.2.3 or 1.2.3-rc.1.", "%q is no semantic version", v)
+		} else if errs := validation.IsValidLabelValue(label); len(errs) > 0 {
+			c.invalid("spec.version", "Shorten it.", "%q cannot be a label value: %s", label, errs[0])
+		}
+	}
+	if p := spec.Provider; p != "" {
+		if errs := validation.IsValidLabelValue(p); len(errs) > 0 {
+			c.invalid("spec.provider", "Write free text into spec.display.", "%q cannot be a label value: %s", p, errs[0])
+		}
+	}
+}
+
+// packageName checks a fully qualified name of a package.
+func (c *checker) packageName(field, name string) {
+	if name == "" {
+		return
+	}
+	const remedy = "Write it as shop.example.com."
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		c.invalid(field, remedy, "%q is no package name: %s", name, errs[0])
+	} else if strings.Count(name, ".") < 2 {
+		c.invalid(field, remedy, "%q has fewer than three segments", name)
+	}
+}
+
+func (c *checker) release(r *manifestsv1alpha1.PackageManifestRelease) {
+	if r == nil {
+		return
+	}
+	c.prose("spec.release.notes", r.Notes, limits.ProseBytes)
+	if r.Date != "" && !isDate(r.Date) {
+		c.invalid("spec.release.date", "Write it as 2026-01-31 or 2026-01-31T12:00:00Z.", "%q is no date", r.Date)
+	}
+	for i, license := range r.Licenses {
+		c.line(fmt.Sprintf("spec.release.licenses[%d]", i), license)
+	}
+}
+
+func isDate(text string) bool {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if _, err := time.Parse(layout, text); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files archive.Files) {
+	if d == nil {
+		return
+	}
+	for field, text := range map[string]string{"name": d.Name, "shortDescription": d.ShortDescription} {
+		if text != "" {
+			c.line("spec.display."+field, text)
+		}
+	}
+	for field, text := range map[string]string{"longDescription": d.LongDescription, "support": d.Support, "requirements": d.Requirements} {
+		c.prose("spec.display."+field, text, limits.ProseBytes)
+	}
+	for i, m := range d.Maintainers {
+		field := fmt.Sprintf("spec.display.maintainers[%d].", i)
+		c.line(field+"name", m.Name)
+		c.prose(field+"email", m.Email, limits.LineBytes)
+		c.prose(field+"url", m.URL, limits.LineBytes)
+	}
+	for i, category := range d.Categories {
+		c.line(fmt.Sprintf("spec.display.categories[%d]", i), category)
+	}
+	if d.Icon != "" {
+		c.icon(d.Icon, files)
+	}
+}
+
+// icon checks that the icon is in the package and is a picture.
+func (c *checker) icon(path string, files archive.Files) {
+	const field = "spec.display.icon"
+	data, ok := files[path]
+	switch {
+	case !ok:
+		c.invalid(field, "Give the path within the package.", "the package has no file %q", path)
+	case len(data) > limits.IconBytes:
+		c.add(violation.ReasonLimit, field, "Use a smaller picture.", "the file %q has %d bytes; the limit is %d", path, len(data), limits.IconBytes)
+	case strings.HasSuffix(path, ".png"):
+		if !strings.HasPrefix(string(data), "\x89PNG\r\n\x1a\n") {
+			c.invalid(field, "", "the file %q is no PNG picture", path)
+		}
+	case strings.HasSuffix(path, ".svg"):
+		if !strings.Contains(string(data), "<svg") {
+			c.invalid(field, "", "the file %q is no SVG picture", path)
+		}
+	default:
+		c.invalid(field, "Use a PNG or SVG file.", "%q is neither .png nor .svg", path)
+	}
+}
+
+// line checks a required text of one line.
+func (c *checker) line(field, text string) {
+	if c.required(field, text) {
+		c.prose(field, text, limits.LineBytes)
+	}
+}
+
+// prose checks text that people read: it must not draw on their terminals.
+func (c *checker) prose(field, text string, limit int) {
+	if len(text) > limit {
+		c.add(violation.ReasonLimit, field, "Shorten it.", "%d bytes; the limit is %d", len(text), limit)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control)
+	}) {
+		c.invalid(field, "", "control characters are not allowed")
+	}
+}
+
+func (c *checker) successDelay(seconds int32) {
+	if seconds < 0 {
+		c.invalid("spec.successDelaySeconds", "", "%d is below 0", seconds)
+	}
+}

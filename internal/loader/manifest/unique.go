@@ -1,0 +1,71 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+var uniqueScopes = []string{string(manifestsv1alpha1.UniqueScopeCluster), string(manifestsv1alpha1.UniqueScopeNamespace)}
+
+// Other is another installation of the same package. It is a ClusterPackage
+// where the namespace is empty.
+type Other struct{ Namespace, Name string }
+
+// Unique tells whether the manifest allows one installation only.
+func (r *Result) Unique() bool {
+	return slices.ContainsFunc(r.Manifest.Spec.Constraints, func(c manifestsv1alpha1.PackageManifestConstraint) bool { return c.UniqueInScope != nil })
+}
+
+// NotUnique returns the constraints that other installations of the package
+// violate. own is the installation in question; it may be among the others.
+// Namespace as the scope of a ClusterPackage means among ClusterPackages.
+func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
+	var unmet violation.Violations
+	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i, constraint := range r.Manifest.Spec.Constraints {
+		if constraint.UniqueInScope == nil {
+			continue
+		}
+		scope := constraint.UniqueInScope.Scope
+		if scope == "" && own.Namespace == "" {
+			scope = manifestsv1alpha1.UniqueScopeCluster
+		}
+		at := slices.IndexFunc(others, func(o Other) bool {
+			return o != own && (scope == manifestsv1alpha1.UniqueScopeCluster || o.Namespace == own.Namespace)
+		})
+		if at < 0 {
+			continue
+		}
+		v := r.At(violation.ReasonConstraintUnmet, fmt.Sprintf("spec.constraints[%d].uniqueInScope", i))
+		v.Details = fmt.Sprintf("the package may be installed once in its %s, and %s is installed", within(scope, own), others[at])
+		v.Remedy = fmt.Sprintf("Delete one of the two; %s stays as it is.", others[at])
+		unmet = append(unmet, v)
+	}
+	return unmet
+}
+
+func within(scope manifestsv1alpha1.UniqueScope, own Other) string {
+	switch {
+	case scope == manifestsv1alpha1.UniqueScopeCluster:
+		return "cluster"
+	case own.Namespace == "":
+		return "cluster as a ClusterPackage"
+	}
+	return "namespace"
+}
+
+// String names the installation in messages.
+func (o Other) String() string {
+	kind := corev1alpha1.ScopeOf(o.Namespace).Kind("Package")
+	if o.Namespace == "" {
+		return kind + " " + o.Name
+	}
+	return kind + " " + o.Namespace + "/" + o.Name
+}
