@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/kickstart"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/packagetest"
 )
 
 type kickstartCommand struct {
@@ -100,7 +102,7 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	if err != nil {
 		return err
 	}
-	if err := writeFolder(folder, made.Files); err != nil {
+	if err := writeFolder(folder, withFixtures(ctx, made)); err != nil {
 		return err
 	}
 	c.print(folder, opts.Name, made)
@@ -139,6 +141,17 @@ func provisional(made *kickstart.Result) loader.Files {
 		files[p] = data
 	}
 	files["manifest.lock.yaml"] = made.ProvisionalLock
+	return files
+}
+
+// withFixtures adds what the test cases render to. Of a package that has a problem
+// there is nothing to add; its author writes the fixtures when it is corrected.
+func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
+	files := loader.Files{}
+	maps.Copy(files, made.Files)
+	if fixtures, err := packagetest.Fixtures(ctx, provisional(made)); err == nil {
+		maps.Copy(files, fixtures)
+	}
 	return files
 }
 

@@ -71,7 +71,7 @@ phase begins when everything in the phases before it works.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	root.AddCommand(
 		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
-		newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
+		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
 		newInstall(streams, dial), newStatus(streams, dial), newDelete(streams, dial),
 		newRollout(streams, dial), newPause(streams, dial), newUnpause(streams, dial), newClusterTree(streams, dial),
 	)

@@ -1,6 +1,7 @@
 package packagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,4 +126,20 @@ func writeFixtures(folder, relative string, rendered, present loader.Files) erro
 		}
 	}
 	return nil
+}
+
+// Fixtures returns the fixtures of all test cases of a package as they would be
+// written, by their path in the package's folder. Its error is as that of
+// loader.Inspect.
+func Fixtures(ctx context.Context, files loader.Files) (loader.Files, error) {
+	out := loader.Files{}
+	_, err := loader.Inspect(ctx, files, func(of loader.Case) {
+		if of.Name == "" {
+			return
+		}
+		for p, data := range of.Rendered {
+			out[path.Join(folderOf(of.Component, of.Name), p)] = data
+		}
+	})
+	return out, err
 }
