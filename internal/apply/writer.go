@@ -107,6 +107,20 @@ func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, nam
 	return object(ctx, req, describe("create", m, namespace, name))
 }
 
+// DryUpdate asks what a PUT of the object by the field manager package-operator
+// would make of it, defaults included; nothing is stored. The engine itself never
+// sends a PUT: this is to foresee what an apply makes of an object whose
+// managedFields are rewritten before.
+func (w *Writer) DryUpdate(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
+	req := w.client.Put().AbsPath(Path(m, namespace, name)...).
+		Param("fieldManager", corev1alpha1.FieldManager).
+		Param("dryRun", metav1.DryRunAll).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).
+		Body(body).
+		MaxRetries(0)
+	return object(ctx, req, describe("dry-run update", m, namespace, name))
+}
+
 // Patch sends a JSON patch (RFC 6902) and returns the object as it is then. A
 // test in the patch that fails gives an error of class Conflict.
 func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {

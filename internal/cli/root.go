@@ -41,11 +41,20 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	root := newRoot(streams, dial)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
+		if code := exitCode(0); errors.As(err, &code) {
+			return int(code)
+		}
 		fmt.Fprintln(streams.ErrOut, "Error: "+terminal.Text(err.Error()))
 		return 1
 	}
 	return 0
 }
+
+// exitCode ends a command that succeeded with a code that says what it found.
+type exitCode int
+
+// Error is for those who do not know it.
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // newRoot returns the command line.
 func newRoot(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
@@ -72,7 +81,7 @@ phase begins when everything in the phases before it works.`,
 	root.AddCommand(
 		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
-		newInstall(streams, dial), newStatus(streams, dial), newDelete(streams, dial),
+		newPlan(streams, dial), newInstall(streams, dial), newStatus(streams, dial), newExplain(streams, dial), newDelete(streams, dial),
 		newRollout(streams, dial), newPause(streams, dial), newUnpause(streams, dial), newClusterTree(streams, dial),
 	)
 	return root

@@ -130,21 +130,29 @@ func (s *step) body() ([]byte, error) {
 }
 
 func (s *step) guarded(obj map[string]any) ([]byte, error) {
-	meta := obj["metadata"].(map[string]any)
-	if s.Live == nil {
-		if s.custom {
-			meta["resourceVersion"] = apply.AbsentVersion
-		}
-		return json.Marshal(obj)
+	if s.Live == nil && !s.custom {
+		return json.Marshal(obj) // for a POST, which only creates
 	}
-	meta["resourceVersion"], meta["uid"] = s.Live.ResourceVersion, string(s.Live.UID)
-	if former := s.Live.Controller(); former != nil && string(former.UID) != s.Stamp.Owner.UID {
+	Guard(obj, s.Live, s.Stamp.Owner)
+	return json.Marshal(obj)
+}
+
+// Guard puts the guards of a server-side apply on what is applied over the live
+// object, nil where there is none. A former controller is kept as an owner that
+// controls nothing.
+func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
+	meta := obj["metadata"].(map[string]any)
+	if live == nil {
+		meta["resourceVersion"] = apply.AbsentVersion
+		return
+	}
+	meta["resourceVersion"], meta["uid"] = live.ResourceVersion, string(live.UID)
+	if former := live.Controller(); former != nil && string(former.UID) != owner.UID {
 		meta["ownerReferences"] = append(meta["ownerReferences"].([]any), map[string]any{
 			"apiVersion": former.APIVersion, "kind": former.Kind, "name": former.Name,
 			"uid": string(former.UID), "controller": false,
 		})
 	}
-	return json.Marshal(obj)
 }
 
 func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {

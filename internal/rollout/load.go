@@ -56,8 +56,8 @@ type Stored struct {
 	Slices, Secrets map[string][]corev1alpha1.ObjectSetObject
 }
 
-// of returns all objects of a phase.
-func (s Stored) of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.ObjectSetObject {
+// Of returns all objects of a phase.
+func (s Stored) Of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.ObjectSetObject {
 	all := slices.Clone(phase.Objects)
 	for _, name := range phase.Slices {
 		all = append(all, s.Slices[name]...)
@@ -119,7 +119,7 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	}
 	phase := phases.Phase{Name: spec.Name}
 	l.revision.Sensitive = l.revision.Sensitive || len(spec.SecretSlices) > 0
-	all := stored.of(spec)
+	all := stored.Of(spec)
 	for i := range all {
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)

@@ -127,13 +127,11 @@ func backoff(err error, attempts int) time.Duration {
 // package is written while someone else holds an object of it. Reads only.
 func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
 	fresh := make([]phases.Step, 0, 16)
-	phaseOf := map[objects.Key]string{}
 	for i := range rev.Phases {
 		for _, d := range rev.Phases[i].Objects {
 			if r.wroteBefore(rev, d.Key) {
 				continue
 			}
-			phaseOf[d.Key] = rev.Phases[i].Name
 			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Stamp: rev.Stamp, Labels: rev.Labels})
 		}
 	}
@@ -141,22 +139,30 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 	if err != nil {
 		return nil, err
 	}
-	state := r.State(e.Live, nil, e.Now())
+	return r.Collisions(rev, existing, e.Now()), nil
+}
+
+// Collisions returns the objects of a revision that no revision of its owner had
+// before, that exist, and that may not be taken.
+func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
+	state := r.State(nil, nil, now)
 	var blocked []phases.Blocker
-	for _, s := range fresh {
-		obs := existing[s.Key]
-		if obs == nil {
-			continue
-		}
-		v := phases.Decide(phases.Case{
-			Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
-			Sight: phases.Sight{Synced: true, Object: obs}, Now: e.Now(),
-		})
-		if v.Action == phases.Refuse {
-			blocked = append(blocked, phases.Blocker{Key: s.Key, Phase: phaseOf[s.Key], Message: v.Message, Kind: phases.BlockCollision})
+	for i := range rev.Phases {
+		for _, d := range rev.Phases[i].Objects {
+			obs := existing[d.Key]
+			if obs == nil || r.wroteBefore(rev, d.Key) {
+				continue
+			}
+			v := phases.Decide(phases.Case{
+				Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
+				Sight: phases.Sight{Synced: true, Object: obs}, Now: now,
+			})
+			if v.Action == phases.Refuse {
+				blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: rev.Phases[i].Name, Message: v.Message, Kind: phases.BlockCollision})
+			}
 		}
 	}
-	return blocked, nil
+	return blocked
 }
 
 // wroteBefore tells whether another revision than rev contains the object.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // collectSlices deletes slices that neither the template nor a set uses. Secrets
@@ -39,7 +40,7 @@ func (s *session) mentions() mentions {
 	names := mentions{}
 	for _, set := range s.sets {
 		for _, name := range secretsOf(set) {
-			names[name] = names[name] || owns(set)
+			names[name] = names[name] || rollout.Owns(set)
 		}
 		for _, name := range slicesOf(set) {
 			names[name] = true

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // dropFormer removes what is left of a deployment that is gone: it was deleted
@@ -26,7 +27,7 @@ func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObj
 	if s.deployment != nil && present != s.deployment.GetUID() {
 		return nil // the cache is behind: these may be the sets of its successor
 	}
-	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return deploymentOf(set) == present })
+	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return rollout.DeploymentOf(set) == present })
 	for _, set := range sets {
 		if set.GetDeletionTimestamp() != nil && letGo(set) {
 			continue

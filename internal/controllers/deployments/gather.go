@@ -3,6 +3,7 @@ package deployments
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,22 +40,6 @@ type session struct {
 	// current is the set that the template stands for; nil where there is none.
 	current corev1alpha1.GenericObjectSet
 	after   time.Duration
-}
-
-// KeyOf returns the owner that a set belongs to: the deployment that controls
-// it, or that made it and lost the reference to the garbage collector; else the
-// set itself.
-func KeyOf(set corev1alpha1.GenericObjectSet) rollout.OwnerKey {
-	scope := corev1alpha1.ScopeOf(set.GetNamespace())
-	kind := scope.Kind("ObjectDeployment")
-	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && ours(ref) {
-		return rollout.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
-	}
-	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]
-	if set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] != "" && name != "" {
-		return rollout.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
-	}
-	return rollout.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
 }
 
 // ours tells whether a reference points at a kind of this API group.
@@ -120,7 +105,7 @@ func (s *session) listSets(ctx context.Context) error {
 		newest, ok := s.fresh.Newest(set).(corev1alpha1.GenericObjectSet)
 		switch {
 		case !ok:
-		case s.deployment == nil || deploymentOf(newest) == s.deployment.GetUID():
+		case s.deployment == nil || rollout.DeploymentOf(newest) == s.deployment.GetUID():
 			s.sets = append(s.sets, newest)
 		default:
 			s.former = append(s.former, newest)
@@ -137,24 +122,11 @@ func (s *session) listSets(ctx context.Context) error {
 	return nil
 }
 
-// deploymentOf returns the UID of the deployment that made a set: an earlier one
-// may have had the same name.
-func deploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
-	if ref := metav1.GetControllerOf(set); ref != nil {
-		return ref.UID
-	}
-	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
-}
-
 // relate finds out whose objects count as the owner's: those of its sets, and of
 // the phases that an earlier engine ran elsewhere. A lone set takes from those in
 // spec.previous too, and yields to those that name it there.
 func (s *session) relate(ctx context.Context) error {
-	siblings := map[types.UID]struct{}{}
-	for _, set := range s.sets {
-		addWithPhases(siblings, set)
-	}
-	s.rollout.Siblings = siblings
+	s.rollout.Siblings = rollout.Controllers(s.sets...)
 	if s.deployment != nil {
 		return nil
 	}
@@ -166,11 +138,11 @@ func (s *session) relate(ctx context.Context) error {
 	predecessors, successors := map[types.UID]struct{}{}, map[types.UID]struct{}{}
 	for _, other := range all.GenericObjectSets() {
 		if names(me, other) {
-			addWithPhases(predecessors, other)
+			maps.Copy(predecessors, rollout.Controllers(other))
 			s.previous = append(s.previous, other)
 		}
 		if names(other, me) {
-			addWithPhases(successors, other)
+			maps.Copy(successors, rollout.Controllers(other))
 		}
 	}
 	s.rollout.Predecessors, s.rollout.Successors = predecessors, successors
@@ -182,13 +154,6 @@ func names(set, other corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(set.ObjectSetSpec().Previous, func(p corev1alpha1.PreviousRevisionReference) bool {
 		return p.Name == other.GetName() && set.GetUID() != other.GetUID()
 	})
-}
-
-func addWithPhases(uids map[types.UID]struct{}, set corev1alpha1.GenericObjectSet) {
-	uids[set.GetUID()] = struct{}{}
-	for _, phase := range set.ObjectSetStatus().RemotePhases {
-		uids[phase.UID] = struct{}{}
-	}
 }
 
 // remember returns the memory of an owner, made where there is none or where the

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -56,7 +55,7 @@ func (s *session) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned
 func (s *session) loadSets(ctx context.Context) error {
 	present := map[types.UID]bool{}
 	for _, set := range s.sets {
-		if owns(set) {
+		if rollout.Owns(set) {
 			present[set.GetUID()] = true
 		}
 	}
@@ -89,11 +88,6 @@ func (s *session) loadSets(ctx context.Context) error {
 		s.refresh(rev, set, false)
 	}
 	return nil
-}
-
-// owns tells whether the set may own objects.
-func owns(set corev1alpha1.GenericObjectSet) bool {
-	return !conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
 
 // learned tells whether a kind that was unknown when the revision was loaded is
@@ -133,44 +127,9 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 // refresh copies what changes on a set into its revision; fresh tells that this
 // process sees the set for the first time.
 func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
-	status := set.ObjectSetStatus()
-	conds := status.Conditions
-	rev.Claimed = !rev.Denied && (legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
-	rev.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
-	rev.Paused = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStatePaused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
-	rev.Removing = lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
-	rev.Opened = max(rev.Opened, opened(set, len(rev.Phases)))
-	for i, phase := range status.Phases {
-		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
-		if i < len(rev.Phases) && (written || rev.Succeeded) {
-			rev.Phases[i].Entered = true // its entry was checked, maybe before a restart
-			rev.Phases[i].Earlier = rev.Phases[i].Earlier || fresh
-		}
-	}
+	rev.Recall(set, fresh)
+	rev.Paused = rev.Paused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
 	rev.KeepAll = rev.Removing && orphaned(set)
-}
-
-// legacy tells whether an earlier engine rolled the set out, which knows neither
-// claims nor a record of phases.
-func legacy(set corev1alpha1.GenericObjectSet) bool {
-	status := set.ObjectSetStatus()
-	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
-}
-
-// opened returns how many phases may have been written. A set that an earlier
-// engine rolled out has no record of it: all of them may have been.
-func opened(set corev1alpha1.GenericObjectSet, all int) int {
-	status := set.ObjectSetStatus()
-	if legacy(set) {
-		return all
-	}
-	n := 0
-	for i, phase := range status.Phases {
-		if phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone {
-			n = i + 1
-		}
-	}
-	return min(n, all)
 }
 
 // reportOf returns how the revision of a set stands by the last plan.

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // steer brings the sets in line with the deployment and tells whether it wrote
@@ -97,7 +98,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && owns(set) || letGo(set) {
+		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && rollout.Owns(set) || letGo(set) {
 			continue
 		}
 		if err := s.removeFinalizers(ctx, set); err != nil {
@@ -109,7 +110,7 @@ func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 }
 
 func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
-	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && owns(set)
+	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && rollout.Owns(set)
 }
 
 // revisionState is what the decision about revisions is made on.
@@ -167,7 +168,7 @@ func (s *session) templateDigest() (objects.Digest, error) {
 }
 
 func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
-	if !owns(set) {
+	if !rollout.Owns(set) {
 		return objects.Digest{}, nil // history is cached without its objects
 	}
 	if d := s.digests[set.GetUID()]; !d.IsZero() {
@@ -231,7 +232,7 @@ func (s *session) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSe
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found.(client.Object)); err != nil {
 		return nil, err
 	}
-	if deploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
+	if rollout.DeploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
 	wanted, err := s.templateDigest()

@@ -86,7 +86,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](queue.start))
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		set := scope.NewObjectSet().(client.Object)
-		index := func(obj client.Object) []string { return []string{KeyOf(obj.(corev1alpha1.GenericObjectSet)).String()} }
+		index := func(obj client.Object) []string {
+			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+		}
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), set, ownerIndex, index); err != nil {
 			return fmt.Errorf("cannot index sets by owner: %w", err)
 		}
@@ -106,7 +108,7 @@ func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object,
 // setKeys returns the owner of a set, and the lone sets that it takes over from.
 func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []rollout.OwnerKey {
 	set := obj.(corev1alpha1.GenericObjectSet)
-	key := KeyOf(set)
+	key := rollout.OwnerOf(set)
 	keys := []rollout.OwnerKey{key}
 	if strings.HasSuffix(key.Kind, "ObjectSet") {
 		for _, p := range set.ObjectSetSpec().Previous {

@@ -24,7 +24,7 @@ func (s *session) report(ctx context.Context) error {
 	}
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
-		if rev == nil || !owns(set) {
+		if rev == nil || !rollout.Owns(set) {
 			continue
 		}
 		if err := s.reportSet(ctx, set, rev); err != nil {

@@ -8,6 +8,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // teardown removes what a deleted owner controls, in reverse, and lets it go
@@ -80,7 +81,7 @@ func (s *session) letGo(ctx context.Context) error {
 // archiveAlone tears a lone set down that its user archived.
 func (s *session) archiveAlone(ctx context.Context) error {
 	set := s.sets[0]
-	if !owns(set) {
+	if !rollout.Owns(set) {
 		return nil
 	}
 	for range maxPasses {

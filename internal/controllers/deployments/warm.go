@@ -34,8 +34,8 @@ func (r *Reconciler) warm(ctx context.Context) error {
 		}
 		seen := map[rollout.OwnerKey]bool{}
 		for _, set := range list.GenericObjectSets() {
-			key := KeyOf(set)
-			if seen[key] || !owns(set) {
+			key := rollout.OwnerOf(set)
+			if seen[key] || !rollout.Owns(set) {
 				continue
 			}
 			seen[key] = true

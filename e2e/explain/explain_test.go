@@ -1,0 +1,159 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+const probes = `  availabilityProbes:
+  - selector:
+      kind: {group: apps, kind: Deployment}
+    probes:
+    - condition: {type: Available, status: "True"}
+  - selector:
+      kind: {group: apiextensions.k8s.io, kind: CustomResourceDefinition}
+    probes:
+    - condition: {type: Established, status: "True"}
+`
+
+// shop is a package of one object in a phase called deploy.
+func shop(object string) harness.Files {
+	return harness.Files{"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, probes), "object.yaml": object}
+}
+
+func web(image string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+  annotations: {package-operator.run/phase: deploy}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - {name: web, image: %q}
+`, image)
+}
+
+func install(t *testing.T, namespace string, files harness.Files) {
+	t.Helper()
+	env.Create(t, harness.Package(namespace, "shop", env.Push(t, namespace+":v1", files)))
+}
+
+func TestImageThatCannotBePulled(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "image")
+	install(t, "image", shop(web("registry.example.com/shop:v9")))
+	awaitCause(t, "image", "registry.example.com/shop:v9", "cannot be pulled", "ImagePullBackOff", "Check that the image exists")
+}
+
+func TestQuotaOfPods(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "quota")
+	env.Create(t, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "quota", Name: "small"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	})
+	install(t, "quota", shop(web("registry.example.com/shop:v1")))
+	awaitCause(t, "quota", "a quota of the namespace is exhausted", "exceeded quota: small", "kubectl -n quota describe resourcequota")
+}
+
+func TestObjectOfSomeoneElse(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "collision")
+	env.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "collision", Name: "shop"}})
+	install(t, "collision", shop(harness.ConfigMap("shop", "deploy", "ours")))
+	awaitCause(t, "collision", "ConfigMap collision/shop exists already and nothing controls it", "IfNoController")
+}
+
+func TestWebhookThatRefuses(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "webhook")
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "a cost centre is missing"}}
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "costs"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "costs.example.com", AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: ptr.To(server.URL), CABundle: authority},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "webhook"}},
+			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone),
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{"CREATE"},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+			}},
+		}},
+	}
+	env.Create(t, hook)
+	t.Cleanup(func() { _ = env.Client.Delete(t.Context(), hook) })
+	install(t, "webhook", shop(`apiVersion: v1
+kind: Service
+metadata:
+  name: shop
+  annotations: {package-operator.run/phase: deploy}
+spec:
+  ports: [{port: 80}]
+`))
+	awaitCause(t, "webhook", "the webhook costs.example.com refuses Service webhook/shop: a cost centre is missing")
+}
+
+func TestDefinitionThatIsNotEstablished(t *testing.T) {
+	t.Parallel()
+	definition := func(plural string) *apiextensionsv1.CustomResourceDefinition {
+		return &apiextensionsv1.CustomResourceDefinition{
+			ObjectMeta: metav1.ObjectMeta{Name: plural + ".explain.example.com"},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: "explain.example.com", Scope: apiextensionsv1.NamespaceScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", Plural: plural},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+					Name: "v1", Served: true, Storage: true,
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+				}},
+			},
+		}
+	}
+	env.Create(t, definition("widgets"))
+	second := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: gadgets.explain.example.com
+  annotations: {package-operator.run/phase: deploy}
+spec:
+  group: explain.example.com
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: gadgets, singular: gadget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+`
+	env.Create(t, harness.ClusterPackage("shop", env.Push(t, "definition:v1", shop(second))))
+	awaitCause(t, "definition", "gadgets.explain.example.com is not established, because its names are taken", "Remove that one, or choose other names")
+}

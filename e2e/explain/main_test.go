@@ -1,0 +1,178 @@
+// Package explain_test breaks rollouts on a real control plane and checks that
+// kubectl package explain names what broke them.
+package explain_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/cli"
+)
+
+var (
+	env   *harness.Env
+	setup = harness.NewSuite()
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	defer func() { setup.End(code) }()
+	ok := setup.Do(func() {
+		env = harness.New(setup)
+		addStage(setup)
+		env.StartManager(setup)
+	})
+	if !ok {
+		return 1
+	}
+	return harness.Main(m)
+}
+
+// missingImage is a kwok Stage that keeps pods of an image from starting, with the
+// status and the Event of a kubelet that cannot pull it. Its weight puts it before
+// the stage that makes pods run.
+const missingImage = `
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-image-missing
+spec:
+  resourceRef:
+    apiGroup: v1
+    kind: Pod
+  selector:
+    matchExpressions:
+    - key: '.metadata.deletionTimestamp'
+      operator: 'DoesNotExist'
+    - key: '.spec.containers.[].image'
+      operator: 'In'
+      values:
+      - 'registry.example.com/shop:v9'
+  weight: 100
+  next:
+    event:
+      type: Warning
+      reason: Failed
+      message: 'Failed to pull image "registry.example.com/shop:v9": not found'
+    statusTemplate: |
+      phase: Pending
+      containerStatuses:
+      {{ range .spec.containers }}
+      - image: {{ .image | Quote }}
+        name: {{ .name | Quote }}
+        ready: false
+        restartCount: 0
+        state:
+          waiting:
+            reason: ImagePullBackOff
+            message: 'Back-off pulling image "registry.example.com/shop:v9"'
+      {{ end }}
+`
+
+// addStage has kwok read the stage, which it does when it starts.
+func addStage(tb testing.TB) {
+	path := filepath.Join(env.DataDir(), "config", "kwok.yaml")
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := file.WriteString(missingImage); err != nil {
+		tb.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	for _, step := range []func(context.Context, string) error{env.StopComponent, env.StartComponent} {
+		if err := step(tb.Context(), sandbox.Kwok); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// explain runs kubectl package explain in this process.
+func explain(t *testing.T, namespace string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	args := []string{"explain", "package/shop", "-n", namespace, "--kubeconfig", env.Kubeconfig()}
+	if namespace == "definition" {
+		args = []string{"explain", "clusterpackage/shop", "--kubeconfig", env.Kubeconfig()}
+	}
+	code := cli.Run(t.Context(), args,
+		genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	return out.String()
+}
+
+// awaitCause explains the package until the first three lines hold all texts, and
+// compares the whole with a file.
+func awaitCause(t *testing.T, namespace string, texts ...string) {
+	t.Helper()
+	var out string
+	harness.Eventually(t, 60*time.Second, "the first three lines to name the cause", func(context.Context) error {
+		out = explain(t, namespace)
+		first := strings.Join(strings.SplitN(out, "\n", 4)[:min(3, strings.Count(out, "\n"))], "\n")
+		for _, text := range texts {
+			if !strings.Contains(first, text) {
+				return fmt.Errorf("no %q in:\n%s", text, out)
+			}
+		}
+		return nil
+	})
+	t.Log("\n" + out)
+	golden(t, namespace, out)
+}
+
+// What differs from run to run, and what stands for it.
+var names = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`(shop)-[a-z0-9]{5,10}-[a-z0-9]{5}\b`), "$1-HASH-POD"},
+	{regexp.MustCompile(`(ReplicaSet [a-z-]+/shop)-[a-z0-9]+`), "$1-HASH"},
+	{regexp.MustCompile(`(ObjectSet (?:[a-z-]+/)?shop)-[a-z0-9]+`), "$1-HASH"},
+	{regexp.MustCompile(`  \d+ times`), ""},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	for _, n := range names {
+		got = n.pattern.ReplaceAllString(got, n.name)
+	}
+	path := "testdata/" + name + ".txt"
+	if os.Getenv("LOCKSTEP_UPDATE") != "" {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The chain grows by what controllers report later; how it begins does not.
+	wantHead, _, _ := strings.Cut(string(want), "\n\n")
+	gotHead, _, _ := strings.Cut(got, "\n\n")
+	if diff := cmp.Diff(wantHead, gotHead); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}

@@ -1,0 +1,414 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+const (
+	chains   = 25
+	upgrades = 8 // of each chain; 200 in all
+)
+
+// After a plan, an upgrade does exactly that: for 200 upgrades of small packages
+// that are drawn at random, the objects before and after and the audit log agree
+// with the plan. Among them are foreign changes, objects of others in the way,
+// fields that cannot be changed, and upgrades that follow one that stopped.
+func TestUpgradesFollowTheirPlans(t *testing.T) {
+	env := shared(t)
+	seed := uint64(20261121)
+	if text := os.Getenv("LOCKSTEP_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := newGeneration(t, env)
+	var wg sync.WaitGroup
+	all := make([]*chain, chains)
+	only := os.Getenv("LOCKSTEP_CHAIN")
+	for i := range chains {
+		if only != "" && only != strconv.Itoa(i) {
+			continue
+		}
+		all[i] = &chain{
+			generation: g, namespace: fmt.Sprintf("drawn-%02d", i),
+			random: rand.New(rand.NewPCG(seed, uint64(i))), //nolint:gosec // drawn, not secret
+		}
+		wg.Go(func() {
+			suite := harness.NewSuite()
+			ok := suite.Do(func() { all[i].run(suite) })
+			suite.End(0)
+			all[i].failed = !ok
+		})
+	}
+	wg.Wait()
+	all = slices.DeleteFunc(all, func(c *chain) bool { return c == nil })
+	counts := map[preview.Action]int{}
+	outcomes := map[preview.Outcome]int{}
+	writes := g.writes(t)
+	for _, c := range all {
+		if c.failed {
+			t.Errorf("%s failed; LOCKSTEP_SEED=%d repeats it", c.namespace, seed)
+			continue
+		}
+		for i, u := range c.upgrades {
+			outcomes[u.plan.Outcome]++
+			for _, change := range u.changes() {
+				counts[change.Action]++
+			}
+			if err := u.audited(writes[c.namespace], c.until(i)); err != nil {
+				t.Errorf("%s, upgrade %d: %v", c.namespace, i, err)
+			}
+		}
+	}
+	t.Logf("outcomes %v, changes %v", outcomes, counts)
+	for _, action := range []preview.Action{
+		preview.ActionCreate, preview.ActionChange, preview.ActionCorrect, preview.ActionTakeOver,
+		preview.ActionRelabel, preview.ActionDelete, preview.ActionRelease, preview.ActionRefuse,
+	} {
+		if counts[action] == 0 && only == "" {
+			t.Errorf("no %s was drawn: the test proves less than it says", action)
+		}
+	}
+}
+
+// generation is what all chains share.
+type generation struct {
+	env     *harness.Env
+	cluster *preview.Cluster
+	version string
+	started time.Time
+}
+
+func newGeneration(t *testing.T, env *harness.Env) *generation {
+	t.Helper()
+	g := &generation{env: env, started: time.Now()}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gauges.generated.example.com"}}
+	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "generated.example.com", Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gauge", Plural: "gauges"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": gaugeSchema()},
+			}},
+		}},
+	}
+	env.Create(t, crd)
+	kubernetes, err := discovery.NewDiscoveryClientForConfig(env.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, 30*time.Second, "the definition to be served", func(ctx context.Context) error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "generated.example.com", Version: "v1", Kind: "GaugeList"})
+		if err := env.Client.List(ctx, list); err != nil {
+			return err
+		}
+		_, err := kubernetes.ServerResourcesForGroupVersion("generated.example.com/v1")
+		return err
+	})
+	info, err := kubernetes.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.version = info.GitVersion
+	if g.cluster, err = preview.Connect(t.Context(), rest.CopyConfig(env.Config()), env.Client); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func gaugeSchema() apiextensionsv1.JSONSchemaProps {
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"size":  {Type: "integer", Default: &apiextensionsv1.JSON{Raw: []byte("7")}},
+		"marks": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+		"parts": {
+			Type: "array", XListType: ptr.To("map"), XListMapKeys: []string{"name"},
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Required: []string{"name"},
+				Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "size": {Type: "integer"}},
+			}},
+		},
+	}}
+}
+
+// chain is one package through its upgrades.
+type chain struct {
+	*generation
+	namespace string
+	random    *rand.Rand
+	draft     *draft
+	upgrades  []*upgrade
+	failed    bool
+}
+
+// upgrade is one of them with its plan.
+type upgrade struct {
+	plan          *preview.Plan
+	begun         time.Time
+	before, after map[objects.Key]*unstructured.Unstructured
+	scenario      string
+}
+
+func (c *chain) run(tb testing.TB) {
+	c.env.Namespace(tb, c.namespace)
+	c.draft = newDraft(c.random)
+	c.env.Create(tb, harness.Package(c.namespace, "drawn", c.push(tb, 0, c.draft)))
+	c.env.WaitAvailable(tb, c.namespace, "drawn")
+	for i := range upgrades {
+		next := c.draft.clone()
+		next.mutate(c.random)
+		u := &upgrade{scenario: c.disturb(tb, next)}
+		image := c.push(tb, i+1, next)
+		u.plan = c.foresee(tb, next, image)
+		u.before = c.snapshot(tb)
+		u.begun = time.Now()
+		c.upgrades = append(c.upgrades, u)
+		c.set(tb, func(spec *corev1alpha1.PackageSpec) { spec.Image, spec.Paused = image, false })
+		c.await(tb, i, u)
+		if u.plan.Outcome != preview.OutcomeRefused {
+			c.draft = next
+		}
+	}
+}
+
+func (c *chain) push(tb testing.TB, i int, d *draft) string {
+	return c.env.Push(tb, fmt.Sprintf("%s:v%d", c.namespace, i), d.files(tb))
+}
+
+func (c *chain) foresee(tb testing.TB, d *draft, image string) *preview.Plan {
+	files := loader.Files{}
+	for path, content := range d.files(tb) {
+		files[path] = []byte(content)
+	}
+	pkg, err := loader.Load(tb.Context(), files, loader.Options{
+		Package: manifestsv1alpha1.TemplateContextPackage{
+			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: "drawn", Namespace: c.namespace}, Image: image,
+		},
+		Environment: &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: c.version}},
+	})
+	if err != nil {
+		tb.Fatalf("%s: %v", c.namespace, err)
+	}
+	plan, err := preview.Make(tb.Context(), c.cluster, preview.Request{
+		Scope: corev1alpha1.ScopeNamespaced, Namespace: c.namespace, Name: "drawn", Template: pkg.Template(), Labels: pkg.Labels,
+	})
+	if err != nil {
+		tb.Fatalf("%s: %v", c.namespace, err)
+	}
+	return plan
+}
+
+// disturb does what others do before an upgrade, and draws what the upgrade cannot
+// do.
+func (c *chain) disturb(tb testing.TB, next *draft) string {
+	r := c.random
+	at := pick(r, c.draft.objects)
+	switch r.IntN(9) {
+	case 0:
+		c.edit(tb, at, `{"metadata":{"labels":{"foreign":"yes"},"annotations":{"foreign":"too"}}}`)
+		return "a label of someone else on " + at.kind + " " + at.name
+	case 1:
+		if p := of(next, "ConfigMap"); p != nil && has(c.draft, p) {
+			c.edit(tb, p, `{"data":{"foreign":"theirs"}}`)
+			p.data["foreign"] = "ours"
+			return "a key of someone else that the upgrade sets, on " + p.name
+		}
+	case 2:
+		if p := of(next, pick(r, []string{"Deployment", "RoleBinding"})); p != nil && has(c.draft, p) {
+			p.frozen = "second"
+			return "a field of " + p.kind + " " + p.name + " that cannot be changed"
+		}
+	case 3, 4:
+		return c.obstruct(tb, next)
+	case 5:
+		if p := of(next, pick(r, []string{"ConfigMap", "Gauge"})); p != nil && has(c.draft, p) && p.data["a"] != "" {
+			c.set(tb, func(spec *corev1alpha1.PackageSpec) { spec.Paused = true })
+			c.env.WaitCondition(tb, c.namespace, "drawn", corev1alpha1.ConditionPaused, "True")
+			c.edit(tb, p, map[string]string{"ConfigMap": `{"data":{"a":"drifted"}}`, "Gauge": `{"spec":{"marks":{"a":"drifted"}}}`}[p.kind])
+			return "a field of " + p.kind + " " + p.name + " that someone changed while the package was paused"
+		}
+	}
+	return "nothing"
+}
+
+func of(d *draft, kind string) *piece {
+	for _, p := range d.objects {
+		if p.kind == kind {
+			return p
+		}
+	}
+	return nil
+}
+
+func has(d *draft, like *piece) bool {
+	return slices.ContainsFunc(d.objects, func(p *piece) bool { return p.kind == like.kind && p.name == like.name })
+}
+
+// obstruct makes an object that the upgrade brings as well.
+func (c *chain) obstruct(tb testing.TB, next *draft) string {
+	p := next.add(c.random)
+	p.kind = "ConfigMap"
+	c.draft.next = next.next // its name is taken
+	obj := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"theirs": "1", "a": "theirs"}}}
+	obj.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	obj.SetNamespace(c.namespace)
+	obj.SetName(p.name)
+	controlled := c.random.IntN(2) == 0
+	if controlled {
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: c.namespace, UID: c.uid(tb), Controller: ptr.To(true)}})
+	}
+	if err := c.env.Client.Create(tb.Context(), obj, client.FieldOwner("someone")); err != nil {
+		tb.Fatal(err)
+	}
+	mode := pick(c.random, []string{"Prevent", "IfNoController", "None", "None"})
+	p.annotations["package-operator.run/collision-protection"] = mode
+	return fmt.Sprintf("ConfigMap %s of someone else, controlled %t, mode %s", p.name, controlled, mode)
+}
+
+// uid is that of the chain's namespace, which stands for a foreign controller.
+func (c *chain) uid(tb testing.TB) types.UID {
+	ns := &unstructured.Unstructured{}
+	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	if err := c.env.Client.Get(tb.Context(), types.NamespacedName{Name: c.namespace}, ns); err != nil {
+		tb.Fatal(err)
+	}
+	return ns.GetUID()
+}
+
+var versions = map[string]schema.GroupVersion{
+	"ConfigMap": {Version: "v1"}, "Secret": {Version: "v1"}, "Service": {Version: "v1"}, "Deployment": {Group: "apps", Version: "v1"},
+	"Role": {Group: "rbac.authorization.k8s.io", Version: "v1"}, "RoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1"},
+	"Gauge": {Group: "generated.example.com", Version: "v1"},
+}
+
+// edit changes an object as another field manager.
+func (c *chain) edit(tb testing.TB, p *piece, patch string) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(versions[p.kind].WithKind(p.kind))
+	obj.SetNamespace(c.namespace)
+	obj.SetName(p.name)
+	if err := c.env.Client.Patch(tb.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone")); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (c *chain) set(tb testing.TB, change func(*corev1alpha1.PackageSpec)) {
+	pkg := c.env.Package(tb, c.namespace, "drawn")
+	before := pkg.DeepCopyObject().(client.Object)
+	change(pkg.PackageSpec())
+	if err := c.env.Client.Patch(tb.Context(), pkg.(client.Object), client.MergeFrom(before)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// snapshot reads all objects of the namespace that packages are drawn from.
+func (c *chain) snapshot(tb testing.TB) map[objects.Key]*unstructured.Unstructured {
+	found := map[objects.Key]*unstructured.Unstructured{}
+	for kind, gv := range versions {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gv.WithKind(kind + "List"))
+		if err := c.env.Client.List(tb.Context(), list, client.InNamespace(c.namespace)); err != nil {
+			tb.Fatal(err)
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			if strings.HasPrefix(u.GetName(), "object-") {
+				u.SetGroupVersionKind(gv.WithKind(kind))
+				found[objects.Key{Group: gv.Group, Kind: kind, Namespace: c.namespace, Name: u.GetName()}] = u
+			}
+		}
+	}
+	return found
+}
+
+// await waits until the upgrade has come as far as it goes, and did what the plan
+// says.
+func (c *chain) await(tb testing.TB, i int, u *upgrade) {
+	what := fmt.Sprintf("upgrade %d of %s (before it: %s) to follow its plan", i, c.namespace, u.scenario)
+	harness.Eventually(tb, 60*time.Second, what, func(ctx context.Context) error {
+		if err := c.ended(ctx, u.plan); err != nil {
+			return err
+		}
+		u.after = c.snapshot(tb)
+		if err := u.follows(); err != nil {
+			return fmt.Errorf("%w\nrefusals %+v\nthe package says %s", err, u.plan.Refusals, c.statuses(tb))
+		}
+		return nil
+	})
+}
+
+// statuses is how the upgrades so far ended, and how the package stands.
+func (c *chain) statuses(tb testing.TB) string {
+	var b strings.Builder
+	for i, u := range c.upgrades {
+		fmt.Fprintf(&b, "\n%d: %s, %s, before it: %s", i, u.plan.Outcome, u.plan.Summary, u.scenario)
+	}
+	fmt.Fprintf(&b, "\n%+v", *c.env.Package(tb, c.namespace, "drawn").PackageStatus())
+	return b.String()
+}
+
+// ended tells whether nothing more happens.
+func (c *chain) ended(ctx context.Context, p *preview.Plan) error {
+	pkg := &corev1alpha1.Package{}
+	if err := c.env.Client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: "drawn"}, pkg); err != nil {
+		return err
+	}
+	refused := p.Outcome == preview.OutcomeRefused
+	switch {
+	case pkg.Status.ObservedGeneration != pkg.Generation || pkg.Status.Revision != p.Revision:
+		return fmt.Errorf("the status is of generation %d and revision %d, the plan of revision %d", pkg.Status.ObservedGeneration, pkg.Status.Revision, p.Revision)
+	case refused && len(pkg.Status.Blocking) == 0:
+		return errors.New("nothing blocks it")
+	case refused:
+		return nil
+	}
+	sets := &corev1alpha1.ObjectSetList{}
+	if err := c.env.Client.List(ctx, sets, client.InNamespace(c.namespace)); err != nil {
+		return err
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if newest := set.Spec.Revision == p.Revision; newest == (set.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived) {
+			return fmt.Errorf("revision %d is %s; the package says %+v", set.Spec.Revision, set.Spec.LifecycleState, pkg.Status)
+		}
+	}
+	return nil
+}
+
+// until is when the next upgrade's disturbances may begin.
+func (c *chain) until(i int) time.Time {
+	if i+1 < len(c.upgrades) {
+		return c.upgrades[i+1].begun
+	}
+	return time.Now()
+}

@@ -1,0 +1,41 @@
+// Package plan_test compares what kubectl package plan foresees with what the
+// engine then does, on a real API server.
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+func shared(t *testing.T) *harness.Env { return harness.Shared(t) }
+
+// plan runs kubectl package plan in this process.
+func plan(t *testing.T, env *harness.Env, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	all := append([]string{"plan", "--kubeconfig", env.Kubeconfig(), "--insecure-registry", env.Registry()}, args...)
+	code = cli.Run(t.Context(), all, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
+	return code, stdout.String(), stderr.String()
+}
+
+// planOf is the plan as programs read it.
+func planOf(t *testing.T, env *harness.Env, args ...string) preview.Plan {
+	t.Helper()
+	_, out, errOut := plan(t, env, append(args, "-o", "json")...)
+	var p preview.Plan
+	if err := json.Unmarshal([]byte(out), &p); err != nil {
+		t.Fatalf("plan %v: %v\n%s\n%s", args, err, out, errOut)
+	}
+	return p
+}

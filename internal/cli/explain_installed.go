@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/diagnose"
+)
+
+// installedName tells whether an argument means an installed package: a name with
+// its kind, or a bare name that is neither a folder nor can be an image.
+func installedName(arg string) (cluster.Name, bool) {
+	if isPath(arg) {
+		return cluster.Name{}, false
+	}
+	n, err := cluster.ParseName(arg)
+	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@."))
+}
+
+// explainInstalled says what an installed package waits for.
+func explainInstalled(ctx context.Context, streams genericiooptions.IOStreams, connection *connection, out *output.Flags, n cluster.Name) error {
+	cl, err := connection.connect()
+	if err != nil {
+		return err
+	}
+	target, pkg, err := cl.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	snap, deployment, err := cl.Look(ctx, target, pkg)
+	if err != nil {
+		return err
+	}
+	all, err := cl.AnyKind()
+	if err != nil {
+		return err
+	}
+	d, err := diagnose.Explain(ctx, all, snap, deployment)
+	if err != nil {
+		return cl.Explain("cannot explain "+target.String(), err)
+	}
+	if out.Wanted() {
+		return out.Print(ctx, streams.Out, d)
+	}
+	_, err = io.WriteString(streams.Out, diagnosisText(target.String(), d, terminal.StylesFor(streams.Out)))
+	return err
+}
+
+// diagnosisText shows a diagnosis to a person: the cause, what to do, and what leads
+// to it.
+func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {
+	var b strings.Builder
+	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }
+	if d.Reason == diagnose.ReasonNone {
+		line(styles.Strong(terminal.Line(name)) + " is " + styles.Good("available") + ": " + terminal.Line(d.Cause))
+		return b.String()
+	}
+	head := styles.Strong(terminal.Line(name)) + " is " + styles.Bad(terminal.Line(strings.ToLower(string(d.Summary))))
+	if d.Phase != "" {
+		head += ": phase " + terminal.Line(d.Phase) + " waits"
+	}
+	line(head)
+	line("Cause  " + terminal.Line(d.Cause))
+	if d.Remedy != "" {
+		line("Do     " + terminal.Line(d.Remedy))
+	}
+	line("")
+	for _, link := range d.Chain {
+		text := strings.Repeat("  ", link.Depth) + terminal.Line(link.Object)
+		if link.State != "" {
+			text += "  " + styles.Busy(terminal.Line(link.State))
+		}
+		if link.Message != "" {
+			text += "  " + terminal.Line(link.Message)
+		}
+		line(text)
+	}
+	return b.String()
+}

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+// planValueWidth is at most how wide one value of a field is shown.
+const planValueWidth = 60
+
+// planText shows a plan to a person.
+func planText(p *preview.Plan, styles terminal.Styles) string {
+	t := planPrinter{styles: styles}
+	t.head(p)
+	for i := range p.Phases {
+		t.phase(&p.Phases[i])
+	}
+	if len(p.Cleanup) > 0 {
+		t.line("")
+		t.line(styles.Strong("After the rollout"))
+		for i := range p.Cleanup {
+			t.change(&p.Cleanup[i], true)
+		}
+	}
+	t.section("Data that may be lost", styles.Bad, lossRows(p.Losses))
+	t.section("Rights that are gained", styles.Busy, powerRows(p.Powers))
+	t.refusals(p.Refusals)
+	for _, w := range p.Warnings {
+		t.line(styles.Busy("warning") + ": " + terminal.Line(w))
+	}
+	t.line("")
+	t.line(t.outcome(p))
+	return t.out.String()
+}
+
+type planPrinter struct {
+	styles terminal.Styles
+	out    strings.Builder
+}
+
+func (t *planPrinter) line(text string) { t.out.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+func (t *planPrinter) head(p *preview.Plan) {
+	name := strings.ToLower(p.Kind) + " " + p.Name
+	if p.Namespace != "" {
+		name = strings.ToLower(p.Kind) + " " + p.Namespace + "/" + p.Name
+	}
+	what := "to be installed"
+	if p.From != nil {
+		what = fmt.Sprintf("revision %d → %d", p.From.Revision, p.Revision)
+		if p.From.Revision == p.Revision {
+			what = fmt.Sprintf("revision %d, as it is", p.Revision)
+		}
+	}
+	t.line(t.styles.Strong(terminal.Line(name)) + "  " + what)
+	from := preview.Release{}
+	if p.From != nil {
+		from = *p.From
+	}
+	var rows [][]string
+	for _, row := range [][3]string{
+		{"package", title(from), title(p.To)}, {"image", from.Image, p.To.Image}, {"digest", from.Digest, p.To.Digest},
+	} {
+		was, is := terminal.Line(row[1]), terminal.Line(row[2])
+		switch {
+		case is == "" || was == is && row[0] == "digest":
+		case was == "" || was == is:
+			rows = append(rows, []string{"  " + row[0], is})
+		default:
+			rows = append(rows, []string{"  " + row[0], was + " → " + is})
+		}
+	}
+	for _, line := range terminal.Table(rows) {
+		t.line(line)
+	}
+	t.line("")
+}
+
+func title(r preview.Release) string { return strings.TrimSpace(r.Package + " " + r.Version) }
+
+// phase shows one phase: its objects that change, and how many do not.
+func (t *planPrinter) phase(ph *preview.Phase) {
+	var changes []*preview.Change
+	var rest []string
+	for i := range ph.Changes {
+		if ph.Changes[i].Action != preview.ActionRelabel {
+			changes = append(changes, &ph.Changes[i])
+		}
+	}
+	if n := len(ph.Changes) - len(changes); n > 0 {
+		rest = append(rest, fmt.Sprintf("%d get new labels of the package only", n))
+	}
+	if ph.Unchanged > 0 {
+		rest = append(rest, fmt.Sprintf("%d unchanged", ph.Unchanged))
+	}
+	mark := t.styles.Faint("·")
+	if len(changes) > 0 {
+		mark = t.styles.Strong("▸")
+	}
+	text := mark + " " + t.styles.Strong(terminal.Line(ph.Name)) + "  " + t.styles.Faint(strings.Join(rest, ", "))
+	if !ph.Reached {
+		text += "  " + t.styles.Bad("not reached")
+	}
+	t.line(text)
+	for _, c := range changes {
+		t.change(c, ph.Reached)
+	}
+}
+
+// marks and words of what happens to objects.
+var planMarks = map[preview.Action]struct{ mark, word string }{
+	preview.ActionCreate:   {"+", ""},
+	preview.ActionChange:   {"~", ""},
+	preview.ActionCorrect:  {"~", "someone changed it: put back"},
+	preview.ActionTakeOver: {"<", "taken over from "},
+	preview.ActionReplace:  {"±", "deleted and made anew"},
+	preview.ActionDelete:   {"-", ""},
+	preview.ActionRelease:  {"o", "stays, and is nobody's from then on"},
+	preview.ActionRefuse:   {"✗", "refused"},
+}
+
+func (t *planPrinter) paint(a preview.Action, text string) string {
+	switch a {
+	case preview.ActionCreate:
+		return t.styles.Good(text)
+	case preview.ActionDelete, preview.ActionReplace, preview.ActionRefuse:
+		return t.styles.Bad(text)
+	}
+	return t.styles.Busy(text)
+}
+
+// change shows one object; said tells that its phase is reached, so that it is to be
+// said of the object if it is not.
+func (t *planPrinter) change(c *preview.Change, said bool) {
+	as := planMarks[c.Action]
+	word := as.word
+	if c.Action == preview.ActionTakeOver {
+		word += c.From
+	}
+	line := "    " + t.paint(c.Action, as.mark) + " " + terminal.Line(c.Object())
+	if word != "" {
+		line += "  " + terminal.Line(word)
+	}
+	if said && !c.Reached && c.Action != preview.ActionRefuse {
+		line += "  " + t.styles.Faint("not reached")
+	}
+	t.line(line)
+	for _, text := range t.fields(c.Fields) {
+		t.line("        " + text)
+	}
+	if c.Unverified != "" {
+		t.line("        " + t.styles.Faint("no dry run: "+terminal.Line(c.Unverified)))
+	}
+}
+
+func (t *planPrinter) fields(fields []preview.Field) []string {
+	rows := make([][]string, len(fields))
+	for i, f := range fields {
+		mark, values := t.styles.Busy("~"), planValue(f.Before)+" → "+planValue(f.After)
+		switch {
+		case f.Before == nil:
+			mark, values = t.styles.Good("+"), planValue(f.After)
+		case f.After == nil:
+			mark, values = t.styles.Bad("-"), planValue(f.Before)
+		}
+		rows[i] = []string{mark + " " + terminal.Line(f.Path), values}
+		if len(f.Managers) > 0 {
+			rows[i] = append(rows[i], t.styles.Faint("set by "+terminal.Line(strings.Join(f.Managers, ", "))))
+		}
+	}
+	return terminal.Table(rows)
+}
+
+// planValue is a value of a field as JSON, cut where it is long.
+func planValue(v any) string {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "?"
+	}
+	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), planValueWidth)
+}
+
+// section lists what an upgrade means beyond its fields.
+func (t *planPrinter) section(name string, style func(string) string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	t.line("")
+	t.line(t.styles.Strong(name))
+	for _, line := range terminal.Table(rows) {
+		t.line("    " + style("!") + " " + line)
+	}
+}
+
+func lossRows(losses []preview.Loss) [][]string {
+	rows := make([][]string, len(losses))
+	for i, l := range losses {
+		rows[i] = []string{terminal.Line(l.Object), terminal.Line(l.Message)}
+	}
+	return rows
+}
+
+func powerRows(powers []preview.Power) [][]string {
+	rows := make([][]string, len(powers))
+	for i, p := range powers {
+		who := p.Subject
+		if who == "" {
+			who = "whoever it is bound to"
+		}
+		where := "everywhere"
+		if p.Namespace != "" {
+			where = "in " + p.Namespace
+		}
+		by := "by " + p.Role
+		if p.Binding != "" {
+			by += ", " + p.Binding
+		}
+		rows[i] = []string{terminal.Line(who), terminal.Line(strings.Join(p.Verbs, ",") + " " + powerOn(p)), where, terminal.Line(by)}
+	}
+	return rows
+}
+
+// powerOn names what a power is about, such as deployments.apps (web).
+func powerOn(p preview.Power) string {
+	var names []string
+	for _, resource := range p.Resources {
+		for _, group := range p.APIGroups {
+			text := resource
+			if group != "" {
+				text += "." + group
+			}
+			names = append(names, text)
+		}
+	}
+	names = append(names, p.URLs...)
+	text := strings.Join(names, ",")
+	if len(p.Names) > 0 {
+		text += " (" + strings.Join(p.Names, ", ") + ")"
+	}
+	return text
+}
+
+func (t *planPrinter) refusals(refusals []preview.Refusal) {
+	if len(refusals) == 0 {
+		return
+	}
+	t.line("")
+	t.line(t.styles.Strong("The engine would stop at"))
+	for i := range refusals {
+		r := &refusals[i]
+		where := "nothing would be written"
+		if r.Phase != "" {
+			where = "phase " + r.Phase
+		}
+		name := r.Object()
+		if name == "" {
+			name = "the package"
+		}
+		t.line("    " + t.styles.Bad("✗") + " " + terminal.Line(name) + "  " + t.styles.Faint(terminal.Line(where)))
+		t.line("        " + terminal.Line(r.Message))
+		if len(r.Fields) > 0 {
+			t.line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". Keep them, give the object another name, or delete it first"))
+		}
+	}
+}
+
+func (t *planPrinter) outcome(p *preview.Plan) string {
+	switch p.Outcome {
+	case preview.OutcomeNothing:
+		return t.styles.Good("Nothing to do") + ": " + p.Summary.String()
+	case preview.OutcomeRefused:
+		return t.styles.Bad("Refused") + ": " + p.Summary.String()
+	}
+	return t.styles.Strong("Plan") + ": " + p.Summary.String()
+}

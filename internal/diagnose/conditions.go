@@ -1,0 +1,81 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// bad are the types of conditions that are wrong when they are True; others are
+// when they are not.
+var bad = []string{
+	"Failed", "Degraded", "Stalled", "ReplicaFailure", "FailureTarget", "NonStructuralSchema", "KubernetesAPIApprovalPolicyConformant", "Terminating",
+	"DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable",
+}
+
+// conditionFindings are the conditions of an object that are not as they should be.
+func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	var found []finding
+	for _, item := range list {
+		c, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		typ, status := text(c["type"]), text(c["status"])
+		wrong := status == "False" || status == "Unknown"
+		if slices.Contains(bad, typ) {
+			wrong = status == "True"
+		}
+		if !wrong {
+			continue
+		}
+		found = append(found, finding{
+			link:  Link{Object: "condition " + typ, State: strings.TrimSpace(status + " " + text(c["reason"])), Message: text(c["message"])},
+			cause: conditionCause(key, typ, text(c["reason"]), text(c["message"])),
+		})
+	}
+	return found
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+var (
+	crd = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	job = schema.GroupKind{Group: "batch", Kind: "Job"}
+)
+
+func conditionCause(key objects.Key, typ, reason, message string) cause {
+	object := short(key)
+	c := cause{weight: weightCondition, reason: ReasonCondition, object: object, text: object + " is not " + typ + said(strings.TrimSpace(reason+said(message)))}
+	switch {
+	case key.GroupKind() == crd && typ == "NamesAccepted":
+		c.weight, c.reason = weightCertain, ReasonNotEstablished
+		c.text = object + " is not established, because its names are taken: " + message
+		c.remedy = "Another CustomResourceDefinition of the group has one of the names: kubectl get customresourcedefinitions. Remove that one, or choose other names."
+	case key.GroupKind() == crd && typ == "NonStructuralSchema":
+		c.weight, c.reason = weightCertain, ReasonNotEstablished
+		c.text = object + " is not established, because its schema is not structural: " + message
+		c.remedy = "Correct the schema in the package."
+	case key.GroupKind() == crd && typ == "Established":
+		c.reason, c.remedy = ReasonNotEstablished, "The API server accepts the definition when its names are free and its schema is valid."
+	case key.GroupKind() == job && typ == "Failed":
+		c.weight, c.reason = weightEvent, ReasonJob
+		c.text = object + " has failed: " + strings.TrimSpace(reason+said(message))
+		c.remedy = "See the log of its pods, correct it, and delete the Job so that it is made again."
+	case typ == "ReplicaFailure" && strings.Contains(message, "exceeded quota"):
+		return quotaCause("what "+object+" needs", message).inNamespace(key.Namespace).at(object)
+	case typ == "ReplicaFailure":
+		c.weight, c.text = weightPod, object+" cannot make its pods: "+message
+	case slices.Contains(bad, typ):
+		c.text = object + " is " + typ + said(strings.TrimSpace(reason+said(message)))
+	}
+	return c
+}

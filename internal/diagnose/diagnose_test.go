@@ -1,0 +1,159 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+var shopConfig = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
+
+// TestRefused reads what the engine and API servers say of refused writes.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		message string
+		reason  Reason
+		cause   string
+		remedy  string
+	}{
+		{
+			"is controlled by Deployment web: remove it there, or rename it here; package-operator.run/collision-protection: None takes it over",
+			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Remove it there",
+		},
+		{
+			"belongs to ObjectDeployment shop/other: delete it there, or leave it out here",
+			ReasonCollision, "belongs to ObjectDeployment shop/other", "Delete it there",
+		},
+		{
+			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
+			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",
+		},
+		{
+			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": connection refused`,
+			ReasonWebhook, "the webhook costs.example.com", "",
+		},
+		{
+			`create ConfigMap shop/web: configmaps "web" is forbidden: exceeded quota: small, requested: configmaps=1, used: configmaps=2, limited: configmaps=2`,
+			ReasonQuota, "exceeded quota: small", "kubectl -n shop describe resourcequota",
+		},
+		{
+			`apply ConfigMap shop/web: configmaps "web" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "configmaps" in API group ""`,
+			ReasonForbidden, "the engine may not write ConfigMap shop/web", "service account",
+		},
+		{
+			`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`,
+			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
+		},
+		{"the API server does not serve example.com/v1 Foo: install its CustomResourceDefinition", ReasonUnserved, "is of a kind that is not served", "goes on by itself"},
+		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
+	} {
+		c, is := refused(shopConfig, tc.message)
+		c = c.inNamespace("shop")
+		if !is || c.reason != tc.reason || !strings.Contains(c.text, tc.cause) || !strings.Contains(c.remedy, tc.remedy) {
+			t.Errorf("%s:\ngot %v %s: %s / %s", tc.message, is, c.reason, c.text, c.remedy)
+		}
+	}
+	if c, is := refused(shopConfig, `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
+		t.Errorf("a probe counts as a refusal: %+v", c)
+	}
+}
+
+func running(name string, ready bool) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+}
+
+func waits(reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+func podWith(statuses ...corev1.ContainerStatus) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/web:v9"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: statuses},
+	}
+}
+
+func warning(reason, message string, age time.Duration) corev1.Event {
+	return corev1.Event{
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message,
+		InvolvedObject: corev1.ObjectReference{Namespace: "shop"}, LastTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(-age)),
+	}
+}
+
+// TestPod judges pods by their status and events.
+func TestPod(t *testing.T) {
+	t.Parallel()
+	crashing := waits("CrashLoopBackOff", "back-off 5m0s")
+	crashing.RestartCount = 7
+	crashing.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no database"}
+	killed := crashing
+	killed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+	unscheduled := podWith()
+	unscheduled.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."}}
+	for _, tc := range []struct {
+		reason string
+		pod    *corev1.Pod
+		events []corev1.Event
+		want   Reason
+		text   string
+	}{
+		{"an image that is missing", podWith(waits("ImagePullBackOff", "Back-off pulling")), nil, ReasonImagePull, "the image registry.example.com/web:v9 of container main of Pod shop/web-1 cannot be pulled: ImagePullBackOff"},
+		{"a crash with its exit code", podWith(crashing), nil, ReasonCrash, "7 restarts so far: it ended with exit code 3: no database"},
+		{"too little memory", podWith(killed), nil, ReasonCrash, "more memory than its limit"},
+		{"a missing Secret", podWith(waits("CreateContainerConfigError", `secret "web" not found`)), nil, ReasonContainer, `cannot start: CreateContainerConfigError: secret "web" not found`},
+		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
+		{"a probe that fails, by its event", podWith(running("main", false)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", 0)}, ReasonNotReady, "HTTP 503"},
+		{"a volume that is missing", podWith(waits("ContainerCreating", "")), []corev1.Event{warning("FailedMount", `configmap "web" not found`, 0)}, ReasonVolume, `configmap "web" not found`},
+		{"only begun", podWith(waits("ContainerCreating", "")), nil, "", ""},
+	} {
+		f := pod(tc.pod, tc.events)
+		if c := f.best(); c.reason != tc.want || !strings.Contains(c.text, tc.text) {
+			t.Errorf("%s: %s: %s", tc.reason, c.reason, c.text)
+		}
+	}
+}
+
+// TestEvents shows the latest of each message, a few of them.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	events := []corev1.Event{
+		warning("Old", "old", time.Hour), warning("New", "new", 0), warning("New", "new", time.Minute),
+		warning("Third", "third", time.Second), warning("Fourth", "fourth", time.Minute),
+		{Type: corev1.EventTypeNormal, Reason: "Fine", Message: "fine"},
+	}
+	var got []string
+	for _, f := range eventFindings("Pod shop/web", events) {
+		got = append(got, f.link.Object)
+	}
+	if text := strings.Join(got, ", "); text != "event New, event Third, event Fourth" {
+		t.Errorf("shows %s", text)
+	}
+}
+
+// TestConditions names what is wrong with a definition first.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	key := objects.Key{Group: crd.Group, Kind: crd.Kind, Name: "gadgets.example.com"}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": "Established", "status": "False", "reason": "NotAccepted"},
+		map[string]any{"type": "NamesAccepted", "status": "False", "message": `"Widget" is already in use`},
+		map[string]any{"type": "Terminating", "status": "False"},
+		map[string]any{"type": "Ready", "status": "True"},
+		"garbage",
+	}}}}
+	f := finding{below: conditionFindings(key, u)}
+	if len(f.below) != 2 {
+		t.Errorf("%d conditions are wrong", len(f.below))
+	}
+	if c := f.best(); c.reason != ReasonNotEstablished || !strings.Contains(c.text, `its names are taken: "Widget" is already in use`) {
+		t.Errorf("the cause is %+v", c)
+	}
+}

@@ -1,0 +1,111 @@
+package diagnose
+
+import "lockstep.run/lockstep/internal/cli/progress"
+
+// Reason is what sort of cause was found.
+type Reason string
+
+// The reasons, from the package down to its pods.
+const (
+	ReasonNone           Reason = "None"
+	ReasonPackage        Reason = "Package"
+	ReasonCollision      Reason = "Collision"
+	ReasonWebhook        Reason = "Webhook"
+	ReasonQuota          Reason = "Quota"
+	ReasonForbidden      Reason = "Forbidden"
+	ReasonImmutable      Reason = "Immutable"
+	ReasonRefused        Reason = "Refused"
+	ReasonUnserved       Reason = "Unserved"
+	ReasonNotEstablished Reason = "NotEstablished"
+	ReasonImagePull      Reason = "ImagePull"
+	ReasonCrash          Reason = "Crash"
+	ReasonContainer      Reason = "Container"
+	ReasonUnschedulable  Reason = "Unschedulable"
+	ReasonNotReady       Reason = "NotReady"
+	ReasonVolume         Reason = "Volume"
+	ReasonJob            Reason = "Job"
+	ReasonDeleting       Reason = "Deleting"
+	ReasonCondition      Reason = "Condition"
+	ReasonProbe          Reason = "Probe"
+)
+
+// Diagnosis says why a package is not available. Fields are added to it as JSON,
+// and none is taken away or changes its meaning.
+type Diagnosis struct {
+	Kind      string           `json:"kind"`
+	Namespace string           `json:"namespace,omitempty"`
+	Name      string           `json:"name"`
+	Summary   progress.Summary `json:"summary"`
+	// Phase that is blocked, and Object that the cause is found at; empty where it is
+	// the package itself.
+	Phase  string `json:"phase,omitempty"`
+	Object string `json:"object,omitempty"`
+	Reason Reason `json:"reason"`
+	// Cause in a sentence, and what to do about it.
+	Cause  string `json:"cause"`
+	Remedy string `json:"remedy,omitempty"`
+	// Chain leads from the package to the cause; what stands deeper explains what
+	// stands above it.
+	Chain []Link `json:"chain"`
+}
+
+// Link is one thing on the way to a cause.
+type Link struct {
+	// Depth counts from 0, the package.
+	Depth int `json:"depth"`
+	// Object, such as "Pod shop/web-1", "phase deploy" or "event Failed".
+	Object string `json:"object"`
+	// State in a word or two.
+	State   string `json:"state,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// finding is what was found at one object, with what explains it below.
+type finding struct {
+	link  Link
+	cause cause
+	below []finding
+}
+
+// cause is a possible cause; one of a higher weight explains more.
+type cause struct {
+	weight       int
+	reason       Reason
+	object       string
+	text, remedy string
+}
+
+// Weights of causes: what is said of the thing itself explains more than what
+// follows from it.
+const (
+	weightProbe = iota + 1
+	weightCondition
+	weightEvent
+	weightPod
+	weightCertain
+)
+
+// best returns the cause of the highest weight in a finding; the deeper one of two
+// that are alike.
+func (f *finding) best() cause {
+	found := f.cause
+	for i := range f.below {
+		if c := f.below[i].best(); c.weight >= found.weight && c.weight > 0 {
+			if c.weight > found.weight || i == 0 {
+				found = c
+			}
+		}
+	}
+	return found
+}
+
+// flatten lists a finding and what is below it.
+func (f *finding) flatten(depth int, into []Link) []Link {
+	link := f.link
+	link.Depth = depth
+	into = append(into, link)
+	for i := range f.below {
+		into = f.below[i].flatten(depth+1, into)
+	}
+	return into
+}

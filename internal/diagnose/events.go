@@ -1,0 +1,94 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// eventsShown is how many events of one object are shown.
+const eventsShown = 3
+
+// eventFindings are the latest warnings about an object.
+func eventFindings(object string, events []corev1.Event) []finding {
+	warnings := slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.Type != corev1.EventTypeWarning })
+	slices.SortStableFunc(warnings, func(a, b corev1.Event) int {
+		return cmp.Or(seen(&b).Compare(seen(&a)), cmp.Compare(a.Message, b.Message))
+	})
+	var found []finding
+	said := map[string]bool{}
+	for i := range warnings {
+		e := &warnings[i]
+		if len(found) == eventsShown || said[e.Message] {
+			continue
+		}
+		said[e.Message] = true
+		state := ""
+		if n := max(e.Count, seriesCount(e)); n > 1 {
+			state = fmt.Sprintf("%d times", n)
+		}
+		found = append(found, finding{
+			link:  Link{Object: "event " + e.Reason, State: state, Message: e.Message},
+			cause: eventCause(object, e),
+		})
+	}
+	return found
+}
+
+// eventCause is what a warning explains.
+func eventCause(object string, e *corev1.Event) cause {
+	c := cause{weight: weightEvent, object: object, reason: ReasonCondition, text: object + ": " + e.Reason + ": " + e.Message}
+	says := func(text string) bool { return strings.Contains(e.Message, text) }
+	switch {
+	case says("exceeded quota"):
+		return quotaCause("what "+object+" needs", e.Message).inNamespace(e.InvolvedObject.Namespace).at(object)
+	case e.Reason == "FailedCreate" && says("denied the request"):
+		c.weight, c.reason = weightCertain, ReasonWebhook
+		c.text = "the webhook " + quoted(e.Message) + " refuses what " + object + " makes: " + webhookReason(e.Message)
+		c.remedy = "Change the template as the webhook asks, or the webhook's configuration."
+	case e.Reason == "FailedCreate":
+		c.weight, c.reason = weightPod, ReasonRefused
+	case e.Reason == "FailedScheduling":
+		c.weight, c.reason = weightPod, ReasonUnschedulable
+		c.text = object + " cannot be scheduled: " + e.Message
+		c.remedy = "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations."
+	case e.Reason == "FailedMount", e.Reason == "FailedAttachVolume", e.Reason == "ProvisioningFailed", e.Reason == "FailedBinding":
+		c.weight, c.reason = weightPod, ReasonVolume
+		c.text = object + ": a volume is not there: " + e.Message
+		c.remedy = "Check the volume's claim, its storage class, and the Secrets and ConfigMaps that it names."
+	case e.Reason == "Unhealthy":
+		c.reason = ReasonNotReady
+		c.text = object + " is not ready: " + e.Message
+		c.remedy = "Look at what the probe asks, and at the container's log."
+		c.weight = weightPod
+	}
+	return c
+}
+
+func (c cause) at(object string) cause {
+	c.object = object
+	return c
+}
+
+func seen(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+func seriesCount(e *corev1.Event) int32 {
+	if e.Series != nil {
+		return e.Series.Count
+	}
+	return 0
+}

@@ -1,0 +1,201 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Explain follows a package to what it waits for. The client reads any kind.
+func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment) (*Diagnosis, error) {
+	state := progress.Of(snap)
+	report := progress.ReportOf(snap)
+	d := &Diagnosis{Kind: report.Kind, Namespace: report.Namespace, Name: report.Name, Summary: report.Summary}
+	top := finding{link: Link{Object: name(report.Kind, report.Namespace, report.Name), State: string(report.Summary)}}
+	if report.Summary == progress.SummaryAvailable {
+		d.Reason, d.Cause = ReasonNone, "everything is as the spec asks for"
+		d.Chain = top.flatten(0, nil)
+		return d, nil
+	}
+	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" {
+		// What the package itself says explains it all.
+		d.Reason = ReasonPackage
+		d.Cause, d.Remedy = split(progress.Culprit(state))
+		top.link.Message = firstLine(report.Message)
+		d.Chain = top.flatten(0, nil)
+		return d, nil
+	}
+	e := explainer{client: c}
+	phase, err := e.phase(ctx, snap, report)
+	if err != nil {
+		return nil, err
+	}
+	top.below = []finding{chain(snap, deployment, phase)}
+	found := top.best()
+	d.Phase, d.Object, d.Reason, d.Cause, d.Remedy = firstPhase(report), found.object, found.reason, found.text, found.remedy
+	d.Chain = top.flatten(0, nil)
+	return d, nil
+}
+
+func firstPhase(r progress.Report) string { return r.Blocking[0].Phase }
+
+func name(kind, namespace, name string) string {
+	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
+}
+
+// split parts what a person reads into a cause and what belongs to it.
+func split(text string) (cause, rest string) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
+		lines[0] += " " + strings.TrimSpace(lines[1])
+		lines = append(lines[:1], lines[2:]...)
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines[0], strings.Join(lines[1:], "; ")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// chain puts the deployment and the revision above the phase.
+func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, phase finding) finding {
+	if set := snap.Set; set != nil {
+		phase = finding{
+			link: Link{
+				Object: name(snap.Target.Scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName()),
+				State:  fmt.Sprintf("revision %d", set.ObjectSetSpec().Revision), Message: said1(set, corev1alpha1.ConditionAvailable),
+			},
+			below: []finding{phase},
+		}
+	}
+	if deployment != nil {
+		phase = finding{
+			link: Link{
+				Object: name(snap.Target.Scope.Kind("ObjectDeployment"), deployment.GetNamespace(), deployment.GetName()),
+				State:  reasonOf(deployment, corev1alpha1.ConditionAvailable),
+			},
+			below: []finding{phase},
+		}
+	}
+	return phase
+}
+
+func said1(obj corev1alpha1.Conditioned, typ string) string {
+	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
+		return c.Reason
+	}
+	return ""
+}
+
+func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
+	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil {
+		return typ + "=" + string(c.Status) + " " + c.Reason
+	}
+	return ""
+}
+
+// explainer reads what explains blocking objects.
+type explainer struct{ client client.Client }
+
+// objectsExamined is how many blocking objects are followed; the others are just
+// named.
+const objectsExamined = 5
+
+// phase examines the objects that block the first phase that is blocked.
+func (e *explainer) phase(ctx context.Context, snap progress.Snapshot, report progress.Report) (finding, error) {
+	first := firstPhase(report)
+	f := finding{link: Link{Object: "phase " + first}}
+	for _, ph := range report.Phases {
+		if ph.Name == first {
+			f.link.State = fmt.Sprintf("%s, %d of %d ready", ph.State, ph.Ready, ph.Total)
+		}
+	}
+	n := 0
+	for _, b := range report.Blocking {
+		if b.Phase != first {
+			continue
+		}
+		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+		if n++; n > objectsExamined {
+			f.below = append(f.below, finding{link: Link{Object: short(key), Message: b.Message}})
+			continue
+		}
+		one, err := e.object(ctx, snap, key, b.Message)
+		if err != nil {
+			return f, err
+		}
+		f.below = append(f.below, one)
+	}
+	return f, nil
+}
+
+// object examines one blocking object; message is what the status says of it.
+func (e *explainer) object(ctx context.Context, snap progress.Snapshot, key objects.Key, message string) (finding, error) {
+	f := finding{link: Link{Object: short(key), Message: message}}
+	if c, is := refused(key, message); is {
+		f.link.State = string(c.reason)
+		f.cause = c.inNamespace(key.Namespace)
+		return f, nil
+	}
+	f.cause = cause{
+		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
+		remedy: "Its availability probes say what they wait for.",
+	}
+	live, err := e.read(ctx, snap, key)
+	if err != nil {
+		return f, err
+	}
+	if live == nil {
+		return f, nil
+	}
+	f.below = append(f.below, conditionFindings(key, live)...)
+	below, err := e.dependents(ctx, key, live)
+	if err != nil {
+		return f, err
+	}
+	f.below = append(f.below, below...)
+	events, err := e.events(ctx, live)
+	if err != nil {
+		return f, err
+	}
+	f.below = append(f.below, eventFindings(short(key), events)...)
+	return f, nil
+}
+
+// read reads a live object in the version of its template; nil where there is none
+// or where it may not be read.
+func (e *explainer) read(ctx context.Context, snap progress.Snapshot, key objects.Key) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: e.version(snap, key), Kind: key.Kind})
+	err := e.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", short(key), err)
+	}
+	return u, nil
+}
+
+// version is the version of a kind that the API server prefers.
+func (e *explainer) version(_ progress.Snapshot, key objects.Key) string {
+	if m, err := e.client.RESTMapper().RESTMapping(key.GroupKind()); err == nil {
+		return m.GroupVersionKind.Version
+	}
+	return "v1"
+}

@@ -1,0 +1,145 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// pod judges a pod by its status; events say what the status does not.
+func pod(p *corev1.Pod, events []corev1.Event) finding {
+	object := "Pod " + p.Namespace + "/" + p.Name
+	f := finding{link: Link{Object: object, State: string(p.Status.Phase), Message: p.Status.Message}}
+	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		f.link.State, f.link.Message = "not scheduled", c.Message
+		f.cause = cause{
+			weight: weightPod, reason: ReasonUnschedulable, object: object,
+			text:   object + " cannot be scheduled: " + c.Message,
+			remedy: "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations.",
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if c, bad := container(p, &s); bad {
+			f.below = append(f.below, c)
+		}
+	}
+	if p.Status.Phase == corev1.PodFailed && len(f.below) == 0 {
+		f.cause = cause{
+			weight: weightPod, reason: ReasonCrash, object: object,
+			text: object + " has failed: " + cmp.Or(p.Status.Message, p.Status.Reason, "no reason is given"), remedy: logs(p, ""),
+		}
+	}
+	f.below = append(f.below, eventFindings(object, events)...)
+	return f
+}
+
+func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == typ {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// container judges the status of one container; bad is false where it is fine.
+func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
+	object := fmt.Sprintf("Pod %s/%s", p.Namespace, p.Name)
+	f.link = Link{Object: "container " + s.Name}
+	c := cause{weight: weightPod, object: object}
+	switch {
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "" && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing":
+		w := s.State.Waiting
+		f.link.State, f.link.Message = w.Reason, w.Message
+		c = waiting(p, s, c)
+	case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
+		f.link.State, f.link.Message = ended(s.State.Terminated), s.State.Terminated.Message
+		c.reason, c.text = ReasonCrash, fmt.Sprintf("container %s of %s %s%s", s.Name, object, ended(s.State.Terminated), said(s.State.Terminated.Message))
+		c.remedy = logs(p, s.Name)
+	case s.State.Running != nil && !s.Ready && !isInit(p, s.Name):
+		f.link.State = "not ready"
+		if last := s.LastTerminationState.Terminated; last != nil {
+			f.link.Message = fmt.Sprintf("restarted %s, %s before", plural(int(s.RestartCount), "time"), ended(last))
+		}
+		c.weight, c.reason = weightEvent, ReasonNotReady
+		c.text = fmt.Sprintf("container %s of %s runs and is not ready", s.Name, object)
+		c.remedy = "Its readiness probe fails, or has not run yet. " + logs(p, s.Name)
+	default:
+		return f, false
+	}
+	f.cause = c
+	return f, true
+}
+
+// waiting judges a container that does not start.
+func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
+	w := s.State.Waiting
+	switch w.Reason {
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+		c.reason = ReasonImagePull
+		c.text = fmt.Sprintf("the image %s of container %s of %s cannot be pulled: %s%s", imageOf(p, s), s.Name, c.object, w.Reason, said(w.Message))
+		c.remedy = "Check that the image exists under that name, and that the pod's service account has a pull secret for its registry."
+	case "CrashLoopBackOff":
+		c.reason = ReasonCrash
+		how := ""
+		if last := s.LastTerminationState.Terminated; last != nil {
+			how = ": it " + ended(last) + said(last.Message)
+		}
+		c.text = fmt.Sprintf("container %s of %s crashes again and again, %s so far%s", s.Name, c.object, plural(int(s.RestartCount), "restart"), how)
+		c.remedy = logs(p, s.Name)
+	default:
+		c.reason = ReasonContainer
+		c.text = fmt.Sprintf("container %s of %s cannot start: %s%s", s.Name, c.object, w.Reason, said(w.Message))
+		c.remedy = "Check what the container refers to: ConfigMaps, Secrets, volumes, its command. " +
+			fmt.Sprintf("kubectl -n %s describe pod %s", p.Namespace, p.Name)
+	}
+	return c
+}
+
+// imageOf is the image of the pod's spec; that in the status may be another name.
+func imageOf(p *corev1.Pod, s *corev1.ContainerStatus) string {
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if c.Name == s.Name {
+			return c.Image
+		}
+	}
+	return s.Image
+}
+
+func isInit(p *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && c.RestartPolicy == nil })
+}
+
+func ended(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason == "OOMKilled":
+		return "was killed because it took more memory than its limit"
+	case t.Signal != 0:
+		return fmt.Sprintf("was ended by signal %d", t.Signal)
+	}
+	return fmt.Sprintf("ended with exit code %d", t.ExitCode)
+}
+
+func said(message string) string {
+	if message = strings.TrimSpace(message); message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+func logs(p *corev1.Pod, container string) string {
+	text := fmt.Sprintf("See its log: kubectl -n %s logs %s", p.Namespace, p.Name)
+	if container != "" {
+		text += " -c " + container
+	}
+	return text + " --previous"
+}
+
+// worst puts the pods that explain most first.
+func worst(pods []finding) []finding {
+	slices.SortStableFunc(pods, func(a, b finding) int { return cmp.Compare(b.best().weight, a.best().weight) })
+	return pods
+}

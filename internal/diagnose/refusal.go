@@ -1,0 +1,108 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// refused tells of the message of a blocking object whether its write was refused,
+// and why.
+func refused(key objects.Key, message string) (cause, bool) {
+	object := short(key)
+	of := func(reason Reason, text, remedy string) (cause, bool) {
+		return cause{weight: weightCertain, reason: reason, object: object, text: text, remedy: remedy}, true
+	}
+	reason := trimRequest(message)
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
+	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("delete it there"):
+		what, remedy, _ := strings.Cut(message, ": ")
+		return of(ReasonCollision, object+" "+what, upper(remedy))
+	case says("admission webhook ") && says("denied the request"), says("failed calling webhook"):
+		name := quoted(message)
+		return of(ReasonWebhook, "the webhook "+name+" refuses "+object+": "+webhookReason(reason),
+			"Change the object as the webhook asks, or its configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine tries again by itself.")
+	case says("ValidatingAdmissionPolicy ") && says("denied request"):
+		return of(ReasonWebhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy asks, or the policy. The engine tries again by itself.")
+	case says("exceeded quota"):
+		return quotaCause(object, reason), true
+	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
+		return of(ReasonForbidden, "the engine may not write "+object+": "+reason,
+			"Give the manager's service account the missing rights. It cannot grant rights that it does not have.")
+	case says("immutable") || says("may not be changed") || says("cannot change"):
+		return of(ReasonImmutable, object+" has a field that cannot be changed: "+reason,
+			"Keep the field as it was, give the object another name, or delete it first.")
+	case says("the API server does not serve"):
+		return of(ReasonUnserved, object+" is of a kind that is not served: "+reason, "The phase goes on by itself as soon as the kind is served.")
+	case says("is being deleted"):
+		return of(ReasonDeleting, object+" "+message, "It goes on when the object is gone. A finalizer is removed by whoever set it.")
+	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
+		return of(ReasonRefused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
+	}
+	return cause{}, false
+}
+
+func quotaCause(object, reason string) cause {
+	return cause{
+		weight: weightCertain, reason: ReasonQuota, object: object,
+		text:   "a quota of the namespace is exhausted, so " + object + " cannot be created: " + reason,
+		remedy: "Raise the quota, or make room in it: kubectl -n NAMESPACE describe resourcequota. It is tried again by itself.",
+	}
+}
+
+var request = regexp.MustCompile(`^(dry-run apply|dry-run update|apply|create|patch|delete|get) [^:]*: `)
+
+// trimRequest takes off which request a message is of.
+func trimRequest(message string) string {
+	return request.ReplaceAllString(strings.TrimSpace(message), "")
+}
+
+// webhookReason is what a webhook says itself.
+func webhookReason(message string) string {
+	if _, says, found := strings.Cut(message, "denied the request: "); found {
+		return says
+	}
+	return message
+}
+
+var quotation = regexp.MustCompile(`"([^"]+)"`)
+
+// quoted returns the first name in quotes.
+func quoted(message string) string {
+	if m := quotation.FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	return "that is configured"
+}
+
+// short names an object without its group.
+func short(key objects.Key) string {
+	key.Group = ""
+	return key.String()
+}
+
+func upper(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// inNamespace completes a remedy that names a namespace.
+func (c cause) inNamespace(namespace string) cause {
+	if namespace == "" {
+		namespace = "NAMESPACE"
+	}
+	c.remedy = strings.ReplaceAll(c.remedy, "NAMESPACE", namespace)
+	return c
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,191 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// podsExamined is how many pods of a workload are shown.
+const podsExamined = 3
+
+// dependents examines what an object runs: its ReplicaSet and pods.
+func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
+	switch key.GroupKind() {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		return e.replicaSet(ctx, live)
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"},
+		schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, job:
+		return e.pods(ctx, live)
+	case schema.GroupKind{Kind: "Pod"}:
+		p := &corev1.Pod{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, p) != nil {
+			return nil, nil
+		}
+		return pod(p, nil).below, nil // its events follow as those of any object
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+		if phase == "Bound" {
+			return nil, nil
+		}
+		return []finding{{
+			link: Link{Object: "phase of the claim", State: phase},
+			cause: cause{
+				weight: weightCondition, reason: ReasonVolume, object: short(key), text: short(key) + " has no volume: it is " + phase,
+				remedy: "Check its storage class. A claim may also wait for the first pod that uses it.",
+			},
+		}}, nil
+	}
+	return nil, nil
+}
+
+// selectorOf is the selector of a workload; all objects of the namespace where it
+// has none.
+func selectorOf(live *unstructured.Unstructured) labels.Selector {
+	raw, _, _ := unstructured.NestedMap(live.Object, "spec", "selector")
+	var selector metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector) != nil {
+		return labels.Everything()
+	}
+	s, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return labels.Everything()
+	}
+	return s
+}
+
+// readable turns an error that the caller's rights explain into nothing found.
+func readable(what string, err error) error {
+	if err == nil || apierrors.IsForbidden(err) {
+		return nil
+	}
+	return fmt.Errorf("read %s: %w", what, err)
+}
+
+// replicaSet examines the newest ReplicaSet of a Deployment.
+func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Unstructured) ([]finding, error) {
+	list := &appsv1.ReplicaSetList{}
+	err := e.client.List(ctx, list, client.InNamespace(deployment.GetNamespace()), client.MatchingLabelsSelector{Selector: selectorOf(deployment)})
+	if err != nil {
+		return nil, readable("ReplicaSets", err)
+	}
+	sets := slices.DeleteFunc(list.Items, func(rs appsv1.ReplicaSet) bool { return !owned(&rs, deployment.GetUID()) })
+	if len(sets) == 0 {
+		return nil, nil
+	}
+	newest := slices.MaxFunc(sets, func(a, b appsv1.ReplicaSet) int { return cmp.Compare(revision(&a), revision(&b)) })
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&newest)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: raw}
+	key := objects.Key{Group: "apps", Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
+	f := finding{link: Link{Object: short(key), State: fmt.Sprintf("%d of %d pods ready", newest.Status.ReadyReplicas, wanted(&newest))}}
+	f.below = conditionFindings(key, u)
+	pods, err := e.pods(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	f.below = append(f.below, pods...)
+	events, err := e.events(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	f.below = append(f.below, eventFindings(short(key), events)...)
+	return []finding{f}, nil
+}
+
+func wanted(rs *appsv1.ReplicaSet) int32 {
+	if rs.Spec.Replicas == nil {
+		return 1
+	}
+	return *rs.Spec.Replicas
+}
+
+// revision is the number that the Deployment's controller gave to a ReplicaSet.
+func revision(rs *appsv1.ReplicaSet) int {
+	n, err := strconv.Atoi(rs.Annotations["deployment.kubernetes.io/revision"])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func owned(obj metav1.Object, uid types.UID) bool {
+	ref := metav1.GetControllerOf(obj)
+	return ref != nil && ref.UID == uid
+}
+
+// pods examines the pods that an object controls, the worst first.
+func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) ([]finding, error) {
+	list := &corev1.PodList{}
+	err := e.client.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selectorOf(owner)})
+	if err != nil {
+		return nil, readable("pods", err)
+	}
+	var found []finding
+	for i := range list.Items {
+		p := &list.Items[i]
+		if !owned(p, owner.GetUID()) || healthy(p) {
+			continue
+		}
+		found = append(found, pod(p, nil))
+	}
+	found = worst(found)
+	more := len(found) - podsExamined
+	found = found[:min(len(found), podsExamined)]
+	for i := range found {
+		for j := range list.Items {
+			if p := &list.Items[j]; "Pod "+p.Namespace+"/"+p.Name == found[i].link.Object {
+				events, err := e.eventsOf(ctx, p.Namespace, p.UID)
+				if err != nil {
+					return nil, err
+				}
+				found[i] = pod(p, events)
+			}
+		}
+	}
+	if more > 0 {
+		found = append(found, finding{link: Link{Object: fmt.Sprintf("and %s that are not ready", plural(more, "more pod"))}})
+	}
+	return found, nil
+}
+
+// healthy tells whether nothing is wrong with a pod.
+func healthy(p *corev1.Pod) bool {
+	ready := condition(p, corev1.PodReady)
+	return p.Status.Phase == corev1.PodSucceeded || ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// events returns the events about an object.
+func (e *explainer) events(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Event, error) {
+	return e.eventsOf(ctx, u.GetNamespace(), u.GetUID())
+}
+
+// eventsOf finds events by the UID that they are about; those about objects
+// without a namespace are in the namespace default.
+func (e *explainer) eventsOf(ctx context.Context, namespace string, uid types.UID) ([]corev1.Event, error) {
+	list := &corev1.EventList{}
+	err := e.client.List(ctx, list, client.InNamespace(cmp.Or(namespace, metav1.NamespaceDefault)),
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(uid))})
+	if err != nil {
+		return nil, readable("events", err)
+	}
+	return list.Items, nil
+}

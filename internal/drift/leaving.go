@@ -1,0 +1,108 @@
+package drift
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Leaving foresees what an apply does to an object whose managedFields are put
+// right by [Migration] first: a dry run of the apply alone does not show which
+// fields it takes away. dry is the answer to that dry run, templates are those of
+// Migration. The object returned lacks the fields that are ours, have left the
+// template, and are nobody else's; values that the API server then puts in their
+// place are not known here. removed is false where nothing leaves; then the object
+// is dry itself.
+func Leaving(
+	dry *unstructured.Unstructured, templates []map[string]any, served func(apiVersion string) bool,
+) (after *unstructured.Unstructured, removed bool, err error) {
+	entries := dry.GetManagedFields()
+	if !HasUpdates(entries) && !IsStale(entries, served) {
+		return dry, false, nil
+	}
+	migrated, err := migrate(entries, dry.GetAPIVersion(), templates, served)
+	if err != nil {
+		return nil, false, fmt.Errorf("read managedFields of %s %s/%s: %w", dry.GetKind(), dry.GetNamespace(), dry.GetName(), err)
+	}
+	owned, err := fieldsOf(&migrated[len(migrated)-1])
+	if err != nil {
+		return nil, false, err
+	}
+	kept, err := keptFields(entries)
+	if err != nil {
+		return nil, false, err
+	}
+	after = dry.DeepCopy()
+	var object any = after.Object
+	for path := range owned.All() {
+		if !holds(kept, path) {
+			object = remove(object, path)
+			removed = true
+		}
+	}
+	return after, removed, nil
+}
+
+// keptFields are those of the template that is applied, and those of others.
+func keptFields(entries []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	kept := fieldpath.NewSet()
+	for i := range entries {
+		if isUpdate(&entries[i]) {
+			continue
+		}
+		fields, err := fieldsOf(&entries[i])
+		if err != nil {
+			return nil, err
+		}
+		kept = kept.Union(fields)
+	}
+	return kept, nil
+}
+
+// holds tells whether a set has a path, or one below it.
+func holds(set *fieldpath.Set, path fieldpath.Path) bool {
+	if set.Has(path) {
+		return true
+	}
+	for _, element := range path {
+		set = set.WithPrefix(element)
+	}
+	return !set.Empty()
+}
+
+// remove returns a value without what is at a path; it is changed in place, except
+// for lists.
+func remove(of any, path fieldpath.Path) any {
+	element, rest := path[0], path[1:]
+	if element.FieldName != nil {
+		fields, isMap := of.(map[string]any)
+		if !isMap {
+			return of
+		}
+		if child, has := fields[*element.FieldName]; has && len(rest) > 0 {
+			fields[*element.FieldName] = remove(child, rest)
+		} else if has {
+			delete(fields, *element.FieldName)
+		}
+		return of
+	}
+	list, isList := of.([]any)
+	if !isList {
+		return of
+	}
+	left := make([]any, 0, len(list))
+	for _, candidate := range list {
+		switch {
+		case !isElement(candidate, element):
+			left = append(left, candidate)
+		case len(rest) > 0:
+			left = append(left, remove(candidate, rest))
+		}
+	}
+	return left
+}
+
+// Fields returns what a manager's entry in managedFields says that it owns.
+func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) { return fieldsOf(&entry) }

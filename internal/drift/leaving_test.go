@@ -1,0 +1,101 @@
+package drift_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/drift"
+)
+
+// entry is one of managedFields.
+func entry(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+func decode(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var obj map[string]any
+	if err := json.Unmarshal([]byte(text), &obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// TestLeaving is about what an apply takes away once managedFields are put right.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	const (
+		before = `{"f:data":{".":{},"f:stays":{},"f:goes":{},"f:shared":{},"f:foreign":{}}}`
+		now    = `{"f:data":{"f:stays":{}}}`
+	)
+	old := decode(t, `{"data":{"stays":"1","goes":"2","shared":"3"}}`)
+	next := decode(t, `{"data":{"stays":"1"}}`)
+	for _, tc := range []struct {
+		reason  string
+		entries []metav1.ManagedFieldsEntry
+		want    string
+		removed bool
+	}{
+		{
+			reason: "what the POST wrote and the template has no more goes; what others have stays, and what we never wrote",
+			entries: []metav1.ManagedFieldsEntry{
+				entry("package-operator", "Update", before), entry("package-operator", "Apply", now),
+				entry("someone", "Update", `{"f:data":{"f:shared":{}}}`),
+			},
+			want: `{"stays":"1","shared":"3","foreign":"4"}`, removed: true,
+		},
+		{
+			reason:  "an Apply entry alone: the dry run has shown it all",
+			entries: []metav1.ManagedFieldsEntry{entry("package-operator", "Apply", now)},
+			want:    `{"stays":"1","goes":"2","shared":"3","foreign":"4"}`,
+		},
+		{
+			reason:  "an Update entry of someone else is no business of ours",
+			entries: []metav1.ManagedFieldsEntry{entry("someone", "Update", before)},
+			want:    `{"stays":"1","goes":"2","shared":"3","foreign":"4"}`,
+		},
+	} {
+		dry := &unstructured.Unstructured{Object: decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"stays":"1","goes":"2","shared":"3","foreign":"4"}}`)}
+		dry.SetManagedFields(tc.entries)
+		after, removed, err := drift.Leaving(dry, []map[string]any{old, next}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if removed != tc.removed {
+			t.Errorf("%s: removed is %t", tc.reason, removed)
+		}
+		if diff := cmp.Diff(decode(t, tc.want), after.Object["data"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+		}
+		if dry.Object["data"].(map[string]any)["goes"] == nil {
+			t.Errorf("%s: the answer to the dry run was changed", tc.reason)
+		}
+	}
+}
+
+// Elements of lists go by their names, and what others put into an element stays.
+func TestLeavingElements(t *testing.T) {
+	t.Parallel()
+	list := func(text string) map[string]any { return decode(t, `{"spec":{"parts":`+text+`}}`) }
+	dry := &unstructured.Unstructured{Object: list(`[{"name":"a","size":1},{"name":"b","size":2},{"name":"c","size":3}]`)}
+	dry.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry("package-operator", "Update", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:size":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:size":{}},"k:{\"name\":\"c\"}":{".":{},"f:name":{},"f:size":{}}}}}`),
+		entry("package-operator", "Apply", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`),
+		entry("someone", "Update", `{"f:spec":{"f:parts":{"k:{\"name\":\"c\"}":{"f:name":{}}}}}`),
+	})
+	templates := []map[string]any{list(`[{"name":"a","size":1},{"name":"b","size":2},{"name":"c","size":3}]`), list(`[{"name":"a"}]`)}
+	after, _, err := drift.Leaving(dry, templates, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := list(`[{"name":"a"},{"name":"c"}]`)
+	if diff := cmp.Diff(want["spec"], after.Object["spec"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,294 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// grants are the roles and bindings of a package in one state.
+type grants struct {
+	roles    map[objects.Key]role
+	bindings map[objects.Key]binding
+}
+
+type role struct {
+	rules []rbacv1.PolicyRule
+	// into are the cluster roles that take its rules over by its labels.
+	into []string
+}
+
+type binding struct {
+	role     objects.Key
+	subjects []rbacv1.Subject
+}
+
+// powers returns the rights that somebody gains: rules that the roles and bindings
+// of the package grant after the rollout and did not before.
+func (s *simulation) powers(ctx context.Context) ([]Power, error) {
+	before, after := newGrants(), newGrants()
+	for key, o := range s.objects {
+		if key.Group != rbacGroup {
+			continue
+		}
+		before.add(key, o.live)
+		after.add(key, o.now)
+	}
+	if err := s.foreignRoles(ctx, before, after); err != nil {
+		return nil, err
+	}
+	var found []Power
+	bound := map[objects.Key]bool{}
+	for _, key := range sorted(after.bindings) {
+		b := after.bindings[key]
+		bound[b.role] = true
+		for _, subject := range b.subjects {
+			held := before.rulesOf(subject, key.Namespace)
+			for _, rule := range uncovered(held, after.roles[b.role].rules) {
+				p := powerOf(rule)
+				p.Subject, p.Binding, p.Namespace = subjectName(subject), objectName(key), key.Namespace
+				p.Role = objectName(b.role)
+				found = append(found, p)
+			}
+		}
+	}
+	for _, key := range sorted(after.roles) {
+		r := after.roles[key]
+		if bound[key] && len(r.into) == 0 {
+			continue
+		}
+		if _, ours := s.objects[key]; !ours {
+			continue
+		}
+		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
+			p := powerOf(rule)
+			p.Role, p.Namespace = objectName(key), key.Namespace
+			if len(r.into) > 0 {
+				for _, name := range r.into {
+					each := p
+					each.Subject = "whoever has ClusterRole " + name
+					found = append(found, each)
+				}
+				continue
+			}
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+func newGrants() *grants {
+	return &grants{roles: map[objects.Key]role{}, bindings: map[objects.Key]binding{}}
+}
+
+func sorted[V any](of map[objects.Key]V) []objects.Key {
+	keys := make([]objects.Key, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, objects.Key.Compare)
+	return keys
+}
+
+// add enters one object; what cannot be read as RBAC is left out, because the API
+// server refuses it.
+func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
+	if u == nil {
+		return
+	}
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return
+	}
+	switch key.Kind {
+	case "Role", "ClusterRole":
+		var r rbacv1.ClusterRole
+		if json.Unmarshal(raw, &r) == nil {
+			g.roles[key] = role{rules: r.Rules, into: aggregated(r.Labels)}
+		}
+	case "RoleBinding", "ClusterRoleBinding":
+		var b rbacv1.RoleBinding
+		if json.Unmarshal(raw, &b) == nil {
+			g.bindings[key] = binding{role: roleKey(b.RoleRef, key.Namespace), subjects: subjectsOf(b.Subjects, key.Namespace)}
+		}
+	}
+}
+
+// aggregated returns the standard roles into which a ClusterRole is aggregated.
+func aggregated(labels map[string]string) []string {
+	var into []string
+	for _, name := range []string{"admin", "edit", "view"} {
+		if labels[rbacGroup+"/aggregate-to-"+name] == "true" {
+			into = append(into, name)
+		}
+	}
+	return into
+}
+
+func roleKey(ref rbacv1.RoleRef, namespace string) objects.Key {
+	key := objects.Key{Group: rbacGroup, Kind: ref.Kind, Name: ref.Name}
+	if ref.Kind == "Role" {
+		key.Namespace = namespace
+	}
+	return key
+}
+
+func subjectsOf(subjects []rbacv1.Subject, namespace string) []rbacv1.Subject {
+	subjects = slices.Clone(subjects)
+	for i := range subjects {
+		subjects[i].APIGroup = ""
+		if subjects[i].Kind == rbacv1.ServiceAccountKind {
+			subjects[i].Namespace = cmp.Or(subjects[i].Namespace, namespace)
+		}
+	}
+	return subjects
+}
+
+func subjectName(s rbacv1.Subject) string {
+	return objectName(objects.Key{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name})
+}
+
+// foreignRoles reads the roles that bindings name and the package does not bring.
+func (s *simulation) foreignRoles(ctx context.Context, states ...*grants) error {
+	for _, g := range states {
+		for _, b := range g.bindings {
+			if _, known := g.roles[b.role]; known || s.objects[b.role] != nil {
+				continue
+			}
+			mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: rbacGroup, Kind: b.role.Kind}, "v1")
+			if err != nil {
+				continue
+			}
+			live, err := s.Writer.Get(ctx, mapping, b.role.Namespace, b.role.Name)
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+				continue // a binding to nothing grants nothing
+			}
+			if err != nil {
+				return err
+			}
+			for _, each := range states {
+				each.add(b.role, live)
+			}
+		}
+	}
+	return nil
+}
+
+// rulesOf returns what a subject may do in a namespace, or in the whole cluster
+// where it is empty.
+func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for key, b := range g.bindings {
+		if (key.Namespace == "" || key.Namespace == namespace) && slices.Contains(b.subjects, subject) {
+			rules = append(rules, g.roles[b.role].rules...)
+		}
+	}
+	return rules
+}
+
+// uncovered returns the parts of wanted rules that the rules held do not cover, as
+// far as possible together.
+func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var found []rbacv1.PolicyRule
+	for _, rule := range wanted {
+		var verbs []string
+		for _, verb := range rule.Verbs {
+			one := rule
+			one.Verbs = []string{verb}
+			if !covers(held, one) {
+				verbs = append(verbs, verb)
+			}
+		}
+		if len(verbs) > 0 {
+			rule.Verbs = verbs
+			found = append(found, narrowed(held, rule))
+		}
+	}
+	return found
+}
+
+// narrowed leaves out the resources of which all verbs are covered.
+func narrowed(held []rbacv1.PolicyRule, rule rbacv1.PolicyRule) rbacv1.PolicyRule {
+	var resources []string
+	for _, resource := range rule.Resources {
+		one := rule
+		one.Resources = []string{resource}
+		if !covers(held, one) {
+			resources = append(resources, resource)
+		}
+	}
+	if len(rule.Resources) > 0 {
+		rule.Resources = resources
+	}
+	return rule
+}
+
+// covers tells whether rules grant everything that rule does: each combination of
+// group, resource, name and verb on its own, as the API server judges requests.
+func covers(held []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, verb := range rule.Verbs {
+		for _, url := range rule.NonResourceURLs {
+			if !slices.ContainsFunc(held, func(h rbacv1.PolicyRule) bool { return matches(h.Verbs, verb) && matchesURL(h.NonResourceURLs, url) }) {
+				return false
+			}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					if !slices.ContainsFunc(held, func(h rbacv1.PolicyRule) bool {
+						return matches(h.Verbs, verb) && matches(h.APIGroups, group) && matchesResource(h.Resources, resource) &&
+							(len(h.ResourceNames) == 0 || name != "" && slices.Contains(h.ResourceNames, name))
+					}) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+func matches(list []string, one string) bool {
+	return slices.Contains(list, one) || slices.Contains(list, "*")
+}
+
+// matchesResource knows "*", and "*/scale" for a subresource of everything.
+func matchesResource(list []string, one string) bool {
+	if matches(list, one) {
+		return true
+	}
+	for i := range one {
+		if one[i] == '/' {
+			return slices.Contains(list, "*"+one[i:])
+		}
+	}
+	return false
+}
+
+func matchesURL(list []string, one string) bool {
+	return slices.ContainsFunc(list, func(have string) bool {
+		if have == one || have == "*" {
+			return true
+		}
+		n := len(have) - 1
+		return n >= 0 && have[n] == '*' && len(one) >= n && one[:n] == have[:n]
+	})
+}
+
+func powerOf(rule rbacv1.PolicyRule) Power {
+	return Power{Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, Names: rule.ResourceNames, URLs: rule.NonResourceURLs}
+}

@@ -1,0 +1,168 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/objectdiff"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// report fills the plan with what happened in a simulation.
+func (in *input) report(s *simulation, plan *Plan) {
+	seen := map[objects.Key]bool{}
+	sensitive := in.sensitive()
+	for i := range s.next.Phases {
+		phase := Phase{Name: s.next.Phases[i].Name, Reached: s.reached || s.reaches(i)}
+		for _, d := range s.next.Phases[i].Objects {
+			seen[d.Key] = true
+			c, changed := s.objects[d.Key].change(d.Key)
+			if c.Action == ActionChange && s.had(d) {
+				c.Action = ActionCorrect
+			}
+			if !changed {
+				phase.Unchanged++
+				continue
+			}
+			if sensitive[d.Key] {
+				hide(c.Fields)
+			}
+			phase.Changes = append(phase.Changes, c)
+		}
+		plan.Phases = append(plan.Phases, phase)
+	}
+	plan.Cleanup = s.cleanup(seen)
+}
+
+// sensitive returns the objects whose values are not shown: those that hold values
+// of Secrets.
+func (in *input) sensitive() map[objects.Key]bool {
+	if in.Sensitive == nil {
+		return nil
+	}
+	found := map[objects.Key]bool{}
+	for i := range in.Template.Phases {
+		for j := range in.Template.Phases[i].Objects {
+			u := &unstructured.Unstructured{}
+			if !in.Sensitive(i, j) || json.Unmarshal(in.Template.Phases[i].Objects[j].Object.Raw, &u.Object) != nil {
+				continue
+			}
+			gvk := u.GroupVersionKind()
+			key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+			found[key] = true
+			key.Namespace = cmp.Or(key.Namespace, in.Namespace)
+			found[key] = true
+		}
+	}
+	return found
+}
+
+// hide takes values out of fields.
+func hide(fields []Field) {
+	for i := range fields {
+		if fields[i].Before != nil {
+			fields[i].Before = objectdiff.Hidden
+		}
+		if fields[i].After != nil {
+			fields[i].After = objectdiff.Hidden
+		}
+	}
+}
+
+// reaches tells whether the engine gets to a phase although it would stop
+// somewhere: to all phases up to the first one with a refusal.
+func (s *simulation) reaches(phase int) bool {
+	for _, r := range s.refusals {
+		if r.Phase == "" {
+			return false
+		}
+	}
+	for i := range phase {
+		name := s.next.Phases[i].Name
+		if slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Phase == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// had tells whether the newest older revision has an object with the same content,
+// so that a difference is someone else's.
+func (s *simulation) had(d *objects.Desired) bool {
+	for _, rev := range slices.Backward(s.rollout.Revisions()) {
+		if old, _ := rev.Find(d.Key); old != nil && old != d {
+			return old.Content == d.Content
+		}
+	}
+	return false
+}
+
+// cleanup returns what goes, in the order in which it went.
+func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
+	var gone []Change
+	for _, key := range s.order {
+		if seen[key] {
+			continue
+		}
+		if c, changed := s.objects[key].change(key); changed {
+			gone = append(gone, c)
+		}
+	}
+	return gone
+}
+
+// change says what happened to an object; changed is false where nothing did.
+func (o *object) change(key objects.Key) (c Change, changed bool) {
+	version := o.version
+	c = changeOf(key, version)
+	c.Reached, c.Unverified = o.reached, o.unverified
+	did := func(actions ...phases.Action) bool {
+		return slices.ContainsFunc(o.done, func(a phases.Action) bool { return slices.Contains(actions, a) })
+	}
+	if o.live != nil && o.now != nil {
+		c.Fields = Differences(o.live, o.now)
+	}
+	switch {
+	case o.refusal != nil:
+		c.Action, c.Message = ActionRefuse, o.refusal.Message
+	case o.live == nil && o.now == nil:
+		return c, false
+	case did(phases.Release):
+		c.Action, c.Fields = ActionRelease, nil
+	case o.now == nil:
+		c.Action = ActionDelete
+	case o.live == nil:
+		c.Action = ActionCreate
+	case did(phases.Delete):
+		c.Action = ActionReplace
+	case did(phases.Adopt) && o.foreign != "":
+		c.Action, c.From = ActionTakeOver, o.foreign
+	case len(c.Fields) > 0 && !did(phases.Change, phases.Adopt) && did(phases.Correct):
+		c.Action = ActionCorrect
+	case len(c.Fields) > 0:
+		c.Action = ActionChange
+	case len(o.done) > 0 && !maps.Equal(objects.WellKnown(o.live.GetLabels()), objects.WellKnown(o.now.GetLabels())):
+		c.Action = ActionRelabel
+	default:
+		return c, false
+	}
+	if c.Action != ActionCreate && c.Action != ActionChange && c.Action != ActionTakeOver && c.Action != ActionReplace && c.Action != ActionRefuse && c.Action != ActionCorrect {
+		c.Unverified = ""
+	}
+	return c, true
+}
+
+func isRelease(a phases.Action) bool { return a == phases.Release }
+
+// judge adds what an upgrade means beyond its fields.
+func (in *input) judge(ctx context.Context, s *simulation, plan *Plan) (err error) {
+	plan.Losses = s.losses(ctx)
+	plan.Powers, err = s.powers(ctx)
+	return err
+}

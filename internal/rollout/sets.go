@@ -1,0 +1,96 @@
+package rollout
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+)
+
+// OwnerOf returns the owner that a set belongs to: the deployment that controls
+// it, or that made it and lost the reference to the garbage collector; else the
+// set itself.
+func OwnerOf(set corev1alpha1.GenericObjectSet) OwnerKey {
+	scope := corev1alpha1.ScopeOf(set.GetNamespace())
+	kind := scope.Kind("ObjectDeployment")
+	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") {
+		return OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
+	}
+	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]
+	if set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] != "" && name != "" {
+		return OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
+	}
+	return OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
+}
+
+// DeploymentOf returns the UID of the deployment that made a set: an earlier one
+// may have had the same name.
+func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
+	if ref := metav1.GetControllerOf(set); ref != nil {
+		return ref.UID
+	}
+	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
+}
+
+// Controllers returns the UIDs by which sets control objects: their own, and those
+// of the phases that an earlier engine ran elsewhere.
+func Controllers(sets ...corev1alpha1.GenericObjectSet) map[types.UID]struct{} {
+	uids := map[types.UID]struct{}{}
+	for _, set := range sets {
+		uids[set.GetUID()] = struct{}{}
+		for _, phase := range set.ObjectSetStatus().RemotePhases {
+			uids[phase.UID] = struct{}{}
+		}
+	}
+	return uids
+}
+
+// Owns tells whether the set may own objects.
+func Owns(set corev1alpha1.GenericObjectSet) bool {
+	return !conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
+}
+
+// Recall copies what a set records of its rollout into its revision; fresh tells
+// that this process sees the set for the first time.
+func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
+	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
+	conds := status.Conditions
+	r.Claimed = !r.Denied && (legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
+	r.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
+	r.Paused = lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
+	r.Removing = lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
+	r.Opened = max(r.Opened, opened(set, len(r.Phases)))
+	for i, phase := range status.Phases {
+		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
+		if i < len(r.Phases) && (written || r.Succeeded) {
+			r.Phases[i].Entered = true // its entry was checked, maybe before a restart
+			r.Phases[i].Earlier = r.Phases[i].Earlier || fresh
+		}
+	}
+}
+
+// legacy tells whether an earlier engine rolled the set out, which knows neither
+// claims nor a record of phases.
+func legacy(set corev1alpha1.GenericObjectSet) bool {
+	status := set.ObjectSetStatus()
+	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
+}
+
+// opened returns how many phases may have been written. A set that an earlier
+// engine rolled out has no record of it: all of them may have been.
+func opened(set corev1alpha1.GenericObjectSet, all int) int {
+	status := set.ObjectSetStatus()
+	if legacy(set) {
+		return all
+	}
+	n := 0
+	for i, phase := range status.Phases {
+		if phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone {
+			n = i + 1
+		}
+	}
+	return min(n, all)
+}
