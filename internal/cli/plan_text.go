@@ -93,7 +93,7 @@ func (t *planPrinter) phase(ph *preview.Phase) {
 		}
 	}
 	if n := len(ph.Changes) - len(changes); n > 0 {
-		rest = append(rest, fmt.Sprintf("%d get new labels of the package only", n))
+		rest = append(rest, fmt.Sprintf("%d relabelled", n))
 	}
 	if ph.Unchanged > 0 {
 		rest = append(rest, fmt.Sprintf("%d unchanged", ph.Unchanged))
