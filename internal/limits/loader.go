@@ -177,8 +177,20 @@ const (
 	// ExpressionCost is the CEL cost of evaluating one expression, about 0.1 s;
 	// API servers use the same figure.
 	ExpressionCost = 1_000_000
+	// ExpressionsCost is the CEL cost of all expressions of a package: a second or
+	// two.
+	ExpressionsCost = 20_000_000
+	// ExpressionsBytes is the length of all different expressions of a package;
+	// each is compiled once, in about a microsecond a byte.
+	ExpressionsBytes = 1 << 20
+	// DifferentExpressions is how many of them there are; each is kept compiled, in
+	// about 10 KiB.
+	DifferentExpressions = 10_000
 	// Expressions is how many named conditions and path rules a manifest has.
 	Expressions = 1000
+	// LoadTime bounds the loading of one package as a whole. What is bounded by
+	// count and size ends long before it.
+	LoadTime = time.Minute
 )
 
 // Limits of values that came from Secrets.

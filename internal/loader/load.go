@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/config"
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/patch"
@@ -22,11 +23,18 @@ import (
 // Load loads a package for one installation. Its error is of type
 // violation.Violations and holds all problems, or is the cause of ctx.
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.LoadTime, errLoadTime)
+	defer cancel()
 	l := &load{ctx: ctx, opts: &opts, unit: readUnit(files, opts.Component, opts.Strict)}
 	l.problems = l.unit.problems
 	pkg := l.run()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("load the package: %w", context.Cause(ctx))
+	if cause := context.Cause(ctx); errors.Is(cause, errLoadTime) {
+		return nil, violation.Violations{{
+			Reason: violation.ReasonLimit, Component: l.unit.component, Details: fmt.Sprintf("loading the package takes longer than %v", limits.LoadTime),
+			Remedy: "Split the package, or make its templates and expressions simpler.",
+		}}
+	} else if cause != nil {
+		return nil, fmt.Errorf("load the package: %w", cause)
 	}
 	if err := l.unit.mark(l.redact(l.problems)).Err(); err != nil {
 		return nil, err
@@ -34,6 +42,8 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	pkg.Warnings = l.unit.mark(l.redact(l.warnings)).Sorted()
 	return pkg, nil
 }
+
+var errLoadTime = errors.New("loading takes too long")
 
 // load is one run of Load.
 type load struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,6 +161,9 @@ func (c *check) identity() {
 	case len(name) > validation.DNS1123SubdomainMaxLength:
 		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Shorten it.", "the name has %d characters; the limit is %d", len(name), validation.DNS1123SubdomainMaxLength)
 	default:
+		if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }) {
+			c.fail(violation.ReasonObjectInvalid, "metadata.name", "", "control characters are not allowed")
+		}
 		if errs := content.IsPathSegmentName(name); len(errs) > 0 {
 			c.fail(violation.ReasonObjectInvalid, "metadata.name", "", "%q is no name: %s", name, errs[0])
 		}

@@ -63,6 +63,7 @@ type reader struct {
 
 	mu    sync.Mutex
 	bytes atomic.Int64
+	count atomic.Int64
 }
 
 // found is what one file holds.
@@ -93,7 +94,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range paths {
 		group.Go(func() error {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !r.full() {
 				r.readFile(p, files[p], &perFile[i])
 			}
 			return nil
@@ -107,9 +108,10 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		all.problems = append(all.problems, f.problems...)
 		all.warnings = append(all.warnings, f.warnings...)
 	}
-	if n := len(all.objects); n > limits.PackageObjects {
+	if r.count.Load() > limits.PackageObjects {
+		all.objects = nil
 		all.problems = append(all.problems, violation.Violation{
-			Reason: violation.ReasonLimit, Details: fmt.Sprintf("%d objects; the limit is %d", n, limits.PackageObjects), Remedy: "Split the package.",
+			Reason: violation.ReasonLimit, Details: fmt.Sprintf("the package has more than %d objects", limits.PackageObjects), Remedy: "Split the package.",
 		})
 	}
 	if n := r.bytes.Load(); n > limits.PackageBytes {
@@ -120,9 +122,14 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	return all
 }
 
+// full tells that a limit on all objects is exceeded: what follows is not read.
+func (r *reader) full() bool {
+	return r.bytes.Load() > limits.PackageBytes || r.count.Load() > limits.PackageObjects
+}
+
 func (r *reader) readFile(p string, data []byte, into *found) {
 	problems := document.Each(p, data, func(d *document.Document) {
-		if r.bytes.Load() > limits.PackageBytes || len(into.problems) > limits.Violations {
+		if r.full() || len(into.problems) > limits.Violations {
 			return
 		}
 		for _, v := range d.Warnings {
@@ -131,6 +138,7 @@ func (r *reader) readFile(p string, data []byte, into *found) {
 		c := &check{r: r, doc: d}
 		if o := c.run(); o != nil {
 			r.bytes.Add(int64(len(o.stored.Object.Raw)))
+			r.count.Add(1)
 			into.objects = append(into.objects, o)
 		}
 		if c.left {

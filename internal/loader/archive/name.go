@@ -59,6 +59,11 @@ func checkName(layer int, name string, segments []string) error {
 	case strings.Contains(name, `\`):
 		return entryError(layer, name, "Use slashes.", "the path has a backslash")
 	}
+	for _, s := range segments {
+		if !strings.HasPrefix(s, whiteoutPrefix) && (strings.HasSuffix(s, ".") || strings.HasSuffix(s, " ")) {
+			return entryError(layer, name, remedy, "a name in the path ends with a dot or a space, which some systems cut off")
+		}
+	}
 	for _, r := range name {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
 			return entryError(layer, name, remedy, "the path has the control character %U", r)

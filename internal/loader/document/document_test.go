@@ -123,7 +123,7 @@ func TestEachRefuses(t *testing.T) {
 			if len(problems) == 0 || !strings.Contains(problems.Error(), test.want) {
 				t.Errorf("got %v and %d values, want %q", problems, len(values), test.want)
 			}
-			if d := time.Since(start); d > 5*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("took %v", d)
 			}
 		})
@@ -162,7 +162,7 @@ func TestEachIsBoundedInTime(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			read(t, data)
-			if d := time.Since(start); d > 8*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("%d bytes took %v", len(data), d)
 			} else {
 				t.Logf("%d bytes took %v", len(data), d)

@@ -21,6 +21,15 @@ type Evaluator struct {
 	options  []cel.EnvOption
 	env      *cel.Env
 	compiled map[string]compiled
+	spent    *spent
+}
+
+// spent is what all expressions of a package took together.
+type spent struct {
+	cost   uint64
+	bytes  int
+	number int
+	match  int64
 }
 
 type compiled struct {
@@ -30,7 +39,8 @@ type compiled struct {
 
 // New returns an Evaluator for a context: the values of JSON by variable.
 func New(context map[string]any) *Evaluator {
-	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}}
+	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}, spent: &spent{}}
+	e.options = append(e.options, cel.StdLib(cel.StdLibSubset(withoutMatches)), e.matches(), cel.EagerlyValidateDeclarations(true))
 	for _, name := range variables {
 		value, ok := context[name]
 		if !ok || value == nil {
@@ -44,7 +54,7 @@ func New(context map[string]any) *Evaluator {
 
 // WithConditions returns an Evaluator that also knows the variable cond.
 func (e *Evaluator) WithConditions(conditions map[string]bool) *Evaluator {
-	out := &Evaluator{input: map[string]any{"cond": conditions}, compiled: map[string]compiled{}}
+	out := &Evaluator{input: map[string]any{"cond": conditions}, compiled: map[string]compiled{}, spent: e.spent}
 	for name, value := range e.input {
 		out.input[name] = value
 	}
@@ -58,7 +68,10 @@ func (e *Evaluator) Bool(ctx context.Context, text string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	value, _, err := program.ContextEval(ctx, e.input)
+	value, details, err := program.ContextEval(ctx, e.input)
+	if limit := e.charge(details, err); limit != nil {
+		return false, limit
+	}
 	if err != nil {
 		return false, fmt.Errorf("evaluation failed: %w", err)
 	}
@@ -73,6 +86,10 @@ func (e *Evaluator) compile(text string) (cel.Program, error) {
 	if done, ok := e.compiled[text]; ok {
 		return done.program, done.err
 	}
+	e.spent.number++
+	if e.spent.bytes += len(text); e.spent.bytes > limits.ExpressionsBytes || e.spent.number > limits.DifferentExpressions {
+		return nil, fmt.Errorf("the package has more than %d different expressions, or %d bytes of them", limits.DifferentExpressions, limits.ExpressionsBytes)
+	}
 	program, err := e.compileNew(text)
 	e.compiled[text] = compiled{program, err}
 	return program, err
@@ -86,7 +103,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 		return nil, errors.New("the expression is empty")
 	}
 	if e.env == nil {
-		env, err := cel.NewEnv(e.options...)
+		env, err := cel.NewCustomEnv(e.options...)
 		if err != nil {
 			return nil, err
 		}
@@ -101,4 +118,18 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 		return nil, fmt.Errorf("the expression is of type %s, not bool", t)
 	}
 	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(100))
+}
+
+// charge adds up what evaluations cost.
+func (e *Evaluator) charge(details *cel.EvalDetails, err error) error {
+	cost := uint64(limits.ExpressionCost)
+	if details != nil && details.ActualCost() != nil {
+		cost = *details.ActualCost()
+	} else if err == nil {
+		cost = 0
+	}
+	if e.spent.cost += cost; e.spent.cost > limits.ExpressionsCost {
+		return fmt.Errorf("the expressions of the package cost more than %d", limits.ExpressionsCost)
+	}
+	return nil
 }

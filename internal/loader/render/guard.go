@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"regexp/syntax"
 	"strings"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/pattern"
 )
 
 // passing are functions that hand values on, or look at their surface, and
@@ -158,8 +158,8 @@ var checks = map[string]func(args []reflect.Value) error{
 	"println":       noPointers,
 	"fromJson":      parsed,
 	"mustFromJson":  parsed,
-	"semver":        pattern,
-	"semverCompare": pattern,
+	"semver":        short,
+	"semverCompare": short,
 }
 
 func init() {
@@ -168,7 +168,7 @@ func init() {
 		"regexReplaceAllLiteral": {0, 1}, "regexSplit": {0, 1},
 	} {
 		check := func(a []reflect.Value) error {
-			if err := match(a[at[0]].String(), a[at[1]].String()); err != nil {
+			if err := bounded(pattern.Check(a[at[0]].String(), a[at[1]].Len())); err != nil {
 				return err
 			}
 			if strings.HasPrefix(name, "regexReplaceAll") {
@@ -250,30 +250,18 @@ func parsed(args []reflect.Value) error {
 	return nil
 }
 
-func pattern(args []reflect.Value) error {
-	if n := args[0].Len(); n > limits.TemplatePatternBytes {
-		return limitf("a pattern has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)
+// bounded makes a limit of package pattern one of this package.
+func bounded(err error) error {
+	var limit *pattern.LimitError
+	if errors.As(err, &limit) {
+		return &limitError{limit.Error()}
 	}
-	return nil
+	return err
 }
 
-// match bounds the work of a regular expression: the size of its program times
-// the length of the text.
-func match(expression, text string) error {
-	if len(expression) > limits.TemplatePatternBytes {
-		return limitf("a pattern has %d bytes; the limit is %d", len(expression), limits.TemplatePatternBytes)
-	}
-	parsed, err := syntax.Parse(expression, syntax.Perl)
-	if err != nil {
-		return fmt.Errorf("the regular expression cannot be read: %w", err)
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return fmt.Errorf("the regular expression cannot be read: %w", err)
-	}
-	if int64(len(program.Inst))*int64(len(text)) > limits.TemplateMatchWork {
-		return limitf("a regular expression of %d instructions over %d bytes; the limit of the product is %d",
-			len(program.Inst), len(text), limits.TemplateMatchWork)
+func short(args []reflect.Value) error {
+	if n := args[0].Len(); n > limits.TemplatePatternBytes {
+		return limitf("a pattern has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)
 	}
 	return nil
 }

@@ -1,0 +1,258 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// badInput is one row of the checklist of bad input (docs/development.md).
+type badInput struct {
+	name  string
+	files Files
+	opts  Options
+	// want is part of what is reported; empty where the input is read.
+	want string
+	// reads is part of the objects, or of the warnings, where it is.
+	reads string
+}
+
+// TestBadInput goes through the rows C and D; A is in package archive, B in
+// package registry. Each is refused with a reason and, where it is large, with
+// the limit; what is read means the same as for kubectl. None takes much memory.
+func TestBadInput(t *testing.T) {
+	var rows []badInput
+	for _, part := range [][]badInput{badDocuments(), badManifests(), badNames(), badSchemas(), badObjects(), badTemplates(), badReach(), badExpressions()} {
+		rows = append(rows, part...)
+	}
+	for _, test := range rows {
+		t.Run(test.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p, err := Load(context.Background(), test.files, test.opts)
+			runtime.ReadMemStats(&after)
+			if after.HeapSys > before.HeapSys+(600<<20) {
+				t.Errorf("the heap grew by %d MiB", (after.HeapSys-before.HeapSys)>>20)
+			}
+			if test.want != "" {
+				vs, ok := err.(violation.Violations)
+				if !ok || !strings.Contains(vs.Error(), test.want) {
+					t.Errorf("got %.500v\nwant %s", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := p.Warnings.Error()
+			for _, phase := range p.Phases {
+				for _, o := range phase.Objects {
+					text += "\n" + string(o.Object.Raw)
+				}
+			}
+			if !strings.Contains(text, test.reads) {
+				t.Errorf("got %.1000s\nwant %s", text, test.reads)
+			}
+		})
+	}
+}
+
+// object is a package with one object, which has this in it.
+func withData(data string) Files {
+	return pkg("manifest.yaml", plain+anyConfig, "a.yaml", configMap("a", "first", data))
+}
+
+func withTemplate(text string) Files {
+	return pkg("manifest.yaml", plain+anyConfig, "a.yaml.gotmpl", configMap("a", "first", "data: {x: '"+text+"'}\n"))
+}
+
+func badDocuments() []badInput {
+	bomb := "data:\n  a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'j'; c++ {
+		bomb += fmt.Sprintf("  %c: &%c [*%c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c]\n", c, c, c-1)
+	}
+	many := strings.Repeat("---\n"+configMap("a", "first", ""), limits.DocumentsPerFile+1)
+	return []badInput{
+		{"C1 alias bomb", withData(bomb), namespaced(), fmt.Sprintf("more than %d values, aliases expanded", limits.DocumentNodes), ""},
+		{"C1 deep nesting", withData("data: " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)), namespaced(), "Invalid YAML in a.yaml idx 0", ""},
+		{"C1 deep nesting below the parser's limit", withData("data: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), namespaced(), fmt.Sprintf("nests deeper than %d levels", limits.DocumentDepth), ""},
+		{"C1 10,000 documents and one", pkg("manifest.yaml", plain, "a.yaml", many), namespaced(), fmt.Sprintf("the limit is %d", limits.DocumentsPerFile), ""},
+		{"C1 duplicate keys", withData("data: {a: 1, a: 2}"), namespaced(), "data.a: the key stands twice, first in line", ""},
+		{"C1 byte order mark", pkg("manifest.yaml", "\ufeff"+plain, "a.yaml", "\ufeff"+configMap("a", "first", "")), namespaced(), "", `"name":"a"`},
+		{"C1 tabs", withData("data:\n\ta: b\n"), namespaced(), "found character that cannot start any token", ""},
+		{"C1 CRLF", pkg("manifest.yaml", strings.ReplaceAll(plain, "\n", "\r\n"), "a.yaml", strings.ReplaceAll(configMap("a", "first", "data: {k: v}\n"), "\n", "\r\n")), namespaced(), "", `"data":{"k":"v"}`},
+		{"C1 tag !!binary", withData("data: {k: !!binary aGFsbG8=}"), namespaced(), "", `"k":"hallo"`},
+		{"C1 tag !!binary that is no text", withData("data: {k: !!binary /w==}"), namespaced(), "data.k: the value is no binary", ""},
+		{"C1 custom tag", withData("data: {k: !python/object x}"), namespaced(), "data.k: the tag !python/object", ""},
+		{"C1 booleans of YAML 1.1", withData("data: {a: yes, b: Off, c: 'no'}"), namespaced(), "", `"data":{"a":true,"b":false,"c":"no"}`},
+		{"C1 octals of YAML 1.1", withData("data: {a: 0644, b: 0o644, c: '0644'}"), namespaced(), "", `"data":{"a":420,"b":420,"c":"0644"}`},
+		{"C1 NaN", withData("data: {k: .nan}"), namespaced(), "data.k: .nan has no form in JSON", ""},
+		{"C1 infinity", withData("data: {k: -.inf}"), namespaced(), "data.k: -.inf has no form in JSON", ""},
+		{"C1 numbers above 2^53", withData("data: {k: 9007199254740993, l: -9223372036854775808}"), namespaced(), "", `"data":{"k":9007199254740993,"l":-9223372036854775808}`},
+	}
+}
+
+func badManifests() []badInput {
+	replace := func(old, with string) Files {
+		return pkg("manifest.yaml", strings.Replace(plain, old, with, 1), "a.yaml", configMap("a", "first", ""))
+	}
+	many := pkg("manifest.yaml", plain)
+	for f := range 11 {
+		many[fmt.Sprintf("%d.yaml", f)] = []byte(strings.Repeat("---\n"+configMap("a", "first", ""), limits.DocumentsPerFile-1))
+	}
+	return []badInput{
+		{"C2 unknown version of the manifest", replace("v1alpha1", "v9"), namespaced(), `unknown version "v9", supported versions: v1alpha1`, ""},
+		{"C2 unknown kind of manifest", replace("kind: PackageManifest", "kind: Package"), namespaced(), "unknown GVK in manifest.yaml", ""},
+		{"C2 two manifests", pkg("manifest.yaml", plain, "manifest.yml", plain), namespaced(), "PackageManifest present multiple times", ""},
+		{"C2 no phases", replace("[{name: first}, {name: second}]", "[]"), namespaced(), "spec.phases: Required value", ""},
+		{"C2 unknown phase", replace("name: first", "name: erste"), namespaced(), `phase "first". The manifest has: erste, second.`, ""},
+		{"C2 phase twice", replace("second", "first"), namespaced(), `spec.phases[1].name: Duplicate value: "first"`, ""},
+		{"C2 object in two phases", pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", configMap("a", "second", "")), namespaced(), "Duplicate Object in b.yaml", ""},
+		{"C2 no objects", pkg("manifest.yaml", plain), namespaced(), "", ""},
+		{"C2 100,000 objects", many, namespaced(), fmt.Sprintf("more than %d objects", limits.PackageObjects), ""},
+		{"C2 no files", Files{}, namespaced(), "Package image contains no files. Might be corrupted.", ""},
+	}
+}
+
+func badNames() []badInput {
+	manifest := func(name string) Files {
+		return pkg("manifest.yaml", strings.Replace(plain, "name: shop", "name: "+name, 1))
+	}
+	version := func(v string) Files { return pkg("manifest.yaml", plain+"  version: "+v+"\n") }
+	object := func(name string) Files { return pkg("manifest.yaml", plain, "a.yaml", configMap(name, "first", "")) }
+	return []badInput{
+		{"C3 newline in a name", manifest(`"a\nb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
+		{"C3 escape sequence in a name", manifest(`"a\x1b[2Jb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
+		{"C3 bidi control in a name", manifest(`"a\u202eb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
+		{"C3 newline in an object's name", object(`"a\nb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
+		{"C3 path in an object's name", object("../a"), namespaced(), `"../a" is no name`, ""},
+		{"C3 path in a phase", pkg("manifest.yaml", strings.Replace(plain, "name: first", `name: "../../first"`, 1), "a.yaml", configMap("a", "../../first", "")), namespaced(), "", `"name":"a"`},
+		{"C3 path in the component", pkg("manifest.yaml", plain+"  components: {}\n"), namespaced(func(o *Options) { o.Component = "../../etc" }), "Invalid component path", ""},
+		{"C3 path in a test case", pkg("manifest.yaml", plain+"test: {template: [{name: ../x}]}\n"), namespaced(), `"../x" cannot be the name of a folder`, ""},
+		{"C3 leading dash in a test case", pkg("manifest.yaml", plain+"test: {template: [{name: '-rf /'}]}\n"), namespaced(), "cannot be the name of a folder", ""},
+		{"C3 leading dash in a label", pkg("manifest.yaml", plain+"  provider: -rf\n"), namespaced(), `spec.provider: "-rf" cannot be a label value`, ""},
+		{"C3 no semantic version", version("1.2"), namespaced(), `spec.version: "1.2" is no semantic version`, ""},
+		{"C3 prefix v", version("v1.2.3"), namespaced(), `spec.version: "v1.2.3" is no semantic version. Write it as 1.2.3`, ""},
+		{"C3 build metadata", version("1.2.3+build"), namespaced(), "", ""},
+		{"C3 newline in a version", version(`"1.2.3\n"`), namespaced(), "is no semantic version", ""},
+		{"C3 prerelease of 1,000 characters", version("1.2.3-" + strings.Repeat("x", 1000)), namespaced(), "spec.version: ", ""},
+		{"C3 name of 1,000 characters", manifest(strings.Repeat("x", 1000)), namespaced(), "metadata.name: 1000 characters; the limit is 253", ""},
+		{"C3 name of the Package", pkg("manifest.yaml", plain), namespaced(func(o *Options) { o.Package.Metadata.Name = strings.Repeat("x", 64) }), "Labels invalid: the name of the Package", ""},
+	}
+}
+
+func badSchemas() []badInput {
+	schema := func(text string) Files {
+		return pkg("manifest.yaml", plain+"  config: {openAPIV3Schema: {type: object, properties: {a: "+text+"}}}\n")
+	}
+	properties := make([]string, 25_000)
+	for i := range properties {
+		properties[i] = fmt.Sprintf("p%d: {type: string}", i)
+	}
+	return []badInput{
+		{"C4 $ref to itself", schema("{$ref: '#'}"), namespaced(), "spec.config.openAPIV3Schema.properties[a].$ref", ""},
+		{"C4 $ref by http", schema("{$ref: 'http://169.254.169.254/latest'}"), namespaced(), "properties[a].$ref", ""},
+		{"C4 $ref to a file", schema("{$ref: 'file:///etc/passwd'}"), namespaced(), "properties[a].$ref", ""},
+		{"C4 $ref to a device", schema("{$ref: '/dev/zero'}"), namespaced(), "properties[a].$ref", ""},
+		{"C4 catastrophic pattern", schema("{type: string, pattern: '^(a+)+$'}"), namespaced(withConfig(`{"a":"` + strings.Repeat("a", 50_000) + `!"}`)), "spec.config.a", ""},
+		{"C4 huge pattern", schema("{type: string, pattern: '" + strings.Repeat("(a{1,500}b{1,500})", 1000) + "'}"), namespaced(), "spec.config.openAPIV3Schema", ""},
+		{"C4 default that violates the schema", schema("{type: integer, default: x}"), namespaced(), "properties[a].default", ""},
+		{"C4 10,000 properties", schema("{type: object, properties: {" + strings.Join(properties[:10_000], ", ") + "}}"), namespaced(), "", ""},
+		{"C4 25,000 properties", schema("{type: object, properties: {" + strings.Join(properties, ", ") + "}}"), namespaced(), fmt.Sprintf("more than %d schemas", limits.SchemaNodes), ""},
+		{"C4 rule that costs too much", schema("{type: array, items: {type: string}, x-kubernetes-validations: [{rule: 'self.all(x, self.all(y, self.all(z, x == y || y == z)))'}]}"), namespaced(), "properties[a].x-kubernetes-validations[0].rule", ""},
+		{"C4 large config", schema("{type: string}"), namespaced(withConfig(`{"a":"` + strings.Repeat("x", limits.ConfigBytes) + `"}`)), fmt.Sprintf("the limit is %d", limits.ConfigBytes), ""},
+	}
+}
+
+func badObjects() []badInput {
+	meta := func(more string) Files { return withData("  " + more + "\n") }
+	other := func(apiVersion, kind string) Files {
+		return pkg("manifest.yaml", plain, "a.yaml", strings.Replace(configMap("a", "first", ""), "apiVersion: v1\nkind: ConfigMap", "apiVersion: "+apiVersion+"\nkind: "+kind, 1))
+	}
+	return []badInput{
+		{"C5 no apiVersion", other("''", "ConfigMap"), namespaced(), "GroupVersionKind not set", ""},
+		{"C5 no kind", other("v1", "''"), namespaced(), "GroupVersionKind not set", ""},
+		{"C5 no name", pkg("manifest.yaml", plain, "a.yaml", configMap("", "first", "")), namespaced(), "the object has no name", ""},
+		{"C5 list", pkg("manifest.yaml", plain, "a.yaml", "apiVersion: v1\nkind: ConfigMapList\nmetadata: {name: a}\nitems: [{apiVersion: v1}]\n"), namespaced(), "a list is no object of a package", ""},
+		{"C5 generateName", meta("generateName: x"), namespaced(), "metadata.generateName", ""},
+		{"C5 status", withData("status: {ready: true}"), namespaced(strict), "status: a package must not set it", ""},
+		{"C5 managedFields", meta("managedFields: [{manager: x}]"), namespaced(), "metadata.managedFields: a package must not set it", ""},
+		{"C5 uid", meta("uid: x"), namespaced(), "metadata.uid: a package must not set it", ""},
+		{"C5 resourceVersion", meta("resourceVersion: '1'"), namespaced(), "metadata.resourceVersion: a package must not set it", ""},
+		{"C5 ownerReferences", meta("ownerReferences: [{name: x}]"), namespaced(), "metadata.ownerReferences: a package must not set it", ""},
+		{"C5 deletionTimestamp", meta("deletionTimestamp: '2026-01-01T00:00:00Z'"), namespaced(strict), "metadata.deletionTimestamp: a package must not set it", ""},
+		{"C5 another namespace", meta("namespace: kube-system"), namespaced(), `the object is in the namespace "kube-system", the Package in "team-a"`, ""},
+		{"C5 cluster kind in a Package", other("rbac.authorization.k8s.io/v1", "ClusterRole"), namespaced(), "ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace", ""},
+		{"C5 our labels", meta("labels: {package-operator.run/cache: 'True'}"), namespaced(strict), "metadata.labels[package-operator.run/cache]: a package must not set it", ""},
+		{"C5 our annotations", withData("    package-operator.run/owners: '[]'\n"), namespaced(strict), "metadata.annotations[package-operator.run/owners]: a package must not set it", ""},
+		{"C5 annotations of 256 KiB", withData("    x: " + strings.Repeat("x", limits.AnnotationBytes) + "\n"), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes), ""},
+		{"C5 object of 1.4 MiB", withData("data: {x: " + strings.Repeat("x", limits.ObjectBytes) + "}\n"), namespaced(), fmt.Sprintf("bytes of JSON; the limit is %d", limits.ObjectBytes), ""},
+	}
+}
+
+func badTemplates() []badInput {
+	value := fmt.Sprintf("more than %d bytes", limits.TemplateValueBytes)
+	return []badInput{
+		{"D1 infinite recursion", withTemplate("{{define `a`}}{{template `a` .}}{{end}}{{template `a` .}}"), namespaced(), fmt.Sprintf("nest deeper than %d levels", limits.TemplateDepth), ""},
+		{"D1 infinite recursion by include", withTemplate("{{define `a`}}{{include `a` .}}{{end}}{{include `a` .}}"), namespaced(), fmt.Sprintf("nest deeper than %d levels", limits.TemplateDepth), ""},
+		{"D1 two files that need each other", pkg("manifest.yaml", plain, "a.yaml.gotmpl", "{{getFile `b.yaml`}}", "b.yaml.gotmpl", "{{getFile `a.yaml`}}"), namespaced(), "needs its own output", ""},
+		{"D1 range over 10^9", withTemplate("{{range 1000000000}}x{{end}}"), namespaced(), fmt.Sprintf("more than %d steps", limits.TemplateSteps), ""},
+		{"D1 until", withTemplate("{{until 1000000000}}"), namespaced(), fmt.Sprintf("the limit is %d", limits.TemplateItems), ""},
+		{"D1 seq", withTemplate("{{seq 1 1000000000}}"), namespaced(), fmt.Sprintf("the limit is %d", limits.TemplateItems), ""},
+		{"D1 repeat", withTemplate("{{repeat 1000000000 `x`}}"), namespaced(), value, ""},
+		{"D1 regular expression", withTemplate("{{regexMatch `((a?){10}){100}` (repeat 1000000 `a`)}}"), namespaced(), fmt.Sprintf("the limit of the product is %d", limits.TemplateMatchWork), ""},
+		{"D1 100 MB of output", withTemplate("{{range until 100000}}" + strings.Repeat("x", 1000) + "{{end}}"), namespaced(), fmt.Sprintf("the output has more than %d bytes", limits.FileBytes), ""},
+		{"D1 function that panics", withTemplate("{{div 1 0}}"), namespaced(), "error calling div: runtime error: integer divide by zero", ""},
+		{"D1 nil", withTemplate("{{(get .config `none`).x.y}}"), namespaced(), "Template error in a.yaml.gotmpl line 7", ""},
+		{"D1 missing key", withTemplate("{{.config.none}}"), namespaced(), `map has no entry for key "none"`, ""},
+		{"D1 output that depends on the order of maps", withTemplate("{{range $k, $v := .config}}{{$k}}{{end}} {{keys .config}} {{values .config}}"), namespaced(withConfig(`{"d":1,"c":2,"b":3,"a":4}`)), "", "abcd [a b c d] [4 3 2 1]"},
+		{"D1 address", withTemplate("{{printf `%p` .config}}"), namespaced(), "a format prints an address", ""},
+	}
+}
+
+func badReach() []badInput {
+	var rows []badInput
+	for _, call := range []string{
+		"env `HOME`", "expandenv `$HOME`", "now", "date `2006` 1", "randAlpha 8", "uuidv4", "genPrivateKey `rsa`", "getHostByName `localhost`",
+		"osBase `/a`", "lookup `v1` `Secret` `` ``", "htpasswd `a` `b`", "readFile `/etc/passwd`",
+	} {
+		name, _, _ := strings.Cut(call, " ")
+		rows = append(rows, badInput{"D2 function " + name, withTemplate("{{" + call + "}}"), namespaced(), fmt.Sprintf("function %q not defined", name), ""})
+	}
+	return append(rows,
+		badInput{"D2 file outside of the package", withTemplate("{{getFile `../../etc/passwd`}}"), namespaced(), `file not found: "../../etc/passwd"`, ""},
+		badInput{"D2 absolute file", withTemplate("{{getFile `/etc/passwd`}}"), namespaced(), `file not found: "/etc/passwd"`, ""},
+		badInput{"D2 glob outside of the package", withTemplate("{{len (getFileGlob `/etc/**`)}}{{len (getFileGlob `../**`)}}"), namespaced(), "", `"x":"00"`},
+		badInput{"D2 template text in the config", withTemplate("{{.config.text}}"), namespaced(withConfig(`{"text":"{{fail 1}}{{.config}}"}`)), "", `"x":"{{fail 1}}{{.config}}"`},
+		badInput{"D2 template text in the config, by define", withTemplate("{{include .config.text .}}"), namespaced(withConfig(`{"text":"{{fail 1}}"}`)), "no template", ""},
+		badInput{"D2 secret in a name", pkg("manifest.yaml", plain+anyConfig, "a.yaml.gotmpl", configMap("a-{{.config.pin | int64}}", "first", "")), withSecret(), "metadata.name: a value that came from a Secret stands here", ""},
+	)
+}
+
+func badExpressions() []badInput {
+	condition := func(text string) Files {
+		return pkg("manifest.yaml", plain+anyConfig+"  filter: {conditions: [{name: a, expression: "+text+"}]}\n")
+	}
+	probe := func(text string) Files {
+		return pkg("manifest.yaml", plain+"  availabilityProbes: [{selector: {kind: {group: '', kind: ConfigMap}}, probes: ["+text+"]}]\n")
+	}
+	list := "[" + strings.Repeat("1,", 99) + "1]"
+	return []badInput{
+		{"D3 nested comprehensions", condition(`"` + strings.Repeat(list+".all(x, ", 6) + "true" + strings.Repeat(")", 6) + `"`), namespaced(), "cost limit exceeded", ""},
+		{"D3 huge literal", condition("'\"" + strings.Repeat("x", limits.ExpressionBytes) + "\" == config.a'"), namespaced(), fmt.Sprintf("the limit is %d", limits.ExpressionBytes), ""},
+		{"D3 unbounded matches", condition(`'config.text.matches("((a?){20}){20}b")'`), namespaced(withConfig(`{"text":"` + strings.Repeat("a", 150_000) + `"}`)), fmt.Sprintf("the limit of the product is %d", limits.TemplateMatchWork), ""},
+		{"D3 huge program of matches", condition(`'config.text.matches("` + strings.Repeat("(a?){1000}|", 300) + `b")'`), namespaced(withConfig(`{"text":"` + strings.Repeat("a", 150_000) + `"}`)), "actual cost limit exceeded", ""},
+		{"D3 type error when it runs", condition("'config.text > 1'"), namespaced(withConfig(`{"text":"x"}`)), "evaluation failed: no such overload", ""},
+		{"D3 missing key", condition("config.none"), namespaced(), "evaluation failed: no such key: none", ""},
+		{"D3 no bool", condition("'1'"), namespaced(), "the expression is of type int, not bool", ""},
+		{"D3 deep parentheses", condition("'" + strings.Repeat("(", 5000) + "true" + strings.Repeat(")", 5000) + "'"), namespaced(), "Filter invalid in manifest.yaml", ""},
+		{"D3 probe that does not compile", probe("{cel: {rule: 'self.', message: m}}"), namespaced(), "Availability probe invalid", ""},
+		{"D3 probe with a huge rule", probe("{cel: {rule: '" + strings.Repeat("true || ", 3000) + "true', message: m}}"), namespaced(), "Availability probe invalid", ""},
+		{"D3 probe that loops", probe("{fieldsEqual: {fieldA: '[range(1000000000)]', fieldB: .a}}"), namespaced(), "Availability probe invalid", ""},
+	}
+}

@@ -1,0 +1,49 @@
+package expression
+
+import (
+	"regexp"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/pattern"
+)
+
+// withoutMatches is CEL's standard library less the one function whose cost is
+// counted only after it has run.
+var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
+
+// matches declares the function as CEL does, and looks at its cost first.
+func (e *Evaluator) matches() cel.EnvOption {
+	binding := cel.SingletonBinaryBinding(func(text, expression ref.Val) ref.Val {
+		t, ok := text.(types.String)
+		x, also := expression.(types.String)
+		if !ok || !also {
+			return types.MaybeNoSuchOverloadErr(text)
+		}
+		return e.match(string(t), string(x))
+	})
+	texts := []*cel.Type{cel.StringType, cel.StringType}
+	return cel.Function("matches", cel.Overload("matches", texts, cel.BoolType), cel.MemberOverload("matches_string", texts, cel.BoolType), binding)
+}
+
+func (e *Evaluator) match(text, expression string) ref.Val {
+	if err := pattern.Check(expression, len(text)); err != nil {
+		return types.NewErr("%s", err)
+	}
+	size, err := pattern.Size(expression)
+	if err != nil {
+		return types.NewErr("%s", err)
+	}
+	if e.spent.match += int64(size) * int64(len(text)+1); e.spent.match > limits.TemplateMatchWork {
+		return types.NewErr("the regular expressions of the package take more than %d steps", limits.TemplateMatchWork)
+	}
+	compiled, err := regexp.Compile(expression)
+	if err != nil {
+		return types.NewErr("%s", err)
+	}
+	return types.Bool(compiled.MatchString(text))
+}
