@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"errors"
+	"cmp"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -12,33 +12,51 @@ import (
 type explainCommand struct {
 	streams    genericiooptions.IOStreams
 	connection *connection
+	source     sourceFlags
+	preview    previewFlags
 	output     output.Flags
 }
 
 func newExplain(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 	c := explainCommand{streams: streams}
+	c.preview.locked = true
 	cmd := &cobra.Command{
-		Use:   "explain NAME",
-		Short: "Say why an installed package is not available",
+		Use:   "explain NAME|SOURCE|IMAGE",
+		Short: "Say why an installed package is not available, or what a package is",
 		Long: `Say why an installed package is not available, and what to do about it: from the package down to
-the pod, the event or the refusal that explains it.
+the pod, the event or the refusal that explains it. NAME is the name of a Package in the
+namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME. Exits with 0 whenever
+the package exists, however it stands.
 
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME. Exits with 0 whenever the package exists, however it stands.`,
-		Args: takes("NAME"),
+Or say what a package in a folder or an image is, without a cluster: its phases and objects and
+what is waited for, its configuration as a table, its images, its constraints, the rights that
+it gives to others and those that its installation takes. For which installation, --config
+and the flags beside it say as with render.`,
+		Example: `  kubectl package explain clusterpackage/cert-operator
+  kubectl package explain ./cert-operator
+  kubectl package explain registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
+		Args: takes("NAME|SOURCE|IMAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.output.Check(); err != nil {
+			c.preview.namespace = *c.connection.flags.Namespace
+			if err := cmp.Or(c.output.Check(), c.preview.check()); err != nil {
 				return usageError(cmd, err)
 			}
-			n, installed := installedName(args[0])
-			if !installed {
-				return usageError(cmd, errors.New("NAME is no name of an installed package: write NAME, package/NAME or clusterpackage/NAME"))
+			if n, installed := installedName(args[0]); installed && !c.source.pull {
+				return explainInstalled(cmd.Context(), c.streams, c.connection, &c.output, n)
 			}
-			return explainInstalled(cmd.Context(), c.streams, c.connection, &c.output, n)
+			return explainPackage(cmd.Context(), c.streams, c.source, &c.preview, &c.output, args[0])
 		},
 	}
 	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		names, end := c.connection.completeNames(cmd, args, begin)
+		if len(args) == 0 {
+			end = cobra.ShellCompDirectiveDefault // folders, too
+		}
+		return names, end
+	}
+	c.source.add(cmd)
+	c.preview.addBesideConnection(cmd)
 	c.output.Add(cmd)
 	return cmd
 }

@@ -27,8 +27,14 @@ type previewFlags struct {
 }
 
 func (p *previewFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "show it as a Package in this `namespace`")
+	p.addBesideConnection(cmd)
+}
+
+// addBesideConnection adds the flags to a command that has the namespace among
+// those of its connection.
+func (p *previewFlags) addBesideConnection(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
 	cmd.Flags().StringVar(&p.component, "component", "", "the component to show of a package that has several")
 	cmd.Flags().StringVar(&p.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
 	cmd.Flags().StringVar(&p.testCase, "config-testcase", "", "the `test case` of the manifest whose configuration is used")

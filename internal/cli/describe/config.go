@@ -1,0 +1,126 @@
+package describe
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Key is one key of the configuration.
+type Key struct {
+	// Key such as cache.size; elements of a list are below cache[].
+	Key string `json:"key"`
+	// Type such as integer, []string or map[string].
+	Type string `json:"type"`
+	// Default as JSON; absent where there is none.
+	Default     json.RawMessage `json:"default,omitempty"`
+	Description string          `json:"description,omitempty"`
+	// Required tells that what it is in cannot be without it.
+	Required bool `json:"required"`
+	// Allowed says in words which values may stand there.
+	Allowed string `json:"allowed,omitempty"`
+}
+
+// configKeys are the keys of a schema, a mapping before what is in it.
+func configKeys(schema *apiextensionsv1.JSONSchemaProps) []Key {
+	keys := []Key{}
+	if schema != nil {
+		walk(schema, "", &keys)
+	}
+	return keys
+}
+
+func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		props := schema.Properties[name]
+		full := strings.TrimPrefix(path+"."+name, ".")
+		key := Key{
+			Key: full, Type: typeOf(&props), Description: strings.TrimSpace(props.Description),
+			Required: slices.Contains(schema.Required, name), Allowed: allowed(&props),
+		}
+		if props.Default != nil {
+			key.Default = props.Default.Raw
+		}
+		// A mapping is told by what is in it, unless it says something itself.
+		if len(props.Properties) == 0 || key.Description != "" || key.Required || key.Allowed != "" {
+			*keys = append(*keys, key)
+		}
+		walk(&props, full, keys)
+		if props.Items != nil && props.Items.Schema != nil {
+			walk(props.Items.Schema, full+"[]", keys)
+		}
+		if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
+			walk(props.AdditionalProperties.Schema, full+".*", keys)
+		}
+	}
+}
+
+// typeOf names the type of a schema.
+func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case props.XIntOrString:
+		return "integer or string"
+	case props.Type == "array" && props.Items != nil && props.Items.Schema != nil:
+		return "[]" + typeOf(props.Items.Schema)
+	case props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil:
+		return "map of " + typeOf(props.AdditionalProperties.Schema)
+	case props.Type == "":
+		return "any"
+	}
+	return props.Type
+}
+
+// allowed says which values a schema admits.
+func allowed(props *apiextensionsv1.JSONSchemaProps) string {
+	var parts []string
+	if len(props.Enum) > 0 {
+		values := make([]string, len(props.Enum))
+		for i, value := range props.Enum {
+			values[i] = plain(value.Raw)
+		}
+		parts = append(parts, strings.Join(values, ", "))
+	}
+	number := func(sign string, value *float64) {
+		if value != nil {
+			parts = append(parts, fmt.Sprintf("%s %v", sign, *value))
+		}
+	}
+	length := func(most, noun string, value *int64) {
+		switch {
+		case value == nil:
+		case *value == 1:
+			parts = append(parts, fmt.Sprintf("at %s 1 %s", most, noun))
+		default:
+			parts = append(parts, fmt.Sprintf("at %s %d %ss", most, *value, noun))
+		}
+	}
+	number(map[bool]string{false: "≥", true: ">"}[props.ExclusiveMinimum], props.Minimum)
+	number(map[bool]string{false: "≤", true: "<"}[props.ExclusiveMaximum], props.Maximum)
+	length("least", "character", props.MinLength)
+	length("most", "character", props.MaxLength)
+	length("least", "element", props.MinItems)
+	length("most", "element", props.MaxItems)
+	if props.Pattern != "" {
+		parts = append(parts, "matches "+props.Pattern)
+	}
+	if props.Format != "" {
+		parts = append(parts, props.Format)
+	}
+	for _, rule := range props.XValidations {
+		parts = append(parts, strings.TrimSpace(rule.Message+" ("+rule.Rule+")"))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// plain is a JSON value, text without quotes.
+func plain(raw []byte) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}

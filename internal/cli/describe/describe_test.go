@@ -1,0 +1,107 @@
+package describe
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+func load(t *testing.T, files loader.Files, cluster bool) *loader.Package {
+	t.Helper()
+	pkg, _, err := loader.Preview(context.Background(), files, loader.PreviewOptions{Cluster: cluster, LockedImages: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg
+}
+
+// golden compares with a file, or writes it where LOCKSTEP_UPDATE is set.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if os.Getenv("LOCKSTEP_UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTextOfTheExample(t *testing.T) {
+	t.Parallel()
+	files, err := loader.ReadFolder("../../../examples/operator/cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Of(load(t, files, true), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Text(report, Options{Styles: terminal.Plain()})
+	golden(t, "testdata/operator.txt", got)
+	for line := range strings.Lines(Text(report, Options{Styles: terminal.Plain(), Width: 60})) {
+		if strings.HasPrefix(line, "  image ") && len([]rune(line)) > 61 {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+}
+
+const everything = `
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifest
+metadata: {name: shop}
+spec:
+  version: 1.0.0
+  provider: us
+  display: {name: Shop, shortDescription: Sells., support: Nobody., requirements: 1 GB}
+  scopes: [Namespaced, Cluster]
+  phases: [{name: one}]
+  images: [{name: app, image: "example.com/app:v1"}]
+  constraints:
+  - platformVersion: {name: Kubernetes, range: ">=1.29"}
+  - platform: [OpenShift, Kubernetes]
+  - uniqueInScope: {}
+  - uniqueInScope: {scope: Cluster}
+  dependencies:
+  - {name: db, optional: true, package: {name: db.example.com, version: ">1"}}
+  - {name: cert, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate}}
+  availabilityProbes:
+  - selector: {kind: {group: "", kind: ConfigMap}, selector: {matchLabels: {a: b}}}
+    probes: [{fieldsEqual: {fieldA: .data.a, fieldB: .data.b}}]
+  config:
+    openAPIV3Schema:
+      type: object
+      required: [name]
+      properties:
+        name: {type: string, minLength: 1, pattern: "^a", format: hostname, default: ab}
+        ports: {type: array, maxItems: 3, items: {type: object, required: [port], properties: {port: {type: integer, minimum: 1, exclusiveMaximum: true, maximum: 9}}}}
+        limits: {type: object, additionalProperties: {type: object, properties: {cpu: {x-kubernetes-int-or-string: true}}}}
+        inner: {type: object, x-kubernetes-validations: [{rule: "self.a == 'a'", message: a is a}], properties: {a: {type: string, enum: [a, b]}}}
+`
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	files := loader.Files{
+		"manifest.yaml":      []byte(everything),
+		"manifest.lock.yaml": []byte("apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifestLock\nmetadata: {name: shop}\nspec: {images: [{name: app, image: 'example.com/app:v1', digest: 'sha256:0123456789012345678901234567890123456789012345678901234567890123'}]}\n"),
+		"cm.yaml":            []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: b}, annotations: {package-operator.run/phase: one, package-operator.run/deletion-policy: Keep}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {package-operator.run/phase: one}}\n"),
+		"rbac.yaml":          []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a, annotations: {package-operator.run/phase: one}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\nsubjects: [{kind: User, name: \"e\\u001bve\"}]\n"),
+	}
+	report, err := Of(load(t, files, false), "back", []string{"back", "front"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Text(report, Options{Styles: terminal.Plain()})
+	golden(t, "testdata/everything.txt", got)
+}

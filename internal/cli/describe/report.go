@@ -1,0 +1,200 @@
+package describe
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+// Report is what a package is, as JSON and YAML.
+type Report struct {
+	Name     string `json:"name"`
+	Version  string `json:"version,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	// Component that is described; Components are those that the package has.
+	Component  string   `json:"component,omitempty"`
+	Components []string `json:"components,omitempty"`
+	Scopes     []string `json:"scopes"`
+	// Display is what the manifest says for people.
+	Display *manifestsv1alpha1.PackageManifestDisplay `json:"display,omitempty"`
+	// Constraints and Dependencies in words.
+	Constraints  []string `json:"constraints,omitempty"`
+	Dependencies []string `json:"dependencies,omitempty"`
+	Phases       []Phase  `json:"phases"`
+	Config       []Key    `json:"config"`
+	Images       []Image  `json:"images,omitempty"`
+	// Grants are the rights that objects of the package give to others.
+	Grants []Grant `json:"grants,omitempty"`
+	// Needs are the rights that the identity needs which applies the objects.
+	Needs []rbacv1.PolicyRule `json:"needs"`
+	// TestCases of the manifest.
+	TestCases []string `json:"testCases,omitempty"`
+}
+
+// Phase of the rollout.
+type Phase struct {
+	Name    string   `json:"name"`
+	Class   string   `json:"class,omitempty"`
+	Objects []Object `json:"objects"`
+}
+
+// Object of a phase.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Path of the file that it comes from.
+	Path string `json:"path,omitempty"`
+	// Probes that judge it, in words.
+	Probes []string `json:"probes,omitempty"`
+	// Keep tells that it stays when the package is deleted.
+	Keep bool `json:"keep,omitempty"`
+}
+
+// Image that the package uses.
+type Image struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+	// Digest of the lock; empty where it has none.
+	Digest string `json:"digest,omitempty"`
+}
+
+// Of describes a loaded package. components are those that it has.
+func Of(pkg *loader.Package, component string, components []string) (*Report, error) {
+	spec := &pkg.Manifest.Spec
+	r := &Report{
+		Name: pkg.Manifest.Name, Version: spec.Version, Provider: spec.Provider, Component: component, Components: components,
+		Display: spec.Display, Constraints: constraints(spec.Constraints), Dependencies: dependencies(spec.Dependencies),
+		Config: configKeys(spec.Config.OpenAPIV3Schema), Phases: []Phase{},
+	}
+	for _, scope := range spec.Scopes {
+		r.Scopes = append(r.Scopes, string(scope))
+	}
+	for _, tc := range pkg.Manifest.Test.Template {
+		r.TestCases = append(r.TestCases, tc.Name)
+	}
+	r.Images = images(pkg)
+	var all []*unstructured.Unstructured
+	for i, phase := range pkg.Phases {
+		described := Phase{Name: phase.Name, Class: phase.Class, Objects: []Object{}}
+		for j, stored := range phase.Objects {
+			u := &unstructured.Unstructured{}
+			if err := json.Unmarshal(stored.Object.Raw, &u.Object); err != nil {
+				return nil, fmt.Errorf("phase %s: %w", phase.Name, err)
+			}
+			described.Objects = append(described.Objects, Object{
+				APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+				Path: pkg.Sources[i][j].Path, Probes: probesOf(pkg.Probes, u),
+				Keep: u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+			})
+			all = append(all, u)
+		}
+		r.Phases = append(r.Phases, described)
+	}
+	r.Grants, r.Needs = grants(all), needs(all)
+	return r, nil
+}
+
+func images(pkg *loader.Package) []Image {
+	digests := map[string]string{}
+	if pkg.Lock != nil {
+		for _, image := range pkg.Lock.Spec.Images {
+			digests[image.Name] = image.Digest
+		}
+	}
+	var out []Image
+	for _, image := range pkg.Manifest.Spec.Images {
+		out = append(out, Image{image.Name, image.Image, digests[image.Name]})
+	}
+	return out
+}
+
+// probesOf are the probes that judge an object.
+func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured) []string {
+	var out []string
+	kind := u.GroupVersionKind().GroupKind()
+	for _, probe := range probes {
+		s := probe.Selector
+		if s.Kind == nil || s.Kind.Group != kind.Group || s.Kind.Kind != kind.Kind {
+			continue
+		}
+		if s.Selector != nil {
+			selector, err := metav1.LabelSelectorAsSelector(s.Selector)
+			if err != nil || !selector.Matches(labels.Set(u.GetLabels())) {
+				continue
+			}
+		}
+		for _, p := range probe.Probes {
+			out = append(out, probeText(p))
+		}
+	}
+	return out
+}
+
+func probeText(p corev1alpha1.Probe) string {
+	switch {
+	case p.Condition != nil:
+		return fmt.Sprintf("condition %s=%s", p.Condition.Type, p.Condition.Status)
+	case p.FieldsEqual != nil:
+		return fmt.Sprintf("%s == %s", p.FieldsEqual.FieldA, p.FieldsEqual.FieldB)
+	case p.CEL != nil:
+		return p.CEL.Rule
+	}
+	return ""
+}
+
+func constraints(all []manifestsv1alpha1.PackageManifestConstraint) []string {
+	var out []string
+	for _, c := range all {
+		if c.PlatformVersion != nil {
+			out = append(out, fmt.Sprintf("%s %s", c.PlatformVersion.Name, c.PlatformVersion.Range))
+		}
+		if len(c.Platform) > 0 {
+			names := make([]string, len(c.Platform))
+			for i, p := range c.Platform {
+				names[i] = string(p)
+			}
+			slices.Sort(names)
+			out = append(out, "on "+strings.Join(names, " or "))
+		}
+		if c.UniqueInScope != nil {
+			scope := "of its scope"
+			if c.UniqueInScope.Scope != "" {
+				scope = "in the " + strings.ToLower(string(c.UniqueInScope.Scope))
+			}
+			out = append(out, "the only one "+scope)
+		}
+	}
+	return out
+}
+
+func dependencies(all []manifestsv1alpha1.PackageManifestDependency) []string {
+	var out []string
+	for _, d := range all {
+		text := ""
+		switch {
+		case d.Image != nil:
+			text = fmt.Sprintf("image %s: %s %s", d.Image.Name, d.Image.Package, d.Image.Range)
+		case d.Package != nil:
+			text = strings.TrimSpace(fmt.Sprintf("package %s %s", d.Package.Name, d.Package.Version))
+		case d.API != nil:
+			text = fmt.Sprintf("API %s %s", d.API.APIVersion, d.API.Kind)
+		}
+		if d.Optional {
+			text += " (optional)"
+		}
+		out = append(out, text)
+	}
+	return out
+}
