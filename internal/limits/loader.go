@@ -66,6 +66,9 @@ const (
 	StallTimeout = 30 * time.Second
 	// StallBytes: see StallTimeout.
 	StallBytes = 64 << 10
+	// TagIntervalMin is the least time between two looks at the tag of a package;
+	// registries limit requests.
+	TagIntervalMin = time.Minute
 	// PullTimeout covers one whole pull.
 	PullTimeout = 5 * time.Minute
 	// ImageCacheBytes is the default size of the image cache on disk.

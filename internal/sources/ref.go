@@ -53,6 +53,9 @@ func PullSecrets(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
 	return sorted(refs)
 }
 
+// Union returns the refs of both lists, sorted.
+func Union(a, b []Ref) []Ref { return sorted(slices.Concat(a, b)) }
+
 func sorted(refs []Ref) []Ref {
 	slices.SortFunc(refs, func(a, b Ref) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -69,6 +72,16 @@ func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
 		ref.Name = source.ConfigMapKeyRef.Name
 	}
 	return ref
+}
+
+// FromSecrets tells whether a Package is rendered from Secrets.
+func FromSecrets(spec *corev1alpha1.PackageSpec) bool {
+	for _, ref := range Of(spec, "") {
+		if ref.Kind == KindSecret {
+			return true
+		}
+	}
+	return false
 }
 
 // key returns the key that a source names, and whether it may be missing.

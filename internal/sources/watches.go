@@ -27,8 +27,10 @@ type State struct {
 // Watches are the watches of all sources that Packages name. It is safe for
 // concurrent use.
 type Watches struct {
+	// Wake is called with the user of a source that changed; it must not block.
+	Wake func(types.NamespacedName)
+
 	listen Listen
-	wake   func(types.NamespacedName)
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -47,10 +49,9 @@ type watched struct {
 	stop  context.CancelFunc
 }
 
-// NewWatches returns watches that work from Start on. wake is called with the
-// user of a source that changed; it must not block.
-func NewWatches(listen Listen, wake func(types.NamespacedName)) *Watches {
-	return &Watches{listen: listen, wake: wake, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
+// NewWatches returns watches that work from Start on, once Wake is set.
+func NewWatches(listen Listen) *Watches {
+	return &Watches{listen: listen, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
 }
 
 // Start watches until the context ends.
@@ -145,7 +146,7 @@ func (w *Watches) set(o *watched, change func(*State)) {
 	w.mu.Unlock()
 	for _, user := range users {
 		if user != accountUser {
-			w.wake(user)
+			w.Wake(user)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type happening struct {
 func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 	var all []happening
 	loaded := ""
-	if o.step == stepDeploy && o.content != nil && was.UnpackedHash != is.UnpackedHash {
+	if o.step == stepDeploy && o.content != nil && unpackedAnew(was, is) {
 		loaded = fmt.Sprintf("Loaded %s (%s).", o.content.Resolved.Image, o.content.Resolved.Digest)
 		if len(o.content.Warnings) > 0 {
 			all = append(all, happening{corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.Warnings, "\n")})
@@ -42,6 +42,9 @@ func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 		all = append(all, happening{corev1.EventTypeWarning, c.Reason, "Unpack", c.Message})
 	} else if c, ok := became(was, is, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse); ok && c.Reason == corev1alpha1.ReasonImagePullBackOff {
 		all = append(all, happening{corev1.EventTypeWarning, c.Reason, "Pull", c.Message})
+	}
+	if c, ok := became(was, is, corev1alpha1.ConditionDrifted, metav1.ConditionTrue); ok {
+		all = append(all, happening{corev1.EventTypeWarning, c.Reason, "Watch", c.Message})
 	}
 	if c, ok := became(was, is, corev1alpha1.ConditionAvailable, metav1.ConditionTrue); ok {
 		note := strings.TrimSpace(loaded + " " + c.Message)
@@ -55,6 +58,18 @@ func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 		all = append(all, happening{corev1.EventTypeWarning, eventUnavailable, "Rollout", c.Message})
 	}
 	return all
+}
+
+// unpackedAnew tells whether something else is unpacked: a tag may have moved.
+func unpackedAnew(was, is *corev1alpha1.PackageStatus) bool {
+	return was.UnpackedHash != is.UnpackedHash || digestOf(was) != digestOf(is)
+}
+
+func digestOf(status *corev1alpha1.PackageStatus) string {
+	if status.Resolved == nil {
+		return ""
+	}
+	return status.Resolved.Digest
 }
 
 // became returns a condition that has a value now and had another one, or

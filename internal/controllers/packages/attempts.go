@@ -33,8 +33,13 @@ type attempts struct {
 
 // attempt is one attempt and what came of it.
 type attempt struct {
-	// fingerprint names what is loaded.
+	// fingerprint names what is loaded, and moved the digest, where it is that of a
+	// tag that has moved.
 	fingerprint fingerprint
+	moved       string
+	// around is what a failed attempt may have failed by, beside its input; empty
+	// while that is not known.
+	around string
 	// started is when it was asked for.
 	started time.Time
 	// done tells that it has ended, with content or with err.
@@ -85,14 +90,14 @@ func (a *attempts) of(uid types.UID) *attempt {
 }
 
 // start begins to load, instead of whatever is being loaded for the Package.
-func (a *attempts) start(ctx context.Context, in Input, f fingerprint) {
+func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	uid := in.Package.GetUID()
 	failures := 0
 	if old := a.byUID[uid]; old != nil {
 		old.cancel()
-		if old.fingerprint == f {
+		if old.fingerprint == f && old.moved == moved {
 			failures = old.failures
 		}
 	}
@@ -101,7 +106,7 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint) {
 		life = context.WithoutCancel(ctx)
 	}
 	life, cancel := context.WithCancel(log.IntoContext(life, log.FromContext(ctx)))
-	j := &job{attempt: attempt{fingerprint: f, started: a.now()}, cancel: cancel, failures: failures}
+	j := &job{attempt: attempt{fingerprint: f, moved: moved, started: a.now()}, cancel: cancel, failures: failures}
 	a.byUID[uid] = j
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	a.pool.run(registryOf(in.Image), func() { a.run(life, in, j) })
@@ -135,6 +140,15 @@ func (a *attempts) deployed(uid types.UID, at time.Time) {
 	defer a.mu.Unlock()
 	if found := a.byUID[uid]; found != nil {
 		found.deployed = at
+	}
+}
+
+// surround notes what a failed attempt of a Package may have failed by.
+func (a *attempts) surround(uid types.UID, around string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.byUID[uid]; found != nil && found.done && found.err != nil {
+		found.around = around
 	}
 }
 

@@ -55,7 +55,7 @@ func (b *bench) loadOne(ctx context.Context, in Input) (*Content, error) {
 func (b *bench) begin(uid, image string) {
 	pkg := newPackage()
 	pkg.UID, pkg.Name, pkg.Spec.Image = types.UID(uid), uid, image
-	b.start(context.Background(), Input{Package: pkg, Image: image}, fingerprint{spec: image})
+	b.start(context.Background(), Input{Package: pkg, Image: image}, fingerprint{spec: image}, "")
 }
 
 func (b *bench) wait(t *testing.T) string {
@@ -209,7 +209,7 @@ func TestInputIsACopy(t *testing.T) {
 		return nil, nil
 	}, func(types.NamespacedName) {}, time.Now)
 	pkg := newPackage()
-	a.start(context.Background(), Input{Package: pkg}, fingerprint{})
+	a.start(context.Background(), Input{Package: pkg}, fingerprint{}, "")
 	pkg.Name = "changed by a later pass"
 	close(gate)
 	if got := <-seen; got != "shop" {

@@ -15,6 +15,9 @@ type Input struct {
 	// Image is the reference to pull: that of the spec, or the digest that it
 	// stood for when the same spec was unpacked before.
 	Image string
+	// Namespace is where the Secrets and ConfigMaps are that the spec names: that of
+	// the Package or, for a ClusterPackage, of the manager.
+	Namespace string
 	// Environment is the cluster.
 	Environment manifestsv1alpha1.PackageEnvironment
 	// HashKey hashes what is sensitive; nil where nothing is.
@@ -39,3 +42,6 @@ type Content struct {
 // Load pulls and renders. Its error is a *registry.PullError, or
 // violation.Violations where the package itself is wrong.
 type Load func(ctx context.Context, in Input) (*Content, error)
+
+// Resolve asks a registry which digest the tag in Input.Image stands for.
+type Resolve func(ctx context.Context, in Input) (digest string, err error)

@@ -16,8 +16,9 @@ type view struct {
 	// dep is the deployment of the Package's name, whoever's it is; nil where
 	// there is none.
 	dep corev1alpha1.GenericObjectDeployment
-	// now is what would be rendered.
+	// fingerprint is what would be rendered.
 	fingerprint fingerprint
+	inputs
 	// attempt is the last one of this process to load, of whatever fingerprint;
 	// nil where there is none.
 	attempt *attempt
@@ -46,6 +47,8 @@ const (
 	stepYield
 	// stepAwait: the deployment of this name is on its way out.
 	stepAwait
+	// stepGather: what the package is rendered from is not known yet.
+	stepGather
 )
 
 // decide returns the next step, and why where the deployment stands in the way.
@@ -58,11 +61,11 @@ func decide(v view) (step, string) {
 			return stepAwait, why
 		}
 	}
-	reuse := compare(v.pkg, v.fingerprint)
-	if v.dep == nil && reuse == unpackedCurrent {
-		reuse = unpackedElsewhere
+	if v.waiting || v.trouble != "" {
+		return stepGather, v.trouble
 	}
-	if restores(v) {
+	reuse := compare(v.pkg, v.fingerprint)
+	if reuse == unpackedCurrent && (v.dep == nil || v.moved != "" || restores(v)) {
 		reuse = unpackedElsewhere
 	}
 	switch {
@@ -70,12 +73,14 @@ func decide(v view) (step, string) {
 		return stepSettle, ""
 	case v.pkg.PackageSpec().Paused:
 		return stepPaused, ""
-	case v.attempt == nil || v.attempt.fingerprint != v.fingerprint:
+	case v.attempt == nil || v.attempt.fingerprint != v.fingerprint || v.attempt.moved != v.moved:
 		return stepLoad, ""
 	case !v.attempt.done:
 		return stepWait, ""
 	case v.attempt.err == nil:
 		return stepDeploy, ""
+	case v.attempt.around != "" && v.around != "" && v.attempt.around != v.around:
+		return stepLoad, "" // what it failed by may be gone
 	case v.attempt.retry.IsZero():
 		return stepRefuse, ""
 	case v.now.Before(v.attempt.retry):

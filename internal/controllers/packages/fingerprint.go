@@ -17,9 +17,9 @@ import (
 // fingerprint names what a package is rendered from, as status.unpackedHash
 // records it. It is a hash of canonical JSON and independent of Go types.
 type fingerprint struct {
-	// spec covers image, config, component and how to slice.
+	// spec covers what the Package says.
 	spec string
-	// environment covers the cluster.
+	// environment covers the cluster, and the versions of what the Package names.
 	environment string
 }
 
@@ -40,7 +40,12 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 	return f, ok
 }
 
-func fingerprintOf(pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment) (fingerprint, error) {
+// fingerprintOf names what a package is rendered from: spec and cluster, and the
+// versions of the Secrets and ConfigMaps that the spec names. What is not set is
+// left out, so that an engine that knows more fields computes the same.
+func fingerprintOf(
+	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string,
+) (fingerprint, error) {
 	spec := pkg.PackageSpec()
 	var config any
 	if spec.Config != nil && len(spec.Config.Raw) > 0 {
@@ -48,15 +53,34 @@ func fingerprintOf(pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.Packag
 			return fingerprint{}, fmt.Errorf("spec.config is not valid JSON: %w", err)
 		}
 	}
-	specHash, err := hash(map[string]any{
+	content := map[string]any{
 		"image": spec.Image, "component": spec.Component, "config": config,
 		"chunking": pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation],
-	})
+	}
+	for key, set := range map[string]struct {
+		is    bool
+		value any
+	}{
+		"configFrom":          {len(spec.ConfigFrom) > 0, spec.ConfigFrom},
+		"patches":             {len(spec.Patches) > 0, spec.Patches},
+		"commonMetadata":      {spec.CommonMetadata != nil, spec.CommonMetadata},
+		"defaultNamespace":    {spec.DefaultNamespace != "", spec.DefaultNamespace},
+		"collisionProtection": {spec.CollisionProtection != "", spec.CollisionProtection},
+	} {
+		if set.is {
+			content[key] = set.value
+		}
+	}
+	specHash, err := hash(content)
 	if err != nil {
 		return fingerprint{}, err
 	}
-	envHash, err := hash(env)
-	return fingerprint{spec: specHash, environment: envHash}, err
+	var around any = env
+	if len(versions) > 0 {
+		around = map[string]any{"environment": env, "versions": versions}
+	}
+	aroundHash, err := hash(around)
+	return fingerprint{spec: specHash, environment: aroundHash}, err
 }
 
 // hash returns 128 bits of the hash of canonical JSON: map keys are sorted, and
@@ -118,16 +142,50 @@ func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 }
 
 // pinned returns the reference by digest of what the spec's image stood for when
-// the very same spec was unpacked last. A tag that moved since is not followed
-// until the spec changes.
+// it was unpacked last, or the image itself where that is not known.
 func pinned(pkg corev1alpha1.GenericPackage) string {
 	image, resolved := pkg.PackageSpec().Image, pkg.PackageStatus().Resolved
 	if resolved == nil || resolved.Image != image || resolved.Digest == "" {
 		return image
 	}
+	return byDigest(image, resolved.Digest)
+}
+
+// byDigest returns the reference of an image by a digest.
+func byDigest(image, digest string) string {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return image
 	}
-	return ref.Context().Digest(resolved.Digest).Name()
+	return ref.Context().Digest(digest).Name()
+}
+
+// reference returns what to pull: a tag that moved since is followed where the
+// pull policy says to ask for it again, or where the Package looks after its tag
+// and found another digest, moved.
+func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, moved string) string {
+	spec := pkg.PackageSpec()
+	if moved != "" {
+		return byDigest(spec.Image, moved)
+	}
+	switch spec.ImagePullPolicy {
+	case corev1alpha1.ImagePullPolicyAlways:
+		return spec.Image
+	case corev1alpha1.ImagePullPolicyIfNotPresent, corev1alpha1.ImagePullPolicyNever:
+		return pinned(pkg)
+	}
+	if reuse == unpackedNever {
+		return spec.Image
+	}
+	return pinned(pkg)
+}
+
+// tagged tells whether an image is named by a tag, which may move.
+func tagged(image string) bool {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return false
+	}
+	_, isTag := ref.(name.Tag)
+	return isTag
 }

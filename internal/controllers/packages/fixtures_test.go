@@ -45,7 +45,7 @@ func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Packag
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
-	f, err := fingerprintOf(pkg, env)
+	f, err := fingerprintOf(pkg, env, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/fresh"
 	"lockstep.run/lockstep/internal/leadership"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/sources"
 )
 
 // Reconciler reconciles Packages and ClusterPackages.
@@ -30,9 +29,11 @@ type Reconciler struct {
 	Events events.EventRecorder
 	Now    func() time.Time
 
-	environment atomic.Pointer[manifestsv1alpha1.PackageEnvironment]
+	environment Environment
+	sources     *sources.Watches
 	queue       wakeQueue
 	attempts    *attempts
+	tags        *tags
 	fresh       *fresh.Store
 	slices      *fresh.Store
 	keys        keys
@@ -46,8 +47,9 @@ type Reconciler struct {
 type session struct {
 	*Reconciler
 	view
-	environment manifestsv1alpha1.PackageEnvironment
-	after       time.Duration
+	// input is what the Package is rendered from.
+	input Input
+	after time.Duration
 }
 
 // Reconcile takes a Package as far as it gets without waiting. Without a
@@ -104,7 +106,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 	if !ok {
 		return nil, nil // gone; its event follows
 	}
-	s := &session{Reconciler: r, environment: *r.environment.Load()}
+	s := &session{Reconciler: r}
 	s.view = view{
 		pkg: newest, attempt: r.attempts.of(newest.GetUID()), restored: r.mended.last(newest.GetUID()), now: r.Now(),
 	}
@@ -112,8 +114,8 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 	if s.dep, err = r.deployment(ctx, key, newest.GetUID()); err != nil {
 		return nil, err
 	}
-	s.fingerprint, err = fingerprintOf(newest, s.environment)
-	return s, err
+	s.input = Input{Package: newest, Namespace: s.keys.namespaceOf(newest)}
+	return s, nil
 }
 
 // deployment returns the deployment of that name, or nil.
@@ -138,8 +140,15 @@ func (s *session) run(ctx context.Context) error {
 	if err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
+	if err := s.gatherInputs(); err != nil {
+		return err
+	}
+	s.followTag(ctx)
 	o := outcome{}
 	o.step, o.why = decide(s.view)
+	if s.waiting && s.trouble == "" {
+		return s.settle(ctx) // what it waits for wakes it; nothing is news until then
+	}
 	if lacksSlices(s.dep) {
 		s.requeue(restoreEvery)
 	}
@@ -152,7 +161,10 @@ func (s *session) run(ctx context.Context) error {
 	case stepYield, stepAwait:
 		s.attempts.drop(s.pkg.GetUID())
 	case stepLoad:
-		s.load(ctx)
+		if err = s.load(ctx); err != nil {
+			o.step, o.why = stepGather, err.Error()
+			break
+		}
 		err = s.settle(ctx)
 	default:
 		err = s.settle(ctx)
@@ -183,14 +195,20 @@ func lost(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
 }
 
-// load begins to load what the Package says now.
-func (s *session) load(ctx context.Context) {
-	in := Input{Package: s.pkg, Image: s.pkg.PackageSpec().Image, Environment: s.environment}
-	if compare(s.pkg, s.fingerprint) != unpackedNever {
-		in.Image = pinned(s.pkg)
+// load begins to load what the Package says now. Secret values of it are hashed
+// with a key of the Package.
+func (s *session) load(ctx context.Context) error {
+	s.input.Image = reference(s.pkg, compare(s.pkg, s.fingerprint), s.moved)
+	if sources.FromSecrets(s.pkg.PackageSpec()) {
+		key, err := s.keys.of(ctx, s.pkg)
+		if err != nil {
+			return err
+		}
+		s.input.HashKey = key
 	}
-	s.attempts.start(ctx, in, s.fingerprint)
+	s.attempts.start(ctx, s.input, s.fingerprint, s.moved)
 	s.attempt = s.attempts.of(s.pkg.GetUID())
+	return nil
 }
 
 // ensureFinalizer puts our finalizer on before anything is made for the Package.

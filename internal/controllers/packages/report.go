@@ -80,7 +80,7 @@ func beginning(packages int) time.Duration {
 
 // urgent tells whether a status says something that is waited for.
 func urgent(was, is *corev1alpha1.PackageStatus) bool {
-	return was.UnpackedHash != is.UnpackedHash || !equality.Semantic.DeepEqual(values(was.Conditions), values(is.Conditions))
+	return unpackedAnew(was, is) || !equality.Semantic.DeepEqual(values(was.Conditions), values(is.Conditions))
 }
 
 func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/sources"
 )
 
 const (
@@ -35,13 +35,17 @@ const (
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// Load pulls and renders packages.
-	Load Load
+	// Load pulls and renders packages; Resolve asks what a tag stands for.
+	Load    Load
+	Resolve Resolve
 	// Environment is what packages are rendered for.
-	Environment manifestsv1alpha1.PackageEnvironment
+	Environment Environment
+	// Sources watches what specs name.
+	Sources *sources.Watches
 	// Slices takes the slices that were written, for the controller of deployments.
 	Slices *fresh.Store
-	// Namespace is the manager's: it has the Secrets of cluster kinds.
+	// Namespace is the manager's: it has what ClusterPackages name, and the Secrets
+	// of cluster kinds.
 	Namespace string
 }
 
@@ -51,15 +55,18 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		fresh: fresh.NewStore(), slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
+		environment: o.Environment, sources: o.Sources,
 	}
 	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
 	r.attempts = newAttempts(o.Load, r.queue.wake, time.Now)
-	r.environment.Store(&o.Environment)
+	r.tags = newTags(o.Resolve, r.queue.wake, time.Now, &r.attempts.pool)
+	r.sources.Wake = r.queue.wake
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of packages: %w", err)
 	}
 	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.attempts.begin(ctx)
+		r.tags.begin(ctx)
 		r.metrics.leading.Store(true)
 		r.queue.queue.Store(&q)
 		return nil
@@ -77,10 +84,10 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
-// SetEnvironment tells that the cluster has changed. Packages are rendered again
-// for it, from the digests that they were rendered from before.
-func (r *Reconciler) SetEnvironment(ctx context.Context, env manifestsv1alpha1.PackageEnvironment) error {
-	r.environment.Store(&env)
+// EnvironmentChanged has all packages looked at again. Those that are rendered
+// for another cluster now are rendered again, from the digests that they were
+// rendered from before.
+func (r *Reconciler) EnvironmentChanged(ctx context.Context) error {
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewPackageList()
 		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -112,14 +119,21 @@ func (r *Reconciler) enqueue() handler.EventHandler {
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			seen.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
 			r.forget(e.Object.GetUID())
+			if _, ok := e.Object.(corev1alpha1.GenericPackage); ok {
+				r.sources.Use(keyOf(e.Object), nil)
+			}
 			add(q, e.Object)
 		},
 	}
 }
 
+// keyOf names an object as requests do.
+func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }
+
 // forget drops what is remembered of a Package.
 func (r *Reconciler) forget(uid types.UID) {
 	r.attempts.drop(uid)
+	r.tags.drop(uid)
 	r.reports.forget(uid)
 	r.mended.forget(uid)
 	r.metrics.forget(uid)

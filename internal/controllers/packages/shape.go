@@ -48,7 +48,7 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 	})
 	dep.SetOwnerReferences(append([]metav1.OwnerReference{own}, refs...))
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
-	spec.Paused = from.Paused
+	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
 }

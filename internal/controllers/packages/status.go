@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -80,7 +81,7 @@ func unpack(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	case stepSettle:
 		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 		if c := conditions.Get(*conds, corev1alpha1.ConditionUnpacked); c != nil && c.Status == metav1.ConditionTrue {
-			c.ObservedGeneration = generation
+			c.ObservedGeneration, c.Message = generation, withLookup(c.Message, v.lookup)
 			return
 		}
 		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonAlreadyUnpacked, "This spec was unpacked before.")
@@ -93,12 +94,35 @@ func unpack(status *corev1alpha1.PackageStatus, v view, o outcome) {
 			return
 		}
 		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
-		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, v.attempt.err.Error())
+		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, false, backOffReason(v.attempt.err), v.attempt.err.Error())
 	case stepRefuse:
 		refuse(reasonOf(v.attempt.err), problems(v.attempt.err))
 	case stepYield:
 		refuse(corev1alpha1.ReasonCollisionDetected, o.why)
 	}
+}
+
+// backOffReason is why an attempt that is repeated has failed: by a registry, or
+// by the API server, which was asked for what the spec names.
+func backOffReason(err error) string {
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) {
+		return corev1alpha1.ReasonLoadError
+	}
+	return corev1alpha1.ReasonImagePullBackOff
+}
+
+// lookupFailed begins the line about a tag that could not be looked up.
+const lookupFailed = "\nWhether the tag has moved is not known: "
+
+// withLookup adds to a message why a tag could not be looked up; empty for no
+// reason.
+func withLookup(message, lookup string) string {
+	message, _, _ = strings.Cut(message, lookupFailed)
+	if lookup != "" {
+		message += lookupFailed + lookup
+	}
+	return message
 }
 
 func unpackedMessage(content *Content) string {
@@ -150,6 +174,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		removeMapped(conds)
 		conditions.Remove(conds, corev1alpha1.ConditionAvailable)
 		conditions.Remove(conds, corev1alpha1.ConditionProgressing)
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
 		if o.step != stepPaused {
 			conditions.Remove(conds, corev1alpha1.ConditionPaused)
 		}
@@ -162,8 +187,10 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	from := dep.ObjectDeploymentStatus()
 	status.Revision, status.Phases, status.Blocking = from.Revision, from.Phases, from.Blocking
 	removeMappedBut(conds, from.Conditions, dep.GetGeneration())
-	if !conditions.IsTrueFor(from.Conditions, corev1alpha1.ConditionPaused, dep.GetGeneration()) {
-		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+	for _, typ := range []string{corev1alpha1.ConditionPaused, corev1alpha1.ConditionDrifted} {
+		if !conditions.IsTrueFor(from.Conditions, typ, dep.GetGeneration()) {
+			conditions.Remove(conds, typ)
+		}
 	}
 	for _, c := range from.Conditions {
 		if c.ObservedGeneration == dep.GetGeneration() && mirrored(c) {
@@ -177,7 +204,7 @@ func mirrored(c metav1.Condition) bool {
 	switch c.Type {
 	case corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing:
 		return true
-	case corev1alpha1.ConditionPaused:
+	case corev1alpha1.ConditionPaused, corev1alpha1.ConditionDrifted:
 		return c.Status == metav1.ConditionTrue
 	}
 	return conditions.Mapped(c.Type)
@@ -226,12 +253,12 @@ func stateOf(v view, o outcome) conditions.State {
 		}
 		var pull *registry.PullError
 		stalled := errors.As(v.attempt.err, &pull) && !pull.Temporary
-		return conditions.State{Stalled: stalled, Reason: corev1alpha1.ReasonImagePullBackOff, Message: v.attempt.err.Error()}
+		return conditions.State{Stalled: stalled, Reason: backOffReason(v.attempt.err), Message: v.attempt.err.Error()}
 	case stepRefuse:
 		return conditions.State{Stalled: true, Reason: reasonOf(v.attempt.err), Message: problems(v.attempt.err)}
 	case stepYield:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: o.why}
-	case stepAwait:
+	case stepAwait, stepGather:
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: o.why}
 	}
 	if o.writeErr != nil {

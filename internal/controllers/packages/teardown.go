@@ -18,8 +18,9 @@ var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFina
 
 // tearDown takes the next step of a Package that is being deleted. Foreground
 // and background are the same here: the deployment is deleted in the background
-// and waited for, since the engine tears down in reverse order. With Orphan the
-// deployment stays as it is, for a later Package of this name.
+// and waited for, since the engine tears down in reverse order; with the deletion
+// policy Orphan its objects are left behind. Deleted with its dependents orphaned,
+// the deployment stays as it is, for a later Package of this name.
 func (s *session) tearDown(ctx context.Context) error {
 	s.attempts.drop(s.pkg.GetUID())
 	if slices.Contains(s.pkg.GetFinalizers(), metav1.FinalizerOrphanDependents) {
@@ -80,11 +81,20 @@ func (s *session) controls() bool { return s.dep != nil && metav1.IsControlledBy
 func (s *session) deleteDeployment(ctx context.Context) error {
 	err := s.Client.Delete(ctx, s.dep,
 		client.Preconditions{UID: ptr.To(s.dep.GetUID()), ResourceVersion: ptr.To(s.dep.GetResourceVersion())},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
+		client.PropagationPolicy(propagation(s.pkg.PackageSpec())))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", s.describe(), err)
 	}
 	return nil
+}
+
+// propagation says what becomes of the objects. With Orphan the engine leaves
+// them running, controlled by nobody (engine.md 4).
+func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
+	if spec.DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
+		return metav1.DeletePropagationOrphan
+	}
+	return metav1.DeletePropagationBackground
 }
 
 // lookForTeardown reads the deployment from the API server.

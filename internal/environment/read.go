@@ -1,0 +1,73 @@
+package environment
+
+import (
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func contentOf(obj metav1.Object) map[string]any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object
+	}
+	return nil
+}
+
+// versionOf returns the version that the last completed update of OpenShift led
+// to. While the first one is on its way, it is the one that is aimed at.
+func versionOf(clusterVersion metav1.Object) string {
+	content := contentOf(clusterVersion)
+	history, _, _ := unstructured.NestedSlice(content, "status", "history") // the newest first
+	for _, entry := range history {
+		update, _ := entry.(map[string]any)
+		if version, ok := update["version"].(string); ok && update["state"] == "Completed" {
+			return version
+		}
+	}
+	desired, _, _ := unstructured.NestedString(content, "status", "desired", "version")
+	return desired
+}
+
+// proxyOf returns the proxy that OpenShift uses; nil where it uses none.
+func proxyOf(proxy metav1.Object) *manifestsv1alpha1.PackageEnvironmentProxy {
+	status := func(field string) string {
+		text, _, _ := unstructured.NestedString(contentOf(proxy), "status", field)
+		return text
+	}
+	p := manifestsv1alpha1.PackageEnvironmentProxy{
+		HTTPProxy: status("httpProxy"), HTTPSProxy: status("httpsProxy"), NoProxy: status("noProxy"),
+	}
+	if p == (manifestsv1alpha1.PackageEnvironmentProxy{}) {
+		return nil
+	}
+	return &p
+}
+
+// managedOf returns what managed OpenShift says about the cluster.
+func managedOf(configMap metav1.Object) *manifestsv1alpha1.PackageEnvironmentManagedOpenShift {
+	data, _, _ := unstructured.NestedStringMap(contentOf(configMap), "data")
+	if data == nil {
+		data = map[string]string{}
+	}
+	return &manifestsv1alpha1.PackageEnvironmentManagedOpenShift{Data: data}
+}
+
+// hostedOf returns a hosted cluster with the namespace of its control plane.
+func hostedOf(cluster metav1.Object) *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
+	selector, _, _ := unstructured.NestedStringMap(contentOf(cluster), "spec", "nodeSelector")
+	annotations := maps.Clone(cluster.GetAnnotations())
+	delete(annotations, lastApplied)
+	return &manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster{
+		Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
+			Name: cluster.GetName(), Namespace: cluster.GetNamespace(), Labels: cluster.GetLabels(), Annotations: annotations,
+		},
+		HostedClusterNamespace: cluster.GetNamespace() + "-" + strings.ReplaceAll(cluster.GetName(), ".", "-"),
+		NodeSelector:           selector,
+	}
+}
