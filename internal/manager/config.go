@@ -18,8 +18,12 @@ type Config struct {
 	// Kubeconfig names a file; empty means the environment's, else the service
 	// account of the pod.
 	Kubeconfig string
-	// Namespace holds the Lease.
+	// Namespace is that of the manager. It holds the Lease, and the Secrets and
+	// ConfigMaps that ClusterPackages name.
 	Namespace string
+	// ServiceAccount is the name of the manager's own, whose pull secrets hold for
+	// all packages.
+	ServiceAccount string
 	// LeaderElect lets only the holder of the Lease work.
 	LeaderElect bool
 	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
@@ -40,6 +44,9 @@ type Config struct {
 	Version bool
 }
 
+// defaultServiceAccount is the name in config; a test compares them.
+const defaultServiceAccount = "lockstep-manager"
+
 // serviceAccountNamespace is the file with the namespace of the pod.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
@@ -50,7 +57,10 @@ func Parse(args []string) (*Config, error) {
 	flags := pflag.NewFlagSet("lockstep-manager", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "file that says how to reach the API server (default: $KUBECONFIG, else the pod's service account)")
-	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the Lease [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
+	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the manager: of the Lease, and of what ClusterPackages name [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
+	flags.StringVar(&c.ServiceAccount, "service-account-name",
+		cmp.Or(os.Getenv("LOCKSTEP_SERVICE_ACCOUNT_NAME"), os.Getenv("PKO_SERVICE_ACCOUNT_NAME"), defaultServiceAccount),
+		"service account of the manager, in --namespace, whose pull secrets hold for all packages [LOCKSTEP_SERVICE_ACCOUNT_NAME, PKO_SERVICE_ACCOUNT_NAME]")
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
@@ -75,6 +85,9 @@ func Parse(args []string) (*Config, error) {
 func (c *Config) validate() error {
 	if errs := validation.IsDNS1123Label(c.Namespace); len(errs) > 0 {
 		return fmt.Errorf("--namespace %q: %s", c.Namespace, strings.Join(errs, "; "))
+	}
+	if errs := validation.IsDNS1123Subdomain(c.ServiceAccount); len(errs) > 0 {
+		return fmt.Errorf("--service-account-name %q: %s", c.ServiceAccount, strings.Join(errs, "; "))
 	}
 	if _, err := level(c.LogLevel); err != nil {
 		return fmt.Errorf("--log-level: %w", err)

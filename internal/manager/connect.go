@@ -15,38 +15,46 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/controllers/deployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/environment"
 	"lockstep.run/lockstep/internal/fresh"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/rollout"
 	"lockstep.run/lockstep/internal/schemas"
+	"lockstep.run/lockstep/internal/sources"
 )
 
-// connect adds everything that runs to mgr. config is guarded.
-func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1alpha1.PackageEnvironment) error {
-	load, err := newLoad(c, mgr.GetLogger().WithName("registry"))
+// connect adds everything that runs to mgr. config is guarded; version is that of
+// the API server.
+func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
+	follow := &follower{config: config, log: mgr.GetLogger()}
+	o, err := engine(config, mgr.GetLogger(), follow)
+	if err != nil {
+		return err
+	}
+	follow.watch(o.Live, version)
+	watches := sources.NewWatches(o.Live.Listen)
+	get := sources.Getter(mgr.GetAPIReader())
+	account := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
+	load, err := newLoader(c, mgr.GetLogger().WithName("registry"), get, sources.NewCredentials(get, watches, account))
 	if err != nil {
 		return err
 	}
 	slices := fresh.NewStore()
-	reconciler, err := packages.Setup(mgr, packages.Options{Load: load, Environment: env, Slices: slices, Namespace: c.Namespace})
+	follow.reconciler, err = packages.Setup(mgr, packages.Options{
+		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Slices: slices, Namespace: c.Namespace,
+	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
-	}
-	follow := follower{reconciler: reconciler, config: config, known: env, log: mgr.GetLogger()}
-	o, err := engine(config, mgr.GetLogger(), follow.changed)
-	if err != nil {
-		return err
 	}
 	o.Slices, o.Namespace = slices, c.Namespace
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
-	for _, runnable := range []ctrlmanager.Runnable{o.Live, leaderFunc(follow.catchUp), ctrlmanager.RunnableFunc(returnMemory)} {
+	for _, runnable := range []ctrlmanager.Runnable{o.Live, follow.detector, watches, ctrlmanager.RunnableFunc(returnMemory)} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
@@ -54,36 +62,41 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, env manifestsv1al
 	return addPolicyCheck(mgr)
 }
 
-// follower has packages rendered again when the cluster's version changes.
+// follower has packages rendered again when the cluster changes.
 type follower struct {
-	reconciler *packages.Reconciler
 	config     *rest.Config
-	known      manifestsv1alpha1.PackageEnvironment
 	log        logr.Logger
+	detector   *environment.Detector
+	reconciler *packages.Reconciler
 }
 
-// catchUp looks at the version when this process begins to lead: a standby may
-// have waited for long, through an upgrade of the cluster.
-func (f *follower) catchUp(ctx context.Context) error {
-	now, err := detect(f.config)
-	if err != nil || now == f.known {
-		return err
-	}
-	return f.reconciler.SetEnvironment(ctx, now)
+// watch makes the detector, which looks at the cluster through live.
+func (f *follower) watch(live *livestate.Cache, version string) {
+	f.detector = environment.New(environment.Options{
+		Version: func(context.Context) (string, error) { return serverVersion(f.config) },
+		Listen:  live.Listen, Mapping: live.Mapping, Changed: f.changed,
+	}, version)
 }
 
-// changed is told by livestate, which must not wait; the list of packages does.
-func (f *follower) changed(v version.Info) {
-	f.log.Info("the API server has another version", "kubernetes", v.GitVersion)
+// changed must not wait; the list of packages does.
+func (f *follower) changed() {
 	go func() {
-		if err := f.reconciler.SetEnvironment(context.Background(), environmentOf(v)); err != nil {
+		if err := f.reconciler.EnvironmentChanged(context.Background()); err != nil {
 			f.log.Error(err, "packages are rendered for the changed cluster when they change themselves")
 		}
 	}()
 }
 
+// kindChanged and versionChanged are told by livestate, which must not wait.
+func (f *follower) kindChanged(gk schema.GroupKind) { f.detector.KindChanged(gk) }
+
+func (f *follower) versionChanged(v version.Info) {
+	f.log.Info("the API server has another version", "kubernetes", v.GitVersion)
+	f.detector.VersionChanged(v.GitVersion)
+}
+
 // engine makes the parts that roll objects out.
-func engine(config *rest.Config, log logr.Logger, versionChanged func(version.Info)) (*deployments.Options, error) {
+func engine(config *rest.Config, log logr.Logger, follow *follower) (*deployments.Options, error) {
 	tracker := rollout.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
@@ -99,9 +112,13 @@ func engine(config *rest.Config, log logr.Logger, versionChanged func(version.In
 				checker.Refresh() // the schema of a CRD came, changed or went
 			}
 			tracker.KindChanged(gk)
+			follow.kindChanged(gk)
 		},
-		VersionChanged: func(version.Info) { checker.Refresh() },
-		Log:            log.WithName("livestate"),
+		VersionChanged: func(v version.Info) {
+			checker.Refresh()
+			follow.versionChanged(v)
+		},
+		Log: log.WithName("livestate"),
 	})
 	if err != nil {
 		return nil, err

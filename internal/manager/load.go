@@ -2,7 +2,9 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
@@ -13,11 +15,20 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/sources"
 	"lockstep.run/lockstep/internal/version"
 )
 
-// newLoad returns how the controller gets from an image to a rendered package.
-func newLoad(c *Config, log logr.Logger) (packages.Load, error) {
+// packageLoader gets from an image to a rendered package.
+type packageLoader struct {
+	puller      *registry.Puller
+	get         sources.Get
+	credentials *sources.Credentials
+	// rendering bounds what takes memory and processors, and never waits for anyone.
+	rendering *semaphore.Weighted
+}
+
+func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources.Credentials) (*packageLoader, error) {
 	puller, err := registry.NewPuller(registry.Options{
 		CABundle: c.RegistryCAFile, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,
 		UserAgent:    "lockstep-manager/" + version.Get(),
@@ -26,42 +37,79 @@ func newLoad(c *Config, log logr.Logger) (packages.Load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up pulling: %w", err)
 	}
-	// Rendering takes memory and processors, and never waits for anyone.
-	rendering := semaphore.NewWeighted(limits.UnpacksInFlight)
-	return func(ctx context.Context, in packages.Input) (*packages.Content, error) {
-		image, err := puller.Pull(ctx, in.Image)
-		if err != nil {
-			return nil, err
-		}
-		if err := rendering.Acquire(ctx, 1); err != nil {
-			return nil, err
-		}
-		defer rendering.Release(1)
-		pkg, err := loader.Load(ctx, image.Files, optionsFor(in))
-		if err != nil {
-			return nil, err
-		}
-		return contentOf(in, image, pkg), nil
+	return &packageLoader{
+		puller: puller, get: get, credentials: credentials, rendering: semaphore.NewWeighted(limits.UnpacksInFlight),
 	}, nil
 }
 
-// optionsFor says for which installation a package is loaded.
-func optionsFor(in packages.Input) loader.Options {
+// load is the packages.Load of the manager.
+func (l *packageLoader) load(ctx context.Context, in packages.Input) (*packages.Content, error) {
+	var image *registry.Image
+	err := l.access(ctx, in, func(p *registry.Puller) (err error) {
+		image, err = p.Pull(ctx, in.Image)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// What they hold is known to this one rendering, and forgotten after it.
+	values, err := sources.Read(ctx, l.get, in.Package.PackageSpec(), in.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.rendering.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer l.rendering.Release(1)
+	pkg, err := loader.Load(ctx, image.Files, optionsFor(in, values))
+	if err != nil {
+		return nil, err
+	}
+	return contentOf(in, image, pkg), nil
+}
+
+// resolve is the packages.Resolve of the manager.
+func (l *packageLoader) resolve(ctx context.Context, in packages.Input) (digest string, err error) {
+	err = l.access(ctx, in, func(p *registry.Puller) (err error) {
+		digest, err = p.Resolve(ctx, in.Image)
+		return err
+	})
+	return digest, err
+}
+
+// access pulls as the Package says. An error names pull secrets that could not be
+// used: without them the registry refuses what it would allow.
+func (l *packageLoader) access(ctx context.Context, in packages.Input, pull func(*registry.Puller) error) error {
 	spec := in.Package.PackageSpec()
-	o := loader.Options{
+	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
+		return pull(l.puller.With(registry.Access{Offline: true}))
+	}
+	keys, unusable, err := l.credentials.Keychain(ctx, sources.PullSecrets(spec, in.Namespace))
+	if err != nil {
+		return err
+	}
+	err = pull(l.puller.With(registry.Access{Keychain: keys}))
+	var failed *registry.PullError
+	if len(unusable) == 0 || !errors.As(err, &failed) {
+		return err
+	}
+	told := *failed
+	told.Details += " (" + strings.Join(unusable, "; ") + ")"
+	return &told
+}
+
+// optionsFor says for which installation a package is loaded.
+func optionsFor(in packages.Input, values *sources.Values) loader.Options {
+	return loader.Options{
 		Package: manifestsv1alpha1.TemplateContextPackage{
 			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
 				Name: in.Package.GetName(), Namespace: in.Package.GetNamespace(),
 				Labels: in.Package.GetLabels(), Annotations: in.Package.GetAnnotations(),
 			},
-			Image: spec.Image,
+			Image: in.Package.PackageSpec().Image,
 		},
-		Component: spec.Component, Environment: &in.Environment,
+		Component: in.Package.PackageSpec().Component, Environment: &in.Environment, Config: values.Config,
 	}
-	if spec.Config != nil {
-		o.Config = spec.Config.Raw
-	}
-	return o
 }
 
 func contentOf(in packages.Input, image *registry.Image, pkg *loader.Package) *packages.Content {

@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,7 +20,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/leadership"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
@@ -41,18 +39,18 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	environment, err := detect(config)
+	kubernetes, err := serverVersion(config)
 	if err != nil {
 		return err
 	}
-	logger.Info("starting", "version", version.Get(), "kubernetes", environment.Kubernetes.Version, "namespace", c.Namespace)
+	logger.Info("starting", "version", version.Get(), "kubernetes", kubernetes, "namespace", c.Namespace)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	mgr, guarded, err := newManager(c, config, logger, end)
 	if err != nil {
 		return err
 	}
-	if err := connect(mgr, guarded, c, environment); err != nil {
+	if err := connect(mgr, guarded, c, kubernetes); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -83,25 +81,19 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// detect reads what packages are rendered for.
-func detect(config *rest.Config) (manifestsv1alpha1.PackageEnvironment, error) {
-	var env manifestsv1alpha1.PackageEnvironment
+// serverVersion asks the API server for its version.
+func serverVersion(config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.WriteTimeout
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return env, fmt.Errorf("make a client for discovery: %w", err)
+		return "", fmt.Errorf("make a client for discovery: %w", err)
 	}
 	info, err := client.ServerVersion()
 	if err != nil {
-		return env, fmt.Errorf("ask the API server %s for its version: %w", config.Host, err)
+		return "", fmt.Errorf("ask the API server %s for its version: %w", config.Host, err)
 	}
-	return environmentOf(*info), nil
-}
-
-// environmentOf returns what a version of the API server means for packages.
-func environmentOf(v apiversion.Info) manifestsv1alpha1.PackageEnvironment {
-	return manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: v.GitVersion}}
+	return info.GitVersion, nil
 }
 
 // newManager returns a manager without controllers, and the configuration for
