@@ -43,6 +43,10 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
+	load.namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
+		state := o.Live.State(gk)
+		return state.Namespaced, state.Served
+	}
 	slices := fresh.NewStore()
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Slices: slices, Namespace: c.Namespace,

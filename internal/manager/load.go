@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -24,6 +25,8 @@ type packageLoader struct {
 	puller      *registry.Puller
 	get         sources.Get
 	credentials *sources.Credentials
+	// namespaced tells whether a kind is namespaced, as the cluster knows it.
+	namespaced func(schema.GroupKind) (namespaced, known bool)
 	// rendering bounds what takes memory and processors, and never waits for anyone.
 	rendering *semaphore.Weighted
 }
@@ -61,7 +64,7 @@ func (l *packageLoader) load(ctx context.Context, in packages.Input) (*packages.
 		return nil, err
 	}
 	defer l.rendering.Release(1)
-	pkg, err := loader.Load(ctx, image.Files, optionsFor(in, values))
+	pkg, err := loader.Load(ctx, image.Files, l.optionsFor(in, values))
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +102,33 @@ func (l *packageLoader) access(ctx context.Context, in packages.Input, pull func
 }
 
 // optionsFor says for which installation a package is loaded.
-func optionsFor(in packages.Input, values *sources.Values) loader.Options {
-	return loader.Options{
+func (l *packageLoader) optionsFor(in packages.Input, values *sources.Values) loader.Options {
+	spec := in.Package.PackageSpec()
+	o := loader.Options{
 		Package: manifestsv1alpha1.TemplateContextPackage{
 			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
 				Name: in.Package.GetName(), Namespace: in.Package.GetNamespace(),
 				Labels: in.Package.GetLabels(), Annotations: in.Package.GetAnnotations(),
 			},
-			Image: in.Package.PackageSpec().Image,
+			Image: spec.Image,
 		},
-		Component: in.Package.PackageSpec().Component, Environment: &in.Environment, Config: values.Config,
+		Component: spec.Component, Environment: &in.Environment, Config: values.Config,
+		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection, Namespaced: l.namespaced,
 	}
+	if spec.CommonMetadata != nil {
+		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}
+	}
+	for i, text := range values.Patches {
+		if text == "" {
+			continue // an optional one that does not exist
+		}
+		patch := loader.Patch{Patch: text, Source: fmt.Sprintf("spec.patches[%d]", i)}
+		if target := spec.Patches[i].Target; target != nil {
+			patch.Target = loader.PatchTarget{Group: target.Group, Kind: target.Kind, Name: target.Name, LabelSelector: target.LabelSelector}
+		}
+		o.Patches = append(o.Patches, patch)
+	}
+	return o
 }
 
 func contentOf(in packages.Input, image *registry.Image, pkg *loader.Package) *packages.Content {

@@ -212,7 +212,8 @@ type PackagePatch struct {
 }
 
 // PatchTarget selects objects of a package. Fields that are unset match all; at
-// least one is set.
+// least one is set. Group, kind and name are regular expressions that match the
+// whole of it, as in kustomize.
 //
 // +kubebuilder:validation:MinProperties=1
 type PatchTarget struct {
@@ -226,8 +227,7 @@ type PatchTarget struct {
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// Name of the objects: a regular expression that matches the whole name, as in
-	// kustomize.
+	// Name of the objects.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
