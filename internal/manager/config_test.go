@@ -24,23 +24,23 @@ func TestParse(t *testing.T) {
 		"defaults": {want: func(*Config) {}},
 		"all flags": {
 			args: []string{
-				"--kubeconfig=k", "--namespace", "n", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
+				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
 				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--version",
 			},
 			want: func(c *Config) {
 				*c = Config{
-					Kubeconfig: "k", Namespace: "n", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
+					Kubeconfig: "k", Namespace: "n", ServiceAccount: "sa", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
 					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", Version: true,
 				}
 			},
 		},
 		"environment": {
 			env: map[string]string{
-				"PKO_NAMESPACE": "pko", "LOG_LEVEL": "-1", "LOCKSTEP_CACHE_DIR": "/c", "LOCKSTEP_INSECURE_REGISTRIES": "a:1, b", "LOCKSTEP_REGISTRY_CA_FILE": "ca",
+				"PKO_NAMESPACE": "pko", "PKO_SERVICE_ACCOUNT_NAME": "pko-sa", "LOG_LEVEL": "-1", "LOCKSTEP_CACHE_DIR": "/c", "LOCKSTEP_INSECURE_REGISTRIES": "a:1, b", "LOCKSTEP_REGISTRY_CA_FILE": "ca",
 			},
 			want: func(c *Config) {
 				c.Namespace, c.LogLevel, c.CacheDir, c.RegistryCAFile = "pko", "-1", "/c", "ca"
-				c.InsecureRegistries = []string{"a:1", "b"}
+				c.InsecureRegistries, c.ServiceAccount = []string{"a:1", "b"}, "pko-sa"
 			},
 		},
 		"flags win": {
@@ -52,11 +52,11 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE"} {
+			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE"} {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
-				Namespace: "package-operator-system", LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
+				Namespace: "package-operator-system", ServiceAccount: config.ServiceAccount, LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
 				InsecureRegistries: []string{},
 			}
 			tc.want(want)

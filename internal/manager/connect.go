@@ -39,7 +39,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	watches := sources.NewWatches(o.Live.Listen)
 	get := sources.Getter(mgr.GetAPIReader())
 	account := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
-	load, err := newLoader(c, mgr.GetLogger().WithName("registry"), get, sources.NewCredentials(get, watches, account))
+	credentials := sources.NewCredentials(get, watches, account)
+	credentials.Follow()
+	load, err := newLoader(c, mgr.GetLogger().WithName("registry"), get, credentials)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,9 @@ type Verdict struct {
 	Message string
 	// Retry is when a Wait is over by itself; zero where an event ends it.
 	Retry time.Time
+	// Drift says what someone else did to an object that is left so; the action is
+	// None then.
+	Drift string
 }
 
 // Case is one object that Decide judges.
@@ -79,6 +82,8 @@ type Case struct {
 	// Outdated tells that the live object, not written in this process, shows the
 	// content of an older revision.
 	Outdated bool
+	// Report tells that what someone else did to an object is named and left so.
+	Report bool
 	// Keep tells that an object to go is released instead of deleted.
 	Keep bool
 	// Confirm tells that an object to go that the watch does not show is looked
@@ -109,6 +114,8 @@ func Decide(c Case) Verdict {
 func decideLive(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
+	case live == nil && c.Report && (c.Record.again(c.Desired) || c.Record.Content.IsZero() && c.Earlier):
+		return Verdict{Drift: "was deleted, or lost the label " + corev1alpha1.CacheLabel}
 	case live == nil && c.Record.again(c.Desired):
 		return correction(c, Create, "someone deletes it again and again; created again after a pause: find out who does")
 	case live == nil:
@@ -169,6 +176,9 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Wrote):
 		// Someone took our reference off, maybe while no manager ran. Whoever puts it
 		// back makes sure first that the owner is not on its way out.
+		if c.Report {
+			return Verdict{Drift: "lost the controller reference of this package"}, false
+		}
 		return correction(c, Correct, rival(c)+" takes the owner reference of this package off again and again; put back after a pause: let it keep references of others"), false
 	case c.Owner.Is(controller):
 		return Verdict{}, true
@@ -215,6 +225,14 @@ func rival(c Case) string {
 	return "field manager " + c.Record.Rival
 }
 
+// by names who wrote the object last, where that was not us.
+func by(live *objects.Observed) string {
+	if live.Writer == "" {
+		return ""
+	}
+	return " by field manager " + live.Writer
+}
+
 func decideContent(c Case, live *objects.Observed) Verdict {
 	r := c.Record
 	if r.UID != live.UID {
@@ -229,8 +247,10 @@ func decideContent(c Case, live *objects.Observed) Verdict {
 		return Verdict{Action: Change}
 	case live.ProjectedBy != r.Template:
 		return Verdict{Action: Verify}
-	case live.Unrecorded:
+	case live.Unrecorded && !c.Report:
 		return correction(c, Correct, "someone wipes its managedFields again and again; written again after a pause: find out who does")
+	case live.Projection != r.Baseline && c.Report:
+		return Verdict{Drift: "was changed" + by(live)}
 	case live.Projection != r.Baseline:
 		return correction(c, Correct, rival(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
 	case r.Labels != c.Labels && c.Relabel:

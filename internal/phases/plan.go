@@ -37,6 +37,9 @@ type Step struct {
 	Live *objects.Observed
 	// Background tells that the step comes after all other work.
 	Background bool
+	// Report tells that a Verify which finds other values records what the object
+	// should show, so that the difference is named and left.
+	Report bool
 }
 
 // Entry is the first write of a phase: what it creates is checked against the
@@ -170,7 +173,11 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
 		v := Decide(c)
 		p.retry(v.Retry)
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object}
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report}
+		if v.Drift != "" {
+			p.drifted(r, ph, d, c.Sight.Object, v.Drift, report)
+			continue
+		}
 		switch v.Action {
 		case None, Relabel:
 			p.settled(r, ph, d, c.Sight.Object, report)
@@ -257,6 +264,18 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 	}
 }
 
+// drifted names an object that someone else changed and that is left so. What is
+// left of it is judged by its probes.
+func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects.Observed, what string, report *Report) {
+	drift := Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: what, Kind: BlockProbe}
+	report.Drifted = append(report.Drifted, drift)
+	if live == nil {
+		report.block(drift)
+		return
+	}
+	p.settled(r, ph, d, live, report)
+}
+
 // settled counts an object that needs no write by its probes.
 func (p *planner) settled(r *Revision, ph int, d *objects.Desired, live *objects.Observed, report *Report) {
 	report.Controlled = append(report.Controlled, d.Key)
@@ -267,7 +286,7 @@ func (p *planner) settled(r *Revision, ph int, d *objects.Desired, live *objects
 func (p *planner) caseOf(key objects.Key) Case {
 	return Case{
 		Key: key, Sight: p.Look(key), Record: p.Memory.of(key),
-		Owner: p.Owner, Ours: p.Ours, Takes: p.Takes, Yields: p.Yields, Now: p.Now,
+		Owner: p.Owner, Ours: p.Ours, Takes: p.Takes, Yields: p.Yields, Report: p.ReportDrift, Now: p.Now,
 	}
 }
 

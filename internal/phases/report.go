@@ -41,6 +41,8 @@ type Report struct {
 	Phases []PhaseReport
 	// Blocking are all objects in the way, in the order of the phases.
 	Blocking []Blocker
+	// Drifted are the objects that someone else changed and that are left so.
+	Drifted []Blocker
 	// Unknown tells that an object could not be judged yet: its watch is filling.
 	Unknown bool
 	// Controlled are the objects that the revision wrote, in the order of the
@@ -102,6 +104,21 @@ func Describe(blocking []Blocker) string {
 		text += fmt.Sprintf(", and %d more", more)
 	}
 	return text
+}
+
+// DescribeDrift names the objects that someone else changed; a long list is
+// counted.
+func DescribeDrift(drifted []Blocker) string {
+	const shown = 5
+	var parts []string
+	for i, d := range drifted {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(drifted)-shown))
+			break
+		}
+		parts = append(parts, d.Key.String()+" "+d.Message)
+	}
+	return "Left as they are by driftPolicy Report: " + strings.Join(parts, ", ") + "."
 }
 
 func (r *Report) init(rev *Revision) {

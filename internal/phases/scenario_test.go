@@ -182,6 +182,10 @@ func (p *player) do(line string) error {
 		p.state.Strays = append(p.state.Strays, parseKey(rest[0]))
 	case "pause":
 		p.state.Paused = true
+	case "report":
+		p.state.ReportDrift = true
+	case "correct":
+		p.state.ReportDrift = false
 	case "teardown":
 		p.state.Teardown = true
 	case "orphan":
@@ -396,6 +400,9 @@ func reportText(r *phases.Report, name string) []string {
 	}
 	for _, b := range r.Blocking {
 		lines = append(lines, fmt.Sprintf("%s %s waits for %s/%s: %s", name, b.Phase, b.Key.Kind, b.Key.Name, b.Message))
+	}
+	for _, d := range r.Drifted {
+		lines = append(lines, fmt.Sprintf("%s %s drifted: %s/%s %s", name, d.Phase, d.Key.Kind, d.Key.Name, d.Message))
 	}
 	if r.Unknown {
 		lines = append(lines, name+" is not known yet")

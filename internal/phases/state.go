@@ -40,6 +40,8 @@ type State struct {
 	Teardown bool
 	// Orphan is set when the owner is deleted and its objects stay.
 	Orphan bool
+	// ReportDrift tells that what someone else did to objects is named and left so.
+	ReportDrift bool
 	// Paused tells that no revision is made for now: where none stays, the objects
 	// are kept for the next one.
 	Paused bool

@@ -55,8 +55,13 @@ func (s *step) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.run.Tracker.Observe(s.Key, dry).Projection == s.Live.Projection {
+	wanted := s.run.Tracker.Observe(s.Key, dry)
+	if wanted.Projection == s.Live.Projection {
 		s.settle(id, s.Live, false)
+		return nil
+	}
+	if s.Report {
+		s.settle(id, wanted, false) // what differs from it is named, and left
 		return nil
 	}
 	s.mark(differs)

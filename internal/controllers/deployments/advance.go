@@ -52,7 +52,10 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 
 func (s *session) replan() {
 	state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
-	state.Paused = s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
+	if s.deployment != nil {
+		spec := s.deployment.ObjectDeploymentSpec()
+		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
+	}
 	s.plan = phases.Next(state)
 }
 

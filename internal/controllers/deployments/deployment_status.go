@@ -85,7 +85,14 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}
+	drifted := s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted)
+	if !drifted {
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+	}
 	if s.current != nil {
+		if drifted {
+			conditions.Copy(conds, gen, *conditions.Get(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted))
+		}
 		setMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))

@@ -230,6 +230,11 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}
+	if len(report.Drifted) > 0 {
+		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
+	} else {
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+	}
 	if rev.Removing && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
 	}
@@ -300,7 +305,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	status.ObservedGeneration, status.Revision = gen, set.ObjectSetSpec().Revision
 	status.ControllerOf, status.Blocking, status.Phases = nil, nil, nil
 	conds := &status.Conditions
-	for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed} {
+	for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted} {
 		conditions.Remove(conds, typ)
 	}
 	conditions.Set(conds, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, "The revision owns nothing any more.")

@@ -1,0 +1,105 @@
+package phases_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// With the drift policy Report, what someone else did is named and left; what the
+// package itself wants is done.
+func TestDecideReportsDrift(t *testing.T) {
+	t.Parallel()
+	absent := func(c *phases.Case) { c.Sight.Object = nil }
+	unwritten := func(c *phases.Case) { c.Record = phases.Record{} }
+	for name, tc := range map[string]struct {
+		reason string
+		given  []func(*phases.Case)
+		want   phases.Action
+		// drift is part of what is said; empty for none.
+		drift string
+	}{
+		"as wanted": {reason: "nothing to say"},
+		"changed": {
+			reason: "the values are others'", drift: "was changed by field manager tuner",
+			given: []func(*phases.Case){func(c *phases.Case) {
+				c.Sight.Object.Projection, c.Sight.Object.Writer = digest("drift"), "tuner"
+			}},
+		},
+		"changed again and again": {
+			reason: "nothing is corrected, so nothing is throttled", drift: "was changed",
+			given: []func(*phases.Case){func(c *phases.Case) {
+				c.Sight.Object.Projection, c.Record.Corrections, c.Record.Corrected = digest("drift"), 20, noon
+			}},
+		},
+		"deleted": {reason: "by someone else", given: []func(*phases.Case){absent}, drift: "was deleted"},
+		"deleted before a restart": {
+			reason: "the durable record says that it was written", drift: "was deleted",
+			given: []func(*phases.Case){absent, unwritten, func(c *phases.Case) { c.Earlier = true }},
+		},
+		"never written": {
+			reason: "the package itself wants it", given: []func(*phases.Case){absent, unwritten}, want: phases.Create,
+		},
+		"deleted, and wanted with another content": {
+			reason: "the package itself changes it", want: phases.Create,
+			given: []func(*phases.Case){absent, func(c *phases.Case) { c.Record.Content = digest("older") }},
+		},
+		"freed": {
+			reason: "whoever did it", drift: "controller reference",
+			given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Owners = nil }},
+		},
+		"wiped": {
+			reason: "its values are those of the package", given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Unrecorded = true }},
+		},
+		"changed content": {
+			reason: "the package itself changes it", want: phases.Change,
+			given: []func(*phases.Case){func(c *phases.Case) {
+				c.Desired.Content, c.Sight.Object.Projection = digest("newer"), digest("drift")
+			}},
+		},
+		"unknown after a restart": {
+			reason: "a look tells", want: phases.Verify, given: []func(*phases.Case){unwritten},
+		},
+		"someone else's": {
+			reason: "a collision is no drift", want: phases.Refuse,
+			given: []func(*phases.Case){func(c *phases.Case) {
+				c.Desired.Collision = corev1alpha1.CollisionProtectionPrevent
+				c.Sight.Object.Owners = controlledBy("Someone", "helm", "helm")
+			}},
+		},
+		"being deleted": {
+			reason: "it is waited for", want: phases.Wait,
+			given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Terminating = true }},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := settledCase()
+			c.Report = true
+			for _, change := range tc.given {
+				change(&c)
+			}
+			got := phases.Decide(c)
+			if got.Action != tc.want || (got.Drift != "") != (tc.drift != "") || !strings.Contains(got.Drift, tc.drift) {
+				t.Errorf("%s: got %s, drift %q; want %s, %q", tc.reason, got.Action, got.Drift, tc.want, tc.drift)
+			}
+		})
+	}
+}
+
+func TestDescribeDrift(t *testing.T) {
+	t.Parallel()
+	var drifted []phases.Blocker
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		drifted = append(drifted, phases.Blocker{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: name}, Message: "was changed"})
+	}
+	if got := phases.DescribeDrift(drifted[:1]); !strings.Contains(got, "n/a was changed.") {
+		t.Error(got)
+	}
+	if got := phases.DescribeDrift(drifted); !strings.HasSuffix(got, "n/e was changed, and 2 more.") {
+		t.Error(got)
+	}
+}
