@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,9 +65,38 @@ func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.next.ServeHTTP(w, req)
 }
 
+// metrics is the address of the manager's metrics.
+var metrics = sync.OnceValue(func() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+})
+
 // extraFlags are the manager's flags beside those of the harness.
 func extraFlags() []string {
-	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host}
+	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--metrics-bind-address", metrics()}
+}
+
+// loadsOf reads how often the manager loaded the Package named shop.
+func loadsOf(t *testing.T, ns string) int {
+	t.Helper()
+	resp, err := http.Get("http://" + metrics() + "/metrics")
+	must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	prefix := fmt.Sprintf("lockstep_package_loads_total{pko_name=\"shop\",pko_namespace=%q} ", ns)
+	_, rest, ok := strings.Cut(string(text), prefix)
+	if !ok {
+		t.Fatalf("no line begins with %s", prefix)
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.Atoi(line)
+	must(t, err)
+	return n
 }
 
 // namespace makes a namespace named after the test.

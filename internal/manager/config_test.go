@@ -74,10 +74,11 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"--namespace=No":   "--namespace",
-		"--log-level=loud": "none of debug",
-		"extra":            `unexpected argument "extra"`,
-		"--unknown":        "unknown flag",
+		"--namespace=No":                 "--namespace",
+		"--log-level=loud":               "none of debug",
+		"--service-account-name=No_Name": "--service-account-name",
+		"extra":                          `unexpected argument "extra"`,
+		"--unknown":                      "unknown flag",
 	} {
 		if _, err := Parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

@@ -23,6 +23,8 @@ var (
 		"When the package was created, in seconds since 1970.", []string{"pko_name", "pko_namespace"}, nil)
 	loadDuration = prometheus.NewDesc("package_operator_package_load_duration_seconds",
 		"How long the last successful load of the package took.", []string{"pko_name", "pko_namespace"}, nil)
+	loadsTotal = prometheus.NewDesc("lockstep_package_loads_total",
+		"How often this process pulled and rendered the package.", []string{"pko_name", "pko_namespace"}, nil)
 	revision = prometheus.NewDesc("package_operator_package_revision",
 		"Number of the current revision of the package.", []string{"pko_name", "pko_namespace"}, nil)
 )
@@ -34,8 +36,19 @@ type metrics struct {
 	// leading is set while this process reconciles: a standby has no cache.
 	leading atomic.Bool
 
-	mu    sync.Mutex
-	loads map[types.UID]time.Duration
+	mu     sync.Mutex
+	loads  map[types.UID]time.Duration
+	counts map[types.UID]int
+}
+
+// began counts a load.
+func (m *metrics) began(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.counts == nil {
+		m.counts = map[types.UID]int{}
+	}
+	m.counts[uid]++
 }
 
 // loaded notes how long a load took.
@@ -52,6 +65,7 @@ func (m *metrics) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.loads, uid)
+	delete(m.counts, uid)
 }
 
 // Describe names the metrics.
@@ -59,6 +73,7 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	out <- availability
 	out <- createdAt
 	out <- loadDuration
+	out <- loadsTotal
 	out <- revision
 }
 
@@ -87,7 +102,11 @@ func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.Generic
 	gauge(revision, float64(pkg.PackageStatus().Revision))
 	m.mu.Lock()
 	took, ok := m.loads[pkg.GetUID()]
+	count := m.counts[pkg.GetUID()]
 	m.mu.Unlock()
+	if count > 0 {
+		out <- prometheus.MustNewConstMetric(loadsTotal, prometheus.CounterValue, float64(count), pkg.GetName(), pkg.GetNamespace())
+	}
 	if ok {
 		gauge(loadDuration, took.Seconds())
 	}

@@ -40,12 +40,15 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("a standby reports %v", got)
 	}
 	m.leading.Store(true)
+	m.began("pkg-uid")
+	m.began("pkg-uid")
 	m.loaded("pkg-uid", 1500*time.Millisecond)
 	want := map[string]float64{
 		"package_operator_package_availability registry.test/shop:v1 shop team": 1,
 		"package_operator_package_created_timestamp_seconds shop team":          1000,
 		"package_operator_package_load_duration_seconds shop team":              1.5,
 		"package_operator_package_revision shop team":                           3,
+		"lockstep_package_loads_total shop team":                                2,
 		"package_operator_package_availability  big ":                           2,
 		"package_operator_package_created_timestamp_seconds big ":               float64((&metav1.Time{}).Unix()),
 		"package_operator_package_revision big ":                                0,
@@ -55,6 +58,7 @@ func TestMetrics(t *testing.T) {
 	}
 	m.forget("pkg-uid")
 	delete(want, "package_operator_package_load_duration_seconds shop team")
+	delete(want, "lockstep_package_loads_total shop team")
 	if diff := cmp.Diff(want, gather(t, registry)); diff != "" {
 		t.Error(diff)
 	}
@@ -74,7 +78,7 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				name += " " + label.GetValue()
 			}
-			values[name] = metric.GetGauge().GetValue()
+			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
 	return values

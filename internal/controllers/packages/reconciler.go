@@ -206,6 +206,7 @@ func (s *session) load(ctx context.Context) error {
 		}
 		s.input.HashKey = key
 	}
+	s.metrics.began(s.pkg.GetUID())
 	s.attempts.start(ctx, s.input, s.fingerprint, s.moved)
 	s.attempt = s.attempts.of(s.pkg.GetUID())
 	return nil
