@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/slicing"
 	"lockstep.run/lockstep/internal/sources"
 	"lockstep.run/lockstep/internal/version"
 )
@@ -113,6 +114,7 @@ func (l *packageLoader) optionsFor(in packages.Input, values *sources.Values) lo
 			Image: spec.Image,
 		},
 		Component: spec.Component, Environment: &in.Environment, Config: values.Config,
+		Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
 		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection, Namespaced: l.namespaced,
 	}
 	if spec.CommonMetadata != nil {
@@ -138,6 +140,9 @@ func contentOf(in packages.Input, image *registry.Image, pkg *loader.Package) *p
 			Image: in.Package.PackageSpec().Image, Digest: image.Digest,
 		},
 		Labels: pkg.Labels, Template: pkg.Template(),
+	}
+	if in.HashKey != nil && pkg.Sensitive != nil {
+		content.Sealing = &slicing.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
 	}
 	for _, warning := range pkg.Warnings {
 		content.Warnings = append(content.Warnings, warning.String())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -82,6 +85,8 @@ type Values struct {
 	Patches []string
 	// Sensitive are the values of sensitive Secrets, sorted.
 	Sensitive []string
+	// FromSecrets are the values of Config that came from other Secrets.
+	FromSecrets []loader.SecretValue
 }
 
 // Read reads what a Package is rendered from. Its error is of type
@@ -90,13 +95,13 @@ func Read(ctx context.Context, get Get, spec *corev1alpha1.PackageSpec, namespac
 	r := &reader{get: get, namespace: namespace, known: map[Ref]*Object{}, secret: map[string]struct{}{}}
 	values := &Values{}
 	var err error
-	if values.Config, err = r.config(ctx, spec); err != nil {
+	if values.Config, values.FromSecrets, err = r.config(ctx, spec); err != nil {
 		return nil, err
 	}
 	if values.Patches, err = r.patches(ctx, spec); err != nil {
 		return nil, err
 	}
-	values.Sensitive = r.sensitive()
+	values.Sensitive = slices.Sorted(maps.Keys(r.secret))
 	return values, r.problems.Err()
 }
 

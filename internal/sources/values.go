@@ -4,51 +4,60 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// config returns the merged configuration.
-func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]byte, error) {
+// config returns the merged configuration, and what of it came from Secrets whose
+// values are ordinary ones, unless the package's schema says otherwise.
+func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]byte, []loader.SecretValue, error) {
 	var own []byte
 	if spec.Config != nil {
 		own = spec.Config.Raw
 	}
 	if len(spec.ConfigFrom) == 0 {
-		return own, nil
+		return own, nil, nil
 	}
-	merged := map[string]any{}
+	merged, ordinary := map[string]any{}, map[string]any{}
+	lay := func(values map[string]any, secret bool) {
+		merged, ordinary = merge(merged, values), without(ordinary, values)
+		if secret {
+			ordinary = merge(ordinary, values)
+		}
+	}
 	for i := range spec.ConfigFrom {
 		source, field := &spec.ConfigFrom[i], fmt.Sprintf("spec.configFrom[%d]", i)
 		text, ok, err := r.text(ctx, field, source)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !ok {
 			continue
 		}
-		if values, ok := r.object(field, source, text); ok {
-			if sensitive(source) {
-				r.leaves(values)
-			}
-			merged = merge(merged, values)
+		values, ok := r.object(field, source, text)
+		if !ok {
+			continue
 		}
+		if sensitive(source) {
+			r.keep(values)
+		}
+		lay(values, source.SecretKeyRef != nil && !sensitive(source))
 	}
 	if len(own) > 0 {
 		values := map[string]any{}
 		if err := json.Unmarshal(own, &values); err != nil {
-			return nil, violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "spec.config", Details: "has to be an object"}}
+			return nil, nil, violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "spec.config", Details: "has to be an object"}}
 		}
-		merged = merge(merged, values)
+		lay(values, false)
 	}
-	return json.Marshal(merged)
+	raw, err := json.Marshal(merged)
+	return raw, loader.SecretValues(ordinary), err
 }
 
 // object reads text that holds one object of values.
@@ -104,6 +113,21 @@ func merge(base, over map[string]any) map[string]any {
 	return merged
 }
 
+// without returns base without the values that over puts itself in place of.
+func without(base, over map[string]any) map[string]any {
+	rest := maps.Clone(base)
+	for key, value := range over {
+		lower, isObject := rest[key].(map[string]any)
+		upper, also := value.(map[string]any)
+		if isObject && also {
+			rest[key] = without(lower, upper)
+			continue
+		}
+		delete(rest, key)
+	}
+	return rest
+}
+
 // patches returns the texts of the patches.
 func (r *reader) patches(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]string, error) {
 	texts := make([]string, len(spec.Patches))
@@ -129,7 +153,7 @@ func (r *reader) patches(ctx context.Context, spec *corev1alpha1.PackageSpec) ([
 			r.invalid(field, source, problem)
 			continue
 		}
-		r.leaves(valuesOf(patch))
+		r.keep(valuesOf(patch))
 	}
 	return texts, nil
 }
@@ -161,24 +185,9 @@ func valuesOf(patch any) any {
 	return patch
 }
 
-// leaves notes the values within a value that may be rendered into Secrets only.
-func (r *reader) leaves(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, inner := range v {
-			r.leaves(inner)
-		}
-	case []any:
-		for _, inner := range v {
-			r.leaves(inner)
-		}
-	case string:
-		r.secret[v] = struct{}{}
-	case int64:
-		r.secret[strconv.FormatInt(v, 10)] = struct{}{}
-	case float64:
-		r.secret[strconv.FormatFloat(v, 'f', -1, 64)] = struct{}{}
+// keep notes the values within a value that may be rendered into Secrets only.
+func (r *reader) keep(value any) {
+	for _, v := range loader.SecretValues(map[string]any{"": value}) {
+		r.secret[v.Value] = struct{}{}
 	}
 }
-
-func (r *reader) sensitive() []string { return slices.Sorted(maps.Keys(r.secret)) }

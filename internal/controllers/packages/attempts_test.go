@@ -293,7 +293,7 @@ func TestInFlight(t *testing.T) {
 		pkg := newPackage()
 		pkg.SetName(name)
 		pkg.SetUID(types.UID(name))
-		a.start(t.Context(), Input{Package: pkg}, fingerprint{})
+		a.start(t.Context(), Input{Package: pkg}, fingerprint{}, "")
 	}
 	for range results {
 		<-ended
