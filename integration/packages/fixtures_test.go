@@ -65,25 +65,25 @@ func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.next.ServeHTTP(w, req)
 }
 
-// metrics is the address of the manager's metrics.
-var metrics = sync.OnceValue(func() string {
+// metrics is the address of the metrics of the manager that was started last.
+var metrics string
+
+// extraFlags are the manager's flags beside those of the harness. Each manager
+// has an address of its own for metrics: two may run at a time.
+func extraFlags() []string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-})
-
-// extraFlags are the manager's flags beside those of the harness.
-func extraFlags() []string {
-	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--metrics-bind-address", metrics()}
+	metrics = l.Addr().String()
+	_ = l.Close()
+	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--metrics-bind-address", metrics}
 }
 
 // loadsOf reads how often the manager loaded the Package named shop.
 func loadsOf(t *testing.T, ns string) int {
 	t.Helper()
-	resp, err := http.Get("http://" + metrics() + "/metrics")
+	resp, err := http.Get("http://" + metrics + "/metrics")
 	must(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
