@@ -84,14 +84,8 @@ func (f *follower) watch(live *livestate.Cache, version string) {
 	}, version)
 }
 
-// changed must not wait; the list of packages does.
-func (f *follower) changed() {
-	go func() {
-		if err := f.reconciler.EnvironmentChanged(context.Background()); err != nil {
-			f.log.Error(err, "packages are rendered for the changed cluster when they change themselves")
-		}
-	}()
-}
+// changed must not wait; the list of packages may, for the cache.
+func (f *follower) changed() { go f.reconciler.EnvironmentChanged() }
 
 // kindChanged and versionChanged are told by livestate, which must not wait.
 func (f *follower) kindChanged(gk schema.GroupKind) { f.detector.KindChanged(gk) }

@@ -117,6 +117,13 @@ func (l *packageLoader) optionsFor(in packages.Input, values *sources.Values) lo
 		Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
 		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection, Namespaced: l.namespaced,
 	}
+	o.Others = func(name string) []loader.Other {
+		others := []loader.Other{}
+		for _, key := range in.Others(name) {
+			others = append(others, loader.Other{Namespace: key.Namespace, Name: key.Name})
+		}
+		return others
+	}
 	if spec.CommonMetadata != nil {
 		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}
 	}

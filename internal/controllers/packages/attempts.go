@@ -37,6 +37,8 @@ type attempt struct {
 	// tag that has moved.
 	fingerprint fingerprint
 	moved       string
+	// turn is how often the Package was given another try for what others did.
+	turn int
 	// around is what a failed attempt may have failed by, beside its input; empty
 	// while that is not known.
 	around string
@@ -106,7 +108,7 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 		life = context.WithoutCancel(ctx)
 	}
 	life, cancel := context.WithCancel(log.IntoContext(life, log.FromContext(ctx)))
-	j := &job{attempt: attempt{fingerprint: f, moved: moved, started: a.now()}, cancel: cancel, failures: failures}
+	j := &job{attempt: attempt{fingerprint: f, moved: moved, turn: in.turn, started: a.now()}, cancel: cancel, failures: failures}
 	a.byUID[uid] = j
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	a.pool.run(registryOf(in.Image), func() { a.run(life, in, j) })

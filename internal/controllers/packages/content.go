@@ -3,6 +3,8 @@ package packages
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/slicing"
@@ -20,8 +22,12 @@ type Input struct {
 	Namespace string
 	// Environment is the cluster.
 	Environment manifestsv1alpha1.PackageEnvironment
+	// Others returns the other installations of a package of that name.
+	Others func(packageName string) []types.NamespacedName
 	// HashKey hashes what is sensitive; nil where nothing is.
 	HashKey []byte
+
+	turn int
 }
 
 // Content is a rendered package.

@@ -79,7 +79,7 @@ func decide(v view) (step, string) {
 		return stepWait, ""
 	case v.attempt.err == nil:
 		return stepDeploy, ""
-	case v.attempt.around != "" && v.around != "" && v.attempt.around != v.around:
+	case v.attempt.turn != v.turn, v.attempt.around != "" && v.around != "" && v.attempt.around != v.around:
 		return stepLoad, "" // what it failed by may be gone
 	case v.attempt.retry.IsZero():
 		return stepRefuse, ""

@@ -27,6 +27,8 @@ type inputs struct {
 	// around is what a failed attempt may have failed by; empty where none failed,
 	// or while it is not known.
 	around string
+	// turn is how often the Package was given another try for what others did.
+	turn int
 }
 
 // gatherInputs reads the environment and the versions of what the spec names, as
@@ -46,6 +48,7 @@ func (s *session) gatherInputs() error {
 	}
 	s.sources.Use(keyOf(s.pkg), sources.Union(refs, pulls))
 	versions := s.versions(refs)
+	s.turn = s.neighbours.turn(keyOf(s.pkg))
 	if failed {
 		s.around = s.surroundings(pulls)
 	}

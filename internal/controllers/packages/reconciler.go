@@ -34,6 +34,7 @@ type Reconciler struct {
 	queue       wakeQueue
 	attempts    *attempts
 	tags        *tags
+	neighbours  *neighbours
 	fresh       *fresh.Store
 	slices      *fresh.Store
 	keys        keys
@@ -206,6 +207,9 @@ func (s *session) load(ctx context.Context) error {
 		}
 		s.input.HashKey = key
 	}
+	key := keyOf(s.pkg)
+	s.input.turn = s.turn
+	s.input.Others = func(name string) []types.NamespacedName { return s.neighbours.of(key, name) }
 	s.metrics.began(s.pkg.GetUID())
 	s.attempts.start(ctx, s.input, s.fingerprint, s.moved)
 	s.attempt = s.attempts.of(s.pkg.GetUID())

@@ -58,7 +58,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		environment: o.Environment, sources: o.Sources,
 	}
 	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
-	r.attempts = newAttempts(o.Load, r.queue.wake, time.Now)
+	r.neighbours = newNeighbours(r.installed, r.queue.wake)
+	r.attempts = newAttempts(r.loadUnique(o.Load), r.queue.wake, time.Now)
 	r.tags = newTags(o.Resolve, r.queue.wake, time.Now, &r.attempts.pool)
 	r.sources.Wake = r.queue.wake
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
@@ -87,17 +88,35 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 // EnvironmentChanged has all packages looked at again. Those that are rendered
 // for another cluster now are rendered again, from the digests that they were
 // rendered from before.
-func (r *Reconciler) EnvironmentChanged(ctx context.Context) error {
+func (r *Reconciler) EnvironmentChanged() {
+	for _, pkg := range r.installed() {
+		r.queue.wake(keyOf(pkg))
+	}
+}
+
+// installed returns all Packages of both scopes as the cache has them. They must
+// not be changed.
+func (r *Reconciler) installed() []corev1alpha1.GenericPackage {
+	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewPackageList()
-		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list packages to render them again: %w", err)
+		if err := r.Client.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
+			continue // the cache has stopped, and with it this process
 		}
-		for _, pkg := range list.GenericPackages() {
-			r.queue.wake(client.ObjectKeyFromObject(pkg))
-		}
+		all = append(all, list.GenericPackages()...)
 	}
-	return nil
+	return all
+}
+
+// loadUnique has a load that fails give up what it claimed for its package.
+func (r *Reconciler) loadUnique(load Load) Load {
+	return func(ctx context.Context, in Input) (*Content, error) {
+		content, err := load(ctx, in)
+		if err != nil {
+			r.neighbours.release(keyOf(in.Package))
+		}
+		return content, err
+	}
 }
 
 // enqueue wakes the Package of the object's name, after the store of own writes
@@ -114,13 +133,15 @@ func (r *Reconciler) enqueue() handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			seen.OnUpdate(e.ObjectOld, e.ObjectNew)
+			r.renamed(e.ObjectOld, e.ObjectNew)
 			add(q, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			seen.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
 			r.forget(e.Object.GetUID())
-			if _, ok := e.Object.(corev1alpha1.GenericPackage); ok {
-				r.sources.Use(keyOf(e.Object), nil)
+			if pkg, ok := e.Object.(corev1alpha1.GenericPackage); ok {
+				r.sources.Use(keyOf(pkg), nil)
+				r.neighbours.drop(keyOf(pkg))
 			}
 			add(q, e.Object)
 		},
@@ -129,6 +150,15 @@ func (r *Reconciler) enqueue() handler.EventHandler {
 
 // keyOf names an object as requests do.
 func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }
+
+// renamed tells the neighbours of a Package that became one of another package.
+func (r *Reconciler) renamed(before, now client.Object) {
+	was, ok := before.(corev1alpha1.GenericPackage)
+	is, same := now.(corev1alpha1.GenericPackage)
+	if ok && same && nameOf(was) != "" && nameOf(was) != nameOf(is) {
+		r.neighbours.left(keyOf(is))
+	}
+}
 
 // forget drops what is remembered of a Package.
 func (r *Reconciler) forget(uid types.UID) {
