@@ -37,7 +37,8 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
-	// found are the objects by topic and by "namespace/name", as packages see them.
+	// known tells that the environment was known when that was told last.
+	known  bool
 	topics map[topic]*watch
 }
 
@@ -87,7 +88,8 @@ type watch struct {
 	// listed tells that all objects are known; err is why the watch fails.
 	listed bool
 	err    error
-	found  map[string]any
+	// found are the objects by "namespace/name", as packages see them.
+	found map[string]any
 }
 
 // New returns a Detector that works from Start on. version is what is known of
@@ -106,10 +108,7 @@ func (d *Detector) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask the API server for its version: %w", err)
 	}
-	d.mu.Lock()
-	d.ctx = ctx
-	d.mu.Unlock()
-	d.VersionChanged(version)
+	d.change(func() { d.ctx, d.version = ctx, version })
 	for d.refresh() {
 		select {
 		case <-ctx.Done():
@@ -192,9 +191,10 @@ func (d *Detector) end(t topic) {
 // change changes what is known and tells where packages see another environment.
 func (d *Detector) change(do func()) {
 	d.mu.Lock()
-	before, known := d.state(), d.trouble() == nil
+	before, known := d.state(), d.known
 	do()
-	changed := known != (d.trouble() == nil) || !reflect.DeepEqual(before, d.state())
+	d.known = d.trouble() == nil
+	changed := known != d.known || !reflect.DeepEqual(before, d.state())
 	d.mu.Unlock()
 	if changed {
 		d.options.Changed()

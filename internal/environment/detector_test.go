@@ -1,0 +1,237 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/livestate"
+)
+
+// cluster is what the detector looks at.
+type cluster struct {
+	mu        sync.Mutex
+	served    map[schema.GroupKind]error // nil: served
+	listeners map[string]livestate.Listener
+	begun     chan string
+	changed   chan struct{}
+}
+
+func (c *cluster) mapping(gk schema.GroupKind, _ string) (*meta.RESTMapping, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err, known := c.served[gk]; !known {
+		return nil, &meta.NoKindMatchError{GroupKind: gk}
+	} else if err != nil {
+		return nil, err
+	}
+	return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: gk.Group, Version: "v1", Resource: strings.ToLower(gk.Kind) + "s"}}, nil
+}
+
+func (c *cluster) serve(gk schema.GroupKind, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served[gk] = err
+}
+
+func (c *cluster) remove(gk schema.GroupKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.served, gk)
+}
+
+func (c *cluster) listen(ctx context.Context, sel livestate.Selection, l livestate.Listener) {
+	name := sel.Resource.Resource + "/" + sel.Name
+	c.mu.Lock()
+	c.listeners[name] = l
+	c.mu.Unlock()
+	c.begun <- name
+	<-ctx.Done()
+}
+
+func (c *cluster) of(name string) livestate.Listener {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listeners[name]
+}
+
+func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
+	t.Helper()
+	c := &cluster{
+		served: map[schema.GroupKind]error{}, listeners: map[string]livestate.Listener{},
+		begun: make(chan string, 10), changed: make(chan struct{}, 100),
+	}
+	for _, gk := range served {
+		c.served[gk] = nil
+	}
+	d := New(Options{
+		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
+		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
+	}, "v1.36.0")
+	if _, waiting, err := d.For(""); !waiting || err == nil {
+		t.Error("known before the start")
+	}
+	go func() { _ = d.Start(t.Context()) }()
+	return d, c
+}
+
+func obj(t *testing.T, text string) metav1.Object {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func expect(t *testing.T, d *Detector, namespace string, want manifestsv1alpha1.PackageEnvironment) {
+	t.Helper()
+	got, waiting, err := d.For(namespace)
+	if waiting || err != nil {
+		t.Fatalf("not known: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("in namespace %q: %s", namespace, diff)
+	}
+}
+
+func kubernetes(version string) manifestsv1alpha1.PackageEnvironment {
+	return manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: version}}
+}
+
+func TestPlainKubernetes(t *testing.T) {
+	t.Parallel()
+	d, c := start(t)
+	<-c.changed
+	expect(t, d, "", kubernetes("v1.36.3"))
+	d.VersionChanged("v1.37.0")
+	<-c.changed
+	expect(t, d, "team", kubernetes("v1.37.0"))
+	d.VersionChanged("v1.37.0")
+	d.KindChanged(schema.GroupKind{Group: "apps", Kind: "Deployment"})
+	select {
+	case <-c.changed:
+		t.Error("nothing changed")
+	default:
+	}
+}
+
+// That the environment is known is told also where nothing of it is new: packages
+// wait for it.
+func TestKnownIsTold(t *testing.T) {
+	t.Parallel()
+	gk := kinds[clusterProxy]
+	c := &cluster{
+		served: map[schema.GroupKind]error{gk: livestate.ErrNotReady}, listeners: map[string]livestate.Listener{},
+		begun: make(chan string, 10), changed: make(chan struct{}, 100),
+	}
+	d := New(Options{
+		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
+		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
+	}, "v1.36.3")
+	go func() { _ = d.Start(t.Context()) }()
+	if _, waiting, err := d.For(""); !waiting || err == nil {
+		t.Error("known before discovery")
+	}
+	c.remove(gk)
+	<-c.changed
+	expect(t, d, "", kubernetes("v1.36.3"))
+}
+
+func TestOpenShift(t *testing.T) {
+	t.Parallel()
+	d, c := start(t, kinds[clusterVersion], kinds[clusterProxy])
+	for range 3 {
+		<-c.begun
+	}
+	c.of("clusterversions/version").Listed([]metav1.Object{obj(t, `
+metadata: {name: version}
+status: {desired: {version: 4.19.0}, history: [{state: Partial, version: 4.19.0}, {state: Completed, version: 4.18.2}, {state: Completed, version: 4.17.0}]}`)})
+	if _, waiting, err := d.For(""); !waiting || err == nil {
+		t.Error("half of it counts as known")
+	}
+	c.of("proxys/cluster").Listed(nil)
+	c.of("configmaps/osd-cluster-metadata").Listed(nil)
+	want := kubernetes("v1.36.3")
+	want.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.18.2"}
+	expect(t, d, "", want)
+
+	c.of("proxys/cluster").Changed(obj(t, `{metadata: {name: cluster}, status: {httpsProxy: "https://proxy", noProxy: .local}}`))
+	c.of("configmaps/osd-cluster-metadata").Changed(obj(t, `{metadata: {name: osd-cluster-metadata, namespace: openshift-config}, data: {api.openshift.com_region: eu}}`))
+	want.Proxy = &manifestsv1alpha1.PackageEnvironmentProxy{HTTPSProxy: "https://proxy", NoProxy: ".local"}
+	want.OpenShift.Managed = &manifestsv1alpha1.PackageEnvironmentManagedOpenShift{Data: map[string]string{"api.openshift.com_region": "eu"}}
+	expect(t, d, "team", want)
+
+	c.of("proxys/cluster").Changed(obj(t, `{metadata: {name: cluster}, status: {}}`))
+	c.of("configmaps/osd-cluster-metadata").Deleted(obj(t, `{metadata: {name: osd-cluster-metadata, namespace: openshift-config}}`))
+	c.of("clusterversions/version").Changed(obj(t, `{metadata: {name: version}, status: {desired: {version: 4.20.0}}}`))
+	want.Proxy, want.OpenShift = nil, &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.0"}
+	expect(t, d, "", want)
+
+	// A failure after the first list changes nothing that is known.
+	c.of("clusterversions/version").Failed(errors.New("gone away"))
+	expect(t, d, "", want)
+
+	c.remove(kinds[clusterVersion])
+	d.KindChanged(kinds[clusterVersion])
+	expect(t, d, "", kubernetes("v1.36.3"))
+}
+
+func TestHyperShift(t *testing.T) {
+	t.Parallel()
+	d, c := start(t)
+	<-c.changed
+	c.serve(kinds[hostedClusters], nil)
+	d.KindChanged(kinds[hostedClusters])
+	<-c.begun
+	c.of("hostedclusters/").Listed([]metav1.Object{obj(t, `
+metadata: {name: my.cluster, namespace: clusters, labels: {a: b}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", c: d}}
+spec: {nodeSelector: {role: infra}}`)})
+	plain := kubernetes("v1.36.3")
+	plain.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
+	expect(t, d, "", plain)
+	expect(t, d, "clusters", plain)
+	hosted := kubernetes("v1.36.3")
+	hosted.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{HostedCluster: &manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster{
+		Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
+			Name: "my.cluster", Namespace: "clusters", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+		},
+		HostedClusterNamespace: "clusters-my-cluster", NodeSelector: map[string]string{"role": "infra"},
+	}}
+	expect(t, d, "clusters-my-cluster", hosted)
+	c.of("hostedclusters/").Deleted(obj(t, `{metadata: {name: my.cluster, namespace: clusters}}`))
+	expect(t, d, "clusters-my-cluster", plain)
+}
+
+// What is served and cannot be read leaves the environment unknown, with the
+// reason; packages must not be judged as if it were not there.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	d, c := start(t, kinds[clusterProxy])
+	<-c.begun
+	c.of("proxys/cluster").Failed(errors.New("forbidden"))
+	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "Proxy.config.openshift.io: forbidden") {
+		t.Errorf("waiting %t, %v", waiting, err)
+	}
+	c.of("proxys/cluster").Listed(nil)
+	expect(t, d, "", kubernetes("v1.36.3"))
+
+	c.serve(kinds[hostedClusters], errors.New("its server does not answer"))
+	d.KindChanged(kinds[hostedClusters])
+	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("waiting %t, %v", waiting, err)
+	}
+	c.remove(kinds[hostedClusters])
+	d.KindChanged(kinds[hostedClusters])
+	expect(t, d, "", kubernetes("v1.36.3"))
+}

@@ -1,0 +1,94 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	s := newStage()
+	w := NewWatches(s.listen)
+	go func() { _ = w.Start(t.Context()) }()
+	secret := func(name string) Ref { return Ref{Kind: KindSecret, Namespace: "ns", Name: name} }
+	login := func(user string) *Object {
+		return &Object{Type: "kubernetes.io/dockerconfigjson", Data: map[string][]byte{
+			".dockerconfigjson": fmt.Appendf(nil, `{"auths":{"registry.test":{"username":%q,"password":"p"}}}`, user),
+		}}
+	}
+	account := Ref{Kind: KindServiceAccount, Namespace: "ns", Name: "manager"}
+	found := map[Ref]*Object{
+		account:          {PullSecrets: []Ref{secret("own")}},
+		secret("own"):    login("manager"),
+		secret("team"):   login("team"),
+		secret("old"):    {Type: "kubernetes.io/dockercfg", Data: map[string][]byte{".dockercfg": []byte(`{"registry.test":{"username":"old","password":"p"}}`)}},
+		secret("opaque"): {Type: "Opaque", Data: map[string][]byte{".dockerconfigjson": []byte("{}")}},
+		secret("empty"):  {Type: "kubernetes.io/dockerconfigjson"},
+		secret("broken"): {Type: "kubernetes.io/dockercfg", Data: map[string][]byte{".dockercfg": []byte("geheim")}},
+	}
+	reads := map[Ref]int{}
+	c := NewCredentials(func(_ context.Context, ref Ref) (*Object, error) {
+		reads[ref]++
+		return found[ref], nil
+	}, w, account)
+	c.Follow()
+	<-s.begun
+	s.of("serviceaccounts ns/manager").Listed([]metav1.Object{object("1")})
+
+	user := func(refs ...Ref) (string, []string) {
+		t.Helper()
+		keys, missing, err := c.Keychain(context.Background(), refs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		repo, err := name.NewRepository("registry.test/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		auth, err := keys.Resolve(repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := authn.Authorization(context.Background(), auth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.Username, missing
+	}
+	if got, _ := user(); got != "manager" {
+		t.Errorf("without secrets of its own a package is pulled as %q", got)
+	}
+	<-s.begun // the account's secret is watched, too
+	s.of("secrets ns/own").Listed([]metav1.Object{object("1")})
+	if got, missing := user(secret("team")); got != "team" || len(missing) > 0 {
+		t.Errorf("pulled as %q, missing %v", got, missing)
+	}
+	if got, _ := user(secret("old")); got != "old" {
+		t.Errorf("pulled as %q", got)
+	}
+	got, missing := user(secret("none"), secret("opaque"), secret("empty"), secret("broken"))
+	if told := strings.Join(missing, "; "); got != "manager" || strings.Contains(told, "geheim") ||
+		!strings.Contains(told, "ns/none does not exist") || !strings.Contains(told, "ns/opaque is of another type") ||
+		!strings.Contains(told, "ns/empty has no key") || !strings.Contains(told, "ns/broken cannot be read") {
+		t.Errorf("pulled as %q, missing: %s", got, told)
+	}
+	// What is watched and did not change is not read again, and what a pull needed is
+	// not kept.
+	before := map[Ref]int{account: reads[account], secret("own"): reads[secret("own")], secret("team"): reads[secret("team")]}
+	user(secret("team"))
+	user(secret("team"))
+	if reads[account] != before[account] || reads[secret("own")] != before[secret("own")] || reads[secret("team")] != before[secret("team")]+2 {
+		t.Errorf("read %v, and before %v", reads, before)
+	}
+	found[secret("own")] = login("changed")
+	s.of("secrets ns/own").Changed(object("2"))
+	if got, _ := user(); got != "changed" {
+		t.Errorf("pulled as %q", got)
+	}
+}
