@@ -1,0 +1,64 @@
+// Package cli_test runs the command line against a real API server and manager.
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/cli"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+// result is what a command line did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs a command line as the administrator.
+func run(t *testing.T, env *harness.Env, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	for _, name := range []string{"install", "status", "delete", "rollout", "pause", "unpause", "clustertree"} {
+		if args[0] == name {
+			args = append(args, "--kubeconfig", env.Kubeconfig())
+		}
+	}
+	code := cli.Run(t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	return result{code, out.String(), errOut.String()}
+}
+
+// ok is run for what has to succeed.
+func ok(t *testing.T, env *harness.Env, args ...string) result {
+	t.Helper()
+	r := run(t, env, args...)
+	if r.code != 0 {
+		t.Fatalf("%s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
+	}
+	return r
+}
+
+// pushImage pushes an image of some content.
+func pushImage(t *testing.T, ref string) {
+	t.Helper()
+	image, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := name.ParseReference(ref, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(parsed, image); err != nil {
+		t.Fatal(err)
+	}
+}

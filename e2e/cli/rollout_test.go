@@ -1,0 +1,143 @@
+package cli_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// release is a package of one ConfigMap of a value, and of so many more that the
+// revision needs slices.
+func release(value string, more int) harness.Files {
+	var rest strings.Builder
+	for i := range more {
+		rest.WriteString("---\n" + harness.ConfigMap(fmt.Sprintf("more-%03d", i), "deploy", "same"))
+	}
+	return harness.Files{
+		"manifest.yaml":     harness.Manifest("notes", []string{"deploy"}, "  config:\n    openAPIV3Schema:\n      type: object\n      properties:\n        color: {type: string, default: red}\n"),
+		"notes.yaml":        harness.ConfigMap("notes", "deploy", value) + rest.String(),
+		"color.yaml.gotmpl": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: color\n  annotations: {package-operator.run/phase: deploy}\ndata:\n  color: {{ .config.color }}\n",
+	}
+}
+
+// Revisions are listed, compared and gone back to; a tag that has moved meanwhile
+// makes no difference.
+func TestRolloutCommands(t *testing.T) {
+	env := harness.Shared(t)
+	env.Namespace(t, "rollout")
+	image := env.Push(t, "notes:stable", release("one", 250))
+	ok(t, env, "install", image, "notes", "-n", "rollout")
+	env.Push(t, "notes:stable", release("two", 250)) // the same tag
+	second := env.Push(t, "notes:next", release("three", 250))
+	pkg := env.Package(t, "rollout", "notes").(*corev1alpha1.Package)
+	before := pkg.DeepCopy()
+	pkg.Spec.Image = second
+	if err := env.Client.Patch(t.Context(), pkg, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if got := ok(t, env, "rollout", "status", "notes", "-n", "rollout"); got.out != "package rollout/notes successfully rolled out: revision 2\n" {
+		t.Errorf("got %+v", got)
+	}
+
+	history := ok(t, env, "rollout", "history", "notes", "-n", "rollout")
+	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE\n1         True        Installing notes package.\n2         True        Package source image changed.\n"
+	if history.out != want {
+		t.Errorf("got %s", history.out)
+	}
+	diff := ok(t, env, "rollout", "diff", "notes", "-n", "rollout")
+	want = "package rollout/notes  revision 1 → 2\n~ ConfigMap rollout/notes  phase deploy\n    data.value  \"one\" → \"three\"\n"
+	if diff.out != want {
+		t.Errorf("got %s", diff.out)
+	}
+
+	undone := ok(t, env, "rollout", "undo", "notes", "-n", "rollout")
+	if !strings.Contains(undone.out, "package rollout/notes changed: image "+second+" → "+env.Registry()+"/notes@sha256:") || !strings.Contains(undone.out, "revision 3") {
+		t.Errorf("got %+v", undone)
+	}
+	if got := valueOf(t, env, "rollout", "notes"); got != "one" {
+		t.Errorf("after undo: %q", got)
+	}
+	if got := ok(t, env, "rollout", "diff", "notes", "-n", "rollout", "--from-revision", "1"); !strings.HasSuffix(got.out, "no difference\n") {
+		t.Errorf("got %+v", got)
+	}
+	tree := ok(t, env, "clustertree", "package/notes", "-n", "rollout", "--query", "[.phases[].objects[] | select(.health == \"Current\")] | length")
+	if tree.out != "252\n" {
+		t.Errorf("got %+v", tree)
+	}
+	ok(t, env, "delete", "notes", "-n", "rollout")
+}
+
+// A package that cannot become available is paused and goes on.
+func TestPauseWhileUnavailable(t *testing.T) {
+	env := harness.Shared(t)
+	env.Namespace(t, "pausing")
+	files := release("one", 0)
+	files["manifest.yaml"] += "  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}}\n    probes:\n    - cel: {rule: \"'ready' in self.data\", message: it is not ready}\n"
+	image := env.Push(t, "pausing:v1", files)
+	if got := run(t, env, "install", image, "notes", "-n", "pausing", "--timeout", "3s"); got.code != 1 || !strings.Contains(got.err, "it is not ready") {
+		t.Fatalf("got %+v", got)
+	}
+	if got := ok(t, env, "pause", "package", "notes", "-n", "pausing", "-m", "for a look"); got.out != "package pausing/notes is paused\n" {
+		t.Errorf("got %+v", got)
+	}
+	pkg := env.Package(t, "pausing", "notes")
+	if !pkg.PackageSpec().Paused || pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation] != "for a look" {
+		t.Errorf("got %+v", pkg)
+	}
+	if got := run(t, env, "rollout", "status", "notes", "-n", "pausing"); got.code != 1 || !strings.Contains(got.err, "aused") {
+		t.Errorf("got %+v", got)
+	}
+	if got := ok(t, env, "unpause", "notes", "-n", "pausing"); got.out != "package pausing/notes is going on\n" {
+		t.Errorf("got %+v", got)
+	}
+	ok(t, env, "delete", "notes", "-n", "pausing")
+}
+
+// A deployment that no package made is gone back with as well.
+func TestRolloutOfADeployment(t *testing.T) {
+	env := harness.Shared(t)
+	env.Namespace(t, "plain")
+	labels := map[string]string{"app": "plain"}
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "plain", Name: "plain"}}
+	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
+	content := func(value string) corev1alpha1.ObjectSetTemplateSpec {
+		object := corev1alpha1.ObjectSetObject{}
+		object.Object.Raw = []byte(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"plain"},"data":{"value":%q}}`, value))
+		return corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Name: "deploy", Objects: []corev1alpha1.ObjectSetObject{object}}}}
+	}
+	dep.Spec.Template.Spec = content("one")
+	env.Create(t, dep)
+	ok(t, env, "rollout", "status", "objectdeployment/plain", "-n", "plain")
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep); err != nil {
+		t.Fatal(err)
+	}
+	before := dep.DeepCopy()
+	dep.Spec.Template.Spec = content("two")
+	if err := env.Client.Patch(t.Context(), dep, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, env, "rollout", "status", "objectdeployment/plain", "-n", "plain")
+	if got := ok(t, env, "rollout", "undo", "od/plain", "-n", "plain"); !strings.HasSuffix(got.out, "objectdeployment plain/plain successfully rolled out: revision 3\n") {
+		t.Errorf("got %+v", got)
+	}
+	if got := valueOf(t, env, "plain", "plain"); got != "one" {
+		t.Errorf("after undo: %q", got)
+	}
+}
+
+// valueOf reads what a ConfigMap holds.
+func valueOf(t *testing.T, env *harness.Env, namespace, name string) string {
+	t.Helper()
+	var cm corev1.ConfigMap
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm.Data["value"]
+}
