@@ -105,12 +105,25 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	if err := writeFolder(folder, withFixtures(ctx, made)); err != nil {
 		return err
 	}
+	if err := writeFixtures(ctx, folder, made, found.Valid); err != nil {
+		return err
+	}
 	c.print(folder, opts.Name, made)
 	printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
 		return fmt.Errorf("%s in the new package %s: correct them there", problems(len(found.Problems)), folder)
 	}
 	return nil
+}
+
+// writeFixtures writes what the package renders to, for its test case to compare
+// with.
+func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, valid bool) error {
+	if !valid {
+		return nil // test --update does it once the package is right
+	}
+	_, err := packagetest.Run(ctx, provisional(made), packagetest.Options{Folder: folder, Update: true, IgnoreSchemas: true})
+	return err
 }
 
 // print says what was made, and what somebody should look at.

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -87,6 +88,27 @@ Package shop/shop-web
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A package with components is shown with all of them, in the environment of
+// their test cases; a flag about one part shows that alone.
+func TestTreeComponents(t *testing.T) {
+	t.Parallel()
+	const manifest = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: %s}\nspec:\n  scopes: [Cluster]\n  phases: [{name: deploy}]\n"
+	const object = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n  annotations: {package-operator.run/phase: deploy}\n"
+	dir := folder(t, "\n-- manifest.yaml\n"+fmt.Sprintf(manifest, "whole")+"  components: {}\n-- ns.yaml\n"+fmt.Sprintf(object, "root")+
+		"-- components/back/manifest.yaml\n"+fmt.Sprintf(manifest, "x")+"test:\n  template:\n  - name: proxy\n    context:\n      package: {metadata: {name: part}}\n      environment: {proxy: {httpProxy: http-proxy}}\n"+
+		"-- components/back/ns.yaml.gotmpl\n"+fmt.Sprintf(object, "{{ .environment.proxy.httpProxy }}")+
+		"-- components/front/manifest.yaml\n"+fmt.Sprintf(manifest, "z")+"-- components/front/ns.yaml\n"+fmt.Sprintf(object, "front"))
+	want := "whole\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /root\n" +
+		"\nComponent back\nClusterPackage /part\n└── Phase deploy\n    └── /v1, Kind=Namespace /http-proxy\n" +
+		"\nComponent front\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /front\n"
+	if diff := cmp.Diff(result{0, want, ""}, invoke(t, "", "tree", dir), cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := invoke(t, "", "tree", dir, "--component", "front"); got.out != "front\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /front\n" {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -86,16 +86,22 @@ func (p *previewFlags) load(
 	return pkg, object, nil
 }
 
-// onlyScope tells whether all that is wrong is the kind of the Package object.
+// onlyScope tells whether all that is wrong follows from the kind of the Package
+// object.
 func onlyScope(err error) bool {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) {
 		return false
 	}
+	unsupported := false
 	for _, v := range wrong {
-		if v.Reason != violation.ReasonUnsupportedScope {
+		switch v.Reason {
+		case violation.ReasonUnsupportedScope:
+			unsupported = true
+		case violation.ReasonObjectScope:
+		default:
 			return false
 		}
 	}
-	return true
+	return unsupported
 }

@@ -30,7 +30,8 @@ func newTree(streams genericiooptions.IOStreams) *cobra.Command {
 
 It is rendered for its first test case, or for the one that --config-testcase names, or else
 with its default configuration for a package called name in the namespace called namespace.
-A package that can only be installed in a cluster is shown as a ClusterPackage.`,
+A package that can only be installed in a cluster is shown as a ClusterPackage. Components
+follow, unless a flag is about one part alone.`,
 		Args: takes("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.preview.check(); err != nil {
@@ -53,6 +54,26 @@ func (c *treeCommand) run(ctx context.Context, source string) error {
 		return err
 	}
 	fmt.Fprint(c.streams.Out, drawTree(pkg, object))
+	if c.preview.component != "" || c.preview.config != "" || c.preview.testCase != "" {
+		return nil // they are about this part alone
+	}
+	return c.components(ctx, source, files)
+}
+
+// components shows the components of a package below its root.
+func (c *treeCommand) components(ctx context.Context, source string, files loader.Files) error {
+	for _, part := range loader.Parts(files) {
+		if part.Component == "" {
+			continue
+		}
+		preview := c.preview
+		preview.component = part.Component
+		pkg, object, err := preview.load(ctx, c.streams, source, files)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.streams.Out, "\nComponent %s", drawTree(pkg, object))
+	}
 	return nil
 }
 

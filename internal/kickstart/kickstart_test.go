@@ -134,7 +134,8 @@ func TestChart(t *testing.T) {
 		"13 objects name no namespace and were put into store; choose another by --namespace",
 		"a Namespace store was added, because objects are in it",
 		"Deployment store/main-shop is scaled by HorizontalPodAutoscaler store/main-shop, so its replicas were left out",
-		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation and when it changes",
+		"1 Secrets hold values, which everybody can read who can pull the image: let them come from spec.configFrom, or leave the Secrets out",
+		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs once; to run a changed one, give it another name",
 	}
 	if diff := cmp.Diff(wantNotes, result.Notes); diff != "" {
 		t.Error(diff)

@@ -49,6 +49,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	all = m.helm(all)
 	all = m.scope(all)
 	m.autoscaled(all)
+	m.secrets(all)
 	phases := m.phases(all)
 	m.parametrize(all)
 	files := loader.Files{}
@@ -106,5 +107,18 @@ func (m *maker) autoscaled(all []*object) {
 			delete(spec, "replicas")
 			m.note("%s is scaled by %s, so its replicas were left out", o, scaler)
 		}
+	}
+}
+
+// secrets names what everybody can read who can pull the image.
+func (m *maker) secrets(all []*object) {
+	n := 0
+	for _, o := range all {
+		if o.gvk.Kind == "Secret" && o.gvk.Group == "" && (dig(o.value, "data") != nil || dig(o.value, "stringData") != nil) {
+			n++
+		}
+	}
+	if n > 0 {
+		m.note("%d Secrets hold values, which everybody can read who can pull the image: let them come from spec.configFrom, or leave the Secrets out", n)
 	}
 }
