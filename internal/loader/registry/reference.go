@@ -3,7 +3,9 @@ package registry
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -31,10 +33,33 @@ func (p *Puller) parse(ref string) (name.Reference, error) {
 	if err != nil {
 		return nil, fail("it cannot be parsed", form)
 	}
+	if problem, remedy := oddity(parsed.Context()); problem != "" {
+		return nil, fail(problem, remedy)
+	}
 	if p.insecure[parsed.Context().RegistryStr()] {
 		return name.ParseReference(ref, name.Insecure)
 	}
 	return parsed, nil
+}
+
+// oddity names what the parser lets through, and a request or a reader takes for
+// something else.
+func oddity(repo name.Repository) (problem, remedy string) {
+	host, port, hasPort := strings.Cut(repo.RegistryStr()[strings.LastIndexByte(repo.RegistryStr(), ']')+1:], ":")
+	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return "its host is not ASCII", "Write the host as DNS has it (xn--…)."
+	}
+	if hasPort {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Sprintf("it has the port %q", port), "Write a port up to 65535."
+		}
+	}
+	for segment := range strings.SplitSeq(repo.RepositoryStr(), "/") {
+		if segment == "." || segment == ".." {
+			return "its path leads elsewhere", "Write the path without dots."
+		}
+	}
+	return "", ""
 }
 
 // digest is what may follow an at sign that is not one of credentials.
