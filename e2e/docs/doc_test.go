@@ -1,0 +1,44 @@
+// Package docs_test runs the documentation of packages: every block of code in
+// docs/packages is executed, or read by the program that it is for.
+//
+// A block's language says what happens with it:
+//
+//	sh        commands; each of them has to succeed
+//	console   commands after "$ ", with the output that the page shows
+//	yaml …    any other language: what the comment above the block says
+//
+// The comment is an HTML comment on the line above the block:
+//
+//	<!-- file: PATH -->         writes the block to a file, for the commands after it
+//	<!-- manifest -->           a part of a PackageManifest, put into a small package, which is validated
+//	<!-- object -->             an object file of a package, which is validated
+//	<!-- package -->            a part of a ClusterPackage, which the API server checks
+//	<!-- apply -->              objects, which the API server checks
+//	<!-- probe: KIND -->        an entry of availabilityProbes, tried on testdata/objects/KIND.yaml
+//	<!-- exit: 1 -->            the last command of the block has to fail
+//	<!-- skip: REASON -->       not run; the test prints the reason
+//
+// Text without a language is no code. Nothing else is left out.
+//
+// The blocks of a page run in their order in one folder. registry.example stands
+// for the sandbox's registry. Outputs are compared without what differs from run
+// to run: digests, times, hashes in names, the width of columns. "…" in an
+// expected line stands for any text, and on a line of its own for any lines.
+//
+// LOCKSTEP_UPDATE=1 writes the outputs of blocks that differ into the pages.
+package docs_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
+	os.Exit(harness.Main(m))
+}

@@ -1,0 +1,142 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const folder = "../../docs/packages"
+
+// block is one block of code.
+type block struct {
+	page     string
+	language string
+	text     string
+	// verb and argument are what the comment above it says.
+	verb, argument string
+	// first and last are the lines of its text, counted from 0; first > last where
+	// it is empty.
+	first, last int
+}
+
+func (b block) String() string { return fmt.Sprintf("%s:%d", filepath.Base(b.page), b.first) }
+
+var comment = regexp.MustCompile(`^\s*<!-- ([a-z]+)(?:: (.*))? -->$`)
+
+// pages returns the pages, in the order of their names.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(folder + "/*.md")
+	if err != nil || len(all) == 0 {
+		t.Fatal("no pages", err)
+	}
+	return all
+}
+
+// blocks returns the blocks of a page that are code.
+func blocks(t *testing.T, page string) []block {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []block
+	var open *block
+	indent, before := "", ""
+	lines := strings.Split(string(data), "\n")
+	for i, line := range lines {
+		language, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case fence && open == nil:
+			open = &block{page: page, language: language, first: i + 1}
+			indent = line[:strings.Index(line, "```")]
+			if m := comment.FindStringSubmatch(before); m != nil {
+				open.verb, open.argument = m[1], m[2]
+			}
+		case fence:
+			open.last = i - 1
+			var text []string
+			for _, l := range lines[open.first:i] {
+				text = append(text, strings.TrimPrefix(l, indent))
+			}
+			open.text = strings.Join(text, "\n") + "\n"
+			if open.language != "" && open.language != "text" {
+				out = append(out, *open)
+			}
+			open = nil
+		}
+		before = line
+	}
+	if open != nil {
+		t.Fatalf("%s: the block is not closed", open)
+	}
+	return out
+}
+
+// step is one command and the output that a page shows; nil where it shows none.
+type step struct {
+	command string
+	want    []string
+	shown   bool
+	// at is the line of the command in the page, and end the line after its output.
+	at, end int
+}
+
+// steps takes a block apart.
+func (b block) steps() []step {
+	var out []step
+	lines := strings.Split(strings.TrimSuffix(b.text, "\n"), "\n")
+	if b.language == "sh" {
+		return []step{{command: b.text, at: b.first, end: b.last + 1}}
+	}
+	for i := 0; i < len(lines); i++ {
+		text, ok := strings.CutPrefix(lines[i], "$ ")
+		if !ok {
+			if len(out) == 0 {
+				return nil
+			}
+			last := &out[len(out)-1]
+			last.want = append(last.want, lines[i])
+			last.end = b.first + i + 1
+			continue
+		}
+		s := step{command: text, shown: true, at: b.first + i}
+		for strings.HasSuffix(s.command, `\`) && i+1 < len(lines) {
+			i++
+			s.command += "\n" + lines[i]
+		}
+		s.end = b.first + i + 1
+		out = append(out, s)
+	}
+	return out
+}
+
+// Every block says what happens with it, and those that are left out say why.
+func TestBlocksAreNotLeftOut(t *testing.T) {
+	verbs := []string{"file", "manifest", "object", "package", "apply", "probe", "skip"}
+	count := map[string]int{}
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			switch {
+			case b.verb == "skip":
+				if len(b.argument) < 10 {
+					t.Errorf("%s: left out without a reason", b)
+				}
+				t.Logf("%s: left out: %s", b, b.argument)
+			case b.language == "sh" || b.language == "console":
+				if b.language == "console" && len(b.steps()) == 0 {
+					t.Errorf("%s: no line begins with $", b)
+				}
+			case !slices.Contains(verbs, b.verb):
+				t.Errorf("%s: what is this %s for? No comment above it says so", b, b.language)
+			}
+			count[b.language+" "+b.verb]++
+		}
+	}
+	t.Logf("blocks: %v", count)
+}
