@@ -63,6 +63,17 @@ func (r *renderer) functions() template.FuncMap {
 	return funcs
 }
 
+// Functions returns the names of the functions that templates have beside those
+// of the language, sorted.
+func Functions() []string {
+	names := make([]string, 0, len(sprigNames))
+	for name := range (&renderer{}).functions() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // wovenFunctions are those that only woven nodes call.
 func (r *renderer) wovenFunctions() template.FuncMap {
 	return template.FuncMap{funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
