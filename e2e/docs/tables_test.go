@@ -101,6 +101,7 @@ func limitTables() string {
 			{"one object, as JSON", size(limits.ObjectBytes)}, {"annotations of an object", size(limits.AnnotationBytes)},
 			{"configuration, as JSON", size(limits.ConfigBytes)},
 			{"schema of the configuration", fmt.Sprintf("%s schemas, %s rules", number(limits.SchemaNodes), number(limits.SchemaRules))},
+			{"icon", size(limits.IconBytes)}, {"values from Secrets", size(limits.SensitiveBytes)},
 			{"patches; all of them together", number(limits.Patches) + "; " + size(limits.PatchBytes)},
 			{"named conditions and path rules", number(limits.Expressions)},
 			{"problems reported", number(limits.Violations)},
