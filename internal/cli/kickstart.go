@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -23,7 +24,9 @@ import (
 
 type kickstartCommand struct {
 	streams    genericiooptions.IOStreams
+	registry   registryFlags
 	files      []string
+	bundle     string
 	namespace  string
 	parameters []string
 }
@@ -37,7 +40,8 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 follow from their kinds, probes for the kinds that have something to wait for, and a test case.
 
 PKG_NAME is the folder to make; its last part is the name of the package. Files, folders,
-patterns and URLs of objects are named by -f, standard input by -f -. Hooks of Helm that run
+patterns and URLs of objects are named by -f, standard input by -f -, a bundle of the Operator
+Lifecycle Manager by -b. Hooks of Helm that run
 around an installation become objects of phases of their own; tests of a chart are left out.
 
 Objects that name no namespace make a package for a Package in any namespace, unless there are
@@ -58,8 +62,10 @@ listed in the manifest; update pins them.`,
 		},
 	}
 	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "`file`, folder, pattern or URL of objects, - for standard input; repeatable")
+	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "bundle `image` of the Operator Lifecycle Manager (registry+v1), whose name the package gets")
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the `namespace` of objects that name none")
 	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "`fields` to make configuration of: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
+	c.registry.add(cmd)
 	return cmd
 }
 
@@ -73,7 +79,7 @@ func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
 			return opts, fmt.Errorf("%q cannot be a namespace: %s", c.namespace, problems[0])
 		}
 	}
-	if len(c.files) == 0 {
+	if len(c.files) == 0 && c.bundle == "" {
 		return opts, errors.New("nothing to make a package of: name files, folders or URLs by -f, or standard input by -f -")
 	}
 	var err error
@@ -89,6 +95,15 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	if err != nil {
 		return err
 	}
+	var notes []string
+	if c.bundle != "" {
+		bundle, err := c.readBundle(ctx)
+		if err != nil {
+			return err
+		}
+		inputs, notes = append(inputs, bundle.Inputs...), bundle.Notes
+		opts.Name, opts.Namespace = bundle.Name, bundle.Namespace
+	}
 	made, err := kickstart.Make(inputs, opts)
 	var wrong violation.Violations
 	if errors.As(err, &wrong) {
@@ -98,6 +113,7 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	if err != nil {
 		return err
 	}
+	made.Notes = append(notes, made.Notes...)
 	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
 		return err
@@ -116,6 +132,33 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	return nil
 }
 
+// readBundle pulls a bundle. Its two folders are read as those of packages are.
+func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
+	manifests, err := c.registry.pullFolder(ctx, kickstart.BundleManifests, c.bundle)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := name.ParseReference(c.bundle)
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := c.registry.pullFolder(ctx, kickstart.BundleMetadata, ref.Context().Digest(manifests.Digest).Name())
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := kickstart.ReadBundle(manifests.Files, metadata.Files, c.namespace)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle %s cannot be used: %w", c.bundle, err)
+	}
+	if problems := validation.IsDNS1123Label(bundle.Name); len(problems) > 0 {
+		return nil, fmt.Errorf("the bundle %s is called %q, which cannot be the name of a package: %s", c.bundle, bundle.Name, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(bundle.Namespace); len(problems) > 0 {
+		return nil, fmt.Errorf("the bundle %s suggests the namespace %q, which cannot be one: choose another by --namespace", c.bundle, bundle.Namespace)
+	}
+	return bundle, nil
+}
+
 // writeFixtures writes what the package renders to, for its test case to compare
 // with.
 func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, valid bool) error {
@@ -127,8 +170,8 @@ func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, v
 }
 
 // print says what was made, and what somebody should look at.
-func (c *kickstartCommand) print(folder, name string, made *kickstart.Result) {
-	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", name, made.Objects)
+func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) {
+	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {
 		fmt.Fprintln(c.streams.Out, "No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:")
 		for _, kind := range made.Unprobed {

@@ -9,6 +9,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"lockstep.run/lockstep/internal/loader"
 )
 
 const twoObjects = `
@@ -121,5 +127,53 @@ func TestKickstartFromElsewhere(t *testing.T) {
 	}
 	if got := invoke(t, "", "kickstart", "Shop", "-f", "-"); got.code != 1 || !strings.Contains(got.err, `"Shop" cannot be the name of a package`) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A bundle of the Operator Lifecycle Manager gives the package its name; the
+// folder keeps that of the argument.
+func TestKickstartFromABundle(t *testing.T) {
+	t.Parallel()
+	host := serveRegistry(t)
+	const csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: o}\nspec:\n  installModes: [{type: AllNamespaces, supported: true}]\n  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - name: o\n        spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: o, image: o}]}}}\n"
+	manifests, err := loader.BuildFolder("manifests", loader.Files{"csv.yaml": []byte(csv)}, loader.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, err := loader.BuildFolder("metadata", loader.Files{"annotations.yaml": []byte("annotations: {operators.operatorframework.io.bundle.package.v1: some-operator}\n")}, loader.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := metadata.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := mutate.AppendLayers(manifests, layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ref, image := range map[string]v1.Image{host + "/bundle:v1": bundle, host + "/other:v1": manifests} {
+		parsed, err := name.ParseReference(ref, name.Insecure)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remote.Write(parsed, image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "mine")
+	got := invoke(t, "", "kickstart", out, "-b", host+"/bundle:v1", "--insecure")
+	if got.code != 0 || got.out != "Kickstarted the \"some-operator\" package with 2 objects.\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := invoke(t, "", "test", out); got.code != 0 {
+		t.Errorf("got %+v", got)
+	}
+	for ref, want := range map[string]string{
+		host + "/other:v1": "the image is no bundle of the Operator Lifecycle Manager", host + "/nope:v1": "image not found", "a b": "invalid image reference",
+	} {
+		if got := invoke(t, "", "kickstart", out+"2", "-b", ref, "--insecure"); got.code != 1 || !strings.Contains(got.err, want) {
+			t.Errorf("%s: got %+v, want %q", ref, got, want)
+		}
 	}
 }
