@@ -143,7 +143,7 @@ func (l *packageLoader) optionsFor(in packages.Input, values *sources.Values) lo
 func contentOf(in packages.Input, image *registry.Image, pkg *loader.Package) *packages.Content {
 	content := &packages.Content{
 		Resolved: corev1alpha1.ResolvedPackage{
-			PackageName: pkg.Manifest.Name, Version: pkg.Manifest.Spec.Version,
+			PackageName: pkg.Name, Version: pkg.Manifest.Spec.Version,
 			Image: in.Package.PackageSpec().Image, Digest: image.Digest,
 		},
 		Labels: pkg.Labels, Template: pkg.Template(),
