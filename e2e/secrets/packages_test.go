@@ -24,11 +24,16 @@ func manifest(probes string) string {
 `+probes)
 }
 
-// failing are probes whose messages would quote a value.
-const failing = `    - fieldsEqual: {fieldA: .data.password, fieldB: .data.url}
-    - fieldsEqual: {fieldA: '.data.password | tonumber', fieldB: '1'}
+// failing are probes of versions that fail on Secrets, and what they would quote:
+// values that differ, and values that cannot be read in another way.
+var failing = map[string]string{
+	"v3": `    - fieldsEqual: {fieldA: .data.password, fieldB: .data.url}
+    - cel: {rule: 'self.data.password == self.data.url', message: "password and url differ"}
+`,
+	"v4": `    - fieldsEqual: {fieldA: '.data.password | tonumber', fieldB: '1'}
     - cel: {rule: 'int(self.data.password) == 1', message: "the password is no number"}
-`
+`,
+}
 
 // content are the objects of a version: Secrets with the value in every form, and
 // objects without it.
@@ -58,17 +63,14 @@ func content(version string, large bool) harness.Files {
 	return harness.Files{"objects.yaml.gotmpl": strings.Join(docs, "---\n")}
 }
 
-// push pushes the versions of both packages: 1 and 2 differ in their Secrets, 3
-// has probes that fail.
+// push pushes the versions of both packages: 1 and 2 differ in their Secrets, 3 and
+// 4 have probes that fail.
 func (l *lives) push(t *testing.T) {
 	t.Helper()
 	for name, large := range map[string]bool{"small": false, "large": true} {
-		for _, version := range []string{"v1", "v2", "v3"} {
+		for _, version := range []string{"v1", "v2", "v3", "v4"} {
 			files := content(version, large)
-			files["manifest.yaml"] = manifest("")
-			if version == "v3" {
-				files["manifest.yaml"] = manifest(failing)
-			}
+			files["manifest.yaml"] = manifest(failing[version])
 			l.env.Push(t, name+":"+version, files)
 		}
 	}

@@ -51,7 +51,9 @@ func TestSensitiveValues(t *testing.T) {
 
 	t.Log("probes fail on a Secret, and the image goes back")
 	l.upgrade(t, "v3")
-	l.says(t, "the password is no number")
+	l.says(t, `\".data.password\" and \".data.url\" differ, password and url differ`)
+	l.upgrade(t, "v4")
+	l.says(t, "cannot be evaluated on this Secret")
 	before := l.hunt(t, slices.Concat(needles(first), needles(second))...)
 	l.upgrade(t, "v2")
 	l.available(t)
