@@ -49,33 +49,39 @@ type life struct {
 // lives are all packages, and what they live in.
 type lives struct {
 	env      *harness.Env
+	tb       testing.TB
 	managers []*harness.Manager
-	args     []string
 	cache    string
 	metrics  string
 	packages []*life
 }
 
-func begin(t *testing.T) *lives {
-	t.Helper()
-	policy := filepath.Join(t.TempDir(), "audit.yaml")
-	must(t, os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, harness.ManagerUser()), 0o600))
+func begin(tb testing.TB) *lives {
+	dir, err := os.MkdirTemp("", "lockstep-secrets-")
+	must(tb, err)
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	policy := filepath.Join(dir, "audit.yaml")
+	must(tb, os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, harness.ManagerUser()), 0o600))
 	l := &lives{
-		env: harness.New(t, sandbox.WithAuditPolicy(policy),
+		env: harness.New(tb, sandbox.WithAuditPolicy(policy),
 			sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager)),
-		cache: t.TempDir(), metrics: address(t),
+		cache: filepath.Join(dir, "cache"), metrics: address(tb), tb: tb,
 	}
-	l.args = []string{"--cache-dir", l.cache, "--metrics-bind-address", l.metrics}
-	l.managers = append(l.managers, l.env.StartManager(t, l.args...))
-	l.packages = []*life{
-		{namespace: "small", objects: "small", input: "small"},
-		{namespace: "large", objects: "large", input: "large", large: true},
-		{objects: "of-cluster", input: corev1alpha1.DefaultNamespace},
-	}
-	for _, one := range l.packages {
-		l.env.Namespace(t, one.objects)
-	}
+	l.start()
 	return l
+}
+
+// with returns the lives of some packages.
+func (l *lives) with(t *testing.T, packages ...*life) *lives {
+	t.Helper()
+	l.packages = packages
+	l.each(func(one *life) { l.env.Namespace(t, one.objects) })
+	return l
+}
+
+// start starts a manager, whose log is kept with those of the others.
+func (l *lives) start() {
+	l.managers = append(l.managers, l.env.StartManager(l.tb, "--cache-dir", l.cache, "--metrics-bind-address", l.metrics))
 }
 
 // manager returns the one that runs.
@@ -215,21 +221,29 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 		if one.namespace == "" {
 			name = "clusterpackage/shop"
 		}
-		for _, args := range [][]string{{"status", name}, {"status", name, "-o", "json"}} {
+		for _, args := range [][]string{
+			{"status", name}, {"status", name, "-o", "json"}, {"clustertree", name},
+			{"rollout", "status", name, "--watch=false"}, {"rollout", "history", name}, {"rollout", "history", name, "-o", "json"},
+			{"rollout", "diff", name}, {"rollout", "diff", name, "-o", "json"}, {"rollout", "undo", name},
+		} {
+			what := strings.Join(args, " ")
 			args = append(args, "--namespace", one.objects, "--kubeconfig", l.env.Kubeconfig())
 			command := exec.CommandContext(t.Context(), harness.Binary(t, "kubectl-package"), args...)
 			// A package that does not exist any more is an error, which is looked at, too.
 			output, _ := command.CombinedOutput()
-			outputs[strings.Join(args[:2], " ")+" of "+one.objects] = output
+			if strings.Contains(string(output), "unknown command") {
+				t.Errorf("%s: %s", what, output)
+			}
+			outputs[what+" in "+one.objects] = output
 		}
 	})
 	return outputs
 }
 
-func address(t *testing.T) string {
-	t.Helper()
+func address(tb testing.TB) string {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must(tb, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }

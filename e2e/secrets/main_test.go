@@ -9,7 +9,24 @@ import (
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+// shared is what all tests use, one after the other: a control plane, and the
+// manager that works on it.
+var shared *lives
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	log.SetLogger(logr.Discard()) // the warnings of the tests' own client
+	s := harness.NewSuite()
+	defer func() { s.End(code) }()
+	if !s.Do(func() { shared = begin(s) }) {
+		return 1
+	}
+	return harness.Main(m)
+}

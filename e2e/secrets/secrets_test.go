@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,13 +22,53 @@ import (
 // patience is how long a test waits for what has to happen.
 const patience = 60 * time.Second
 
+// TestRefusedOutsideSecrets: a value in anything but a Secret is refused, with file
+// and field and without the value, before anything is written; an object that says
+// that it may have it gets it, and nothing else does.
+func TestRefusedOutsideSecrets(t *testing.T) {
+	one := &life{namespace: "leaky", objects: "leaky", input: "leaky"}
+	l := shared.with(t, one)
+	value := newNeedle(newValue())
+	l.give(t, one, value.value)
+	l.env.Create(t, one.newPackage(l.leak(t, false)))
+	c := l.env.WaitCondition(t, one.namespace, "shop", corev1alpha1.ConditionInvalid, "True")
+	for _, want := range []string{"leak.yaml", "data.dsn"} {
+		if !strings.Contains(c.Message, want) {
+			t.Errorf("the message does not name %s: %s", want, c.Message)
+		}
+	}
+	l.hunt(t, value)
+	deployments := &corev1alpha1.ObjectDeploymentList{}
+	must(t, l.env.Client.List(t.Context(), deployments, client.InNamespace(one.namespace)))
+	if stored, _, err := l.stored(t.Context()); err != nil || len(stored) > 0 || len(deployments.Items) > 0 {
+		t.Errorf("something was written: %d Secrets, %d deployments, error %v", len(stored), len(deployments.Items), err)
+	}
+
+	l.patch(t, one, fmt.Sprintf(`{"spec":{"image":%q}}`, l.leak(t, true)))
+	l.env.WaitAvailable(t, one.namespace, "shop")
+	var where []string
+	for resource, objects := range l.all(t) {
+		for name, text := range objects {
+			if resource != "secrets" && len(value.in(text)) > 0 {
+				where = append(where, resource+" "+name)
+			}
+		}
+	}
+	if len(where) != 1 || where[0] != "configmaps leaky/leak" {
+		t.Errorf("the value is in %v, want it in the ConfigMap that says so alone", where)
+	}
+	l.remove(t)
+}
+
 // TestSensitiveValues lives through everything that can happen to a package with
 // values that came from Secrets, three packages at a time: a small one, one in
 // slices, one of the cluster. Whatever anybody but a reader of Secrets gets to see
 // has none of the values (invariant 8).
 func TestSensitiveValues(t *testing.T) {
-	t.Parallel()
-	l := begin(t)
+	l := shared.with(t,
+		&life{namespace: "small", objects: "small", input: "small"},
+		&life{namespace: "large", objects: "large", input: "large", large: true},
+		&life{objects: "of-cluster", input: corev1alpha1.DefaultNamespace})
 	l.push(t)
 	first, second := l.values(), l.values()
 
@@ -64,16 +105,17 @@ func TestSensitiveValues(t *testing.T) {
 	l.available(t)
 	l.forgets(t, first)
 
-	t.Log("a pause, a crash of the manager, and drift meanwhile")
+	t.Log("a pause, and drift and the loss of keys while no manager runs")
 	l.each(func(one *life) { l.patch(t, one, `{"spec":{"paused":true}}`) })
 	l.says(t, `"type":"Paused"`)
-	l.manager().Kill()
+	l.manager().Stop()
 	l.drift(t)
-	l.managers = append(l.managers, l.env.StartManager(t, l.args...))
+	l.losesKeys(t)
+	l.start()
 	l.each(func(one *life) { l.patch(t, one, `{"spec":{"paused":false}}`) })
 	l.holds(t, second)
 	l.available(t)
-	l.keyIsLost(t)
+	l.makesKeys(t)
 
 	after := l.hunt(t, slices.Concat(needles(first), needles(second))...)
 	t.Logf("bytes searched: %v; before the value changed: %v", after, before)
@@ -131,47 +173,54 @@ func (l *lives) forgets(t *testing.T, values map[*life]needle) {
 	})
 }
 
-// keyIsLost deletes the keys that values are hashed with. New ones are made when
-// packages are rendered next, and no object changes by that.
-func (l *lives) keyIsLost(t *testing.T) {
+// losesKeys deletes the keys that values are hashed with.
+func (l *lives) losesKeys(t *testing.T) {
 	t.Helper()
-	versions := map[*life]string{}
-	l.each(func(one *life) {
-		secret := &corev1.Secret{}
-		must(t, l.env.Client.Get(t.Context(), types.NamespacedName{Namespace: one.objects, Name: "encoded"}, secret))
-		versions[one] = secret.ResourceVersion
-	})
-	_, keys, err := l.stored(t.Context())
-	must(t, err)
-	if keys != len(l.packages) {
-		t.Errorf("%d keys for %d packages", keys, len(l.packages))
-	}
 	list := &corev1.SecretList{}
 	must(t, l.env.Client.List(t.Context(), list))
+	keys := 0
 	for i := range list.Items {
 		if list.Items[i].Type == corev1alpha1.HashKeyType {
 			must(t, l.env.Client.Delete(t.Context(), &list.Items[i]))
+			keys++
 		}
 	}
-	l.manager().Stop()
-	l.managers = append(l.managers, l.env.StartManager(t, l.args...))
+	if keys != len(l.packages) {
+		t.Errorf("%d keys for %d packages", keys, len(l.packages))
+	}
+}
+
+// makesKeys has packages rendered again: with new keys, and without a write of an
+// object.
+func (l *lives) makesKeys(t *testing.T) {
+	t.Helper()
+	versions := l.versions(t)
 	l.each(func(one *life) {
 		l.patch(t, one, `{"metadata":{"annotations":{"packages.package-operator.run/chunking-strategy":"EachObject"}}}`)
 	})
 	harness.Eventually(t, patience, "new keys", func(ctx context.Context) error {
-		if _, keys, err := l.stored(ctx); err != nil || keys != len(l.packages) {
-			return fmt.Errorf("%d keys, error %w", keys, err)
+		_, keys, err := l.stored(ctx)
+		if err == nil && keys != len(l.packages) {
+			err = fmt.Errorf("%d keys", keys)
 		}
-		return nil
+		return err
 	})
 	l.available(t)
+	if diff := cmp.Diff(versions, l.versions(t)); diff != "" {
+		t.Errorf("objects were written for another key (-before +after):\n%s", diff)
+	}
+}
+
+// versions returns the resource versions of a Secret of each package.
+func (l *lives) versions(t *testing.T) map[string]string {
+	t.Helper()
+	versions := map[string]string{}
 	l.each(func(one *life) {
 		secret := &corev1.Secret{}
 		must(t, l.env.Client.Get(t.Context(), types.NamespacedName{Namespace: one.objects, Name: "encoded"}, secret))
-		if secret.ResourceVersion != versions[one] {
-			t.Errorf("%s: an object was written for another key", one.objects)
-		}
+		versions[one.objects] = secret.ResourceVersion
 	})
+	return versions
 }
 
 // remove deletes the packages and checks that nothing is left of them.
@@ -193,43 +242,4 @@ func (l *lives) remove(t *testing.T) {
 			t.Errorf("%s: %d Secrets are left", one.objects, len(secrets.Items))
 		}
 	})
-}
-
-// TestRefusedOutsideSecrets: a value in anything but a Secret is refused, with file
-// and field and without the value, before anything is written; an object that says
-// that it may have it gets it, and nothing else does.
-func TestRefusedOutsideSecrets(t *testing.T) {
-	t.Parallel()
-	l := begin(t)
-	one := &life{namespace: "leaky", objects: "leaky", input: "leaky"}
-	l.env.Namespace(t, one.objects)
-	l.packages = []*life{one}
-	value := newNeedle(newValue())
-	l.give(t, one, value.value)
-	l.env.Create(t, one.newPackage(l.leak(t, false)))
-	c := l.env.WaitCondition(t, one.namespace, "shop", corev1alpha1.ConditionInvalid, "True")
-	for _, want := range []string{"leak.yaml", "data.dsn"} {
-		if !strings.Contains(c.Message, want) {
-			t.Errorf("the message does not name %s: %s", want, c.Message)
-		}
-	}
-	l.hunt(t, value)
-	all := l.all(t)
-	if stored, _, err := l.stored(t.Context()); err != nil || len(stored) > 0 || len(all["objectdeployments.package-operator.run"]) > 0 {
-		t.Errorf("something was written: %d Secrets, %d deployments, error %v", len(stored), len(all["objectdeployments.package-operator.run"]), err)
-	}
-
-	l.patch(t, one, fmt.Sprintf(`{"spec":{"image":%q}}`, l.leak(t, true)))
-	l.env.WaitAvailable(t, one.namespace, "shop")
-	var where []string
-	for resource, objects := range l.all(t) {
-		for name, text := range objects {
-			if resource != "secrets" && len(value.in(text)) > 0 {
-				where = append(where, resource+" "+name)
-			}
-		}
-	}
-	if len(where) != 1 || where[0] != "configmaps leaky/leak" {
-		t.Errorf("the value is in %v, want it in the ConfigMap that says so alone", where)
-	}
 }
