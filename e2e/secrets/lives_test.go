@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,21 +196,25 @@ func (l *lives) drift(t *testing.T) {
 	})
 }
 
-// stored returns the Secrets that the engine keeps objects or keys in.
-func (l *lives) stored(ctx context.Context) (slices []corev1.Secret, keys int, err error) {
+// stored returns the Secrets that the engine keeps objects or keys of the packages
+// in.
+func (l *lives) stored(ctx context.Context) (objects []corev1.Secret, keys int, err error) {
 	list := &corev1.SecretList{}
 	if err := l.env.Client.List(ctx, list); err != nil {
 		return nil, 0, err
 	}
 	for _, secret := range list.Items {
+		if !slices.ContainsFunc(l.packages, func(one *life) bool { return one.input == secret.Namespace }) {
+			continue
+		}
 		switch secret.Type {
 		case corev1alpha1.SecretSliceType:
-			slices = append(slices, secret)
+			objects = append(objects, secret)
 		case corev1alpha1.HashKeyType:
 			keys++
 		}
 	}
-	return slices, keys, nil
+	return objects, keys, nil
 }
 
 // commands runs what the command line says of packages.
