@@ -230,6 +230,9 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 			{"status", name}, {"status", name, "-o", "json"}, {"clustertree", name},
 			{"rollout", "status", name, "--watch=false"}, {"rollout", "history", name}, {"rollout", "history", name, "-o", "json"},
 			{"rollout", "diff", name}, {"rollout", "diff", name, "-o", "json"}, {"rollout", "undo", name},
+			{"explain", name}, {"explain", name, "-o", "json"},
+			{"plan", l.image(one, "v1"), name, "--insecure-registry", l.env.Registry()},
+			{"plan", l.image(one, "v1"), name, "--insecure-registry", l.env.Registry(), "-o", "json"},
 		} {
 			what := strings.Join(args, " ")
 			args = append(args, "--namespace", one.objects, "--kubeconfig", l.env.Kubeconfig())
