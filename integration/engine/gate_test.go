@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/slicing"
 )
 
 // gated returns a deployment that probes every object.
@@ -214,21 +215,54 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 
 // A template that names a slice which is not there is not rolled out as if the
 // slice were empty: what is in the slices of the old revision stays (invariant 2).
+// So it is with Secrets that hold objects.
 func TestMissingSliceDeletesNothing(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
-	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "content"}, Objects: []corev1alpha1.ObjectSetObject{configMap("sliced", "v1")}}
-	env.Create(t, slice)
-	dep := deployment(ns, phase("one", configMap("inline", "v1")))
-	dep.Spec.Template.Spec.Phases[0].Slices = []string{slice.Name}
-	install(t, dep)
-	j := begin(t)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Slices = []string{"lost"} })
-	j.rest(t, ns)
-	if writes := j.requests(t, ns, named("sliced"), sandbox.Writes()); len(writes) > 0 {
-		t.Fatalf("the object of a slice was written, though nobody knows whether the new revision has it:%s", lines(writes))
+	for name, tc := range map[string]struct {
+		make func(*testing.T, string, corev1alpha1.ObjectSetObject) client.Object
+		name func(*corev1alpha1.ObjectSetTemplatePhase, string)
+	}{
+		"slice": {
+			func(_ *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Object {
+				return &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "content"}, Objects: []corev1alpha1.ObjectSetObject{o}}
+			},
+			func(p *corev1alpha1.ObjectSetTemplatePhase, name string) { p.Slices = []string{name} },
+		},
+		"secret": {sealed, func(p *corev1alpha1.ObjectSetTemplatePhase, name string) { p.SecretSlices = []string{name} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			stored := tc.make(t, ns, configMap("sliced", "v1"))
+			env.Create(t, stored)
+			dep := deployment(ns, phase("one", configMap("inline", "v1")))
+			tc.name(&dep.Spec.Template.Spec.Phases[0], stored.GetName())
+			install(t, dep)
+			if get(t, ns, "sliced").Data["value"] != "v1" {
+				t.Fatal("the stored object is another one")
+			}
+			j := begin(t)
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { tc.name(&d.Spec.Template.Spec.Phases[0], "lost") })
+			j.rest(t, ns)
+			if writes := j.requests(t, ns, named("sliced"), sandbox.Writes()); len(writes) > 0 {
+				t.Fatalf("the object of a slice was written, though nobody knows whether the new revision has it:%s", lines(writes))
+			}
+			await(t, dep, "to name the slice", func(d *corev1alpha1.ObjectDeployment) error {
+				return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonSlicesMissing, "lost"))
+			})
+		})
 	}
-	await(t, dep, "to name the slice", func(d *corev1alpha1.ObjectDeployment) error {
-		return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonSlicesMissing, "lost"))
-	})
+}
+
+// sealed returns a Secret that holds an object, as the controller of packages makes
+// it.
+func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Object {
+	t.Helper()
+	_, made, err := slicing.Split("shop", "", []corev1alpha1.ObjectSetTemplatePhase{phase("one", o)},
+		&slicing.Sealing{Key: []byte("key"), Holds: func(int, int) bool { return true }})
+	must(t, err)
+	secret, err := made[0].Secret()
+	must(t, err)
+	secret.Namespace = ns
+	return secret
 }

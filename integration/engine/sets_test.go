@@ -65,13 +65,18 @@ func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
 	slice := &corev1alpha1.ObjectSlice{ObjectMeta: *former.DeepCopy(), Objects: []corev1alpha1.ObjectSetObject{configMap("other", "v0")}}
 	slice.Name, slice.Labels = "shop-slice", map[string]string{corev1alpha1.SliceOwnerLabel: dep.Name}
 	env.Create(t, slice)
+	secret := sealed(t, ns, configMap("another", "v0"))
+	secret.SetFinalizers(former.Finalizers)
+	secret.SetOwnerReferences(former.OwnerReferences)
+	secret.SetLabels(map[string]string{corev1alpha1.SliceOwnerLabel: dep.Name, corev1alpha1.SliceOwnerKindLabel: "ObjectDeployment"})
+	env.Create(t, secret)
 	left := set(ns, "shop-former", 7, phase("one", configMap("object", "v0")))
 	left.ObjectMeta = *former.DeepCopy()
 	left.Name = "shop-former"
-	left.Spec.Phases[0].Slices = []string{slice.Name}
+	left.Spec.Phases[0].Slices, left.Spec.Phases[0].SecretSlices = []string{slice.Name}, []string{secret.GetName()}
 	env.Create(t, left)
 
-	harness.Eventually(t, patience, "the former set and its slice to go", func(ctx context.Context) error { return gone(ctx, left, slice) })
+	harness.Eventually(t, patience, "the former set and its slices to go", func(ctx context.Context) error { return gone(ctx, left, slice, secret) })
 	awaitRollout(t, dep)
 	if after := get(t, ns, "object"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the object of the present deployment was written: %v", after)

@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -201,4 +202,88 @@ func TestLoadFromSecrets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCollectionAfterACrash: whichever write a process dies at while it deletes
+// Secrets, before or after it took effect, the next one ends it: after a revision
+// was archived, and when the deployment goes (invariant 4).
+func TestCollectionAfterACrash(t *testing.T) {
+	t.Parallel()
+	current, archived := setOf("shop-2", false, "kept"), setOf("shop-1", true)
+	for name, tc := range map[string]struct {
+		delete func(context.Context, *session) error
+		left   int
+	}{
+		"history": {func(ctx context.Context, s *session) error { return s.collectSlices(ctx) }, 1},
+		"all":     {func(ctx context.Context, s *session) error { return s.dropSlices(ctx, nil) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for at := 0; ; at++ {
+				for _, effect := range []bool{false, true} {
+					active := sealedObject(t, "shop", "ObjectDeployment", "shop", "active", time.Hour, "deployment")
+					set, history := current.DeepCopy(), archived.DeepCopy()
+					set.Spec.Phases[0].SecretSlices = []string{active.Name}
+					all := []client.Object{active, set, history}
+					for _, former := range []string{"a", "b"} {
+						secret := sealedObject(t, "shop", "ObjectDeployment", "shop", former, time.Hour, "deployment")
+						history.Spec.Phases[0].SecretSlices = append(history.Spec.Phases[0].SecretSlices, secret.Name)
+						all = append(all, secret)
+					}
+					server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
+						WithIndex(set, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).WithObjects(all...).Build()
+					died := collectTwice(t, server, at, effect, tc.delete)
+					left := &corev1.SecretList{}
+					if err := server.List(t.Context(), left); err != nil || len(left.Items) != tc.left {
+						t.Errorf("a crash at write %d, which took effect: %t; %d Secrets are left, want %d; error %v", at, effect, len(left.Items), tc.left, err)
+					}
+					if !died && at < 4 {
+						t.Fatalf("there are %d writes alone", at)
+					}
+					if !died {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
+// collectTwice has a process delete Secrets that dies at a write, and then another
+// one; it tells whether the first one got so far.
+func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, collect func(context.Context, *session) error) (died bool) {
+	t.Helper()
+	crash, writes := errors.New("crash"), 0
+	dies := func(write func() error) error {
+		writes++
+		if died = died || writes == at+1; writes != at+1 {
+			return write()
+		}
+		if effect {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+		return crash
+	}
+	failing := interceptor.NewClient(server, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return dies(func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return dies(func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+	})
+	for i, c := range []client.Client{failing, server} {
+		s := sessionOf(c, server)
+		s.Now = func() time.Time { return noon }
+		s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
+		if s.swept {
+			t.Fatal("a new process does not look for unused Secrets")
+		}
+		if err := collect(t.Context(), s); err != nil && (i > 0 || !errors.Is(err, crash)) {
+			t.Fatal(err)
+		}
+	}
+	return died
 }
