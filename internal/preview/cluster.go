@@ -43,6 +43,8 @@ type Cluster struct {
 func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
+	// What a webhook warns of may repeat a Secret, which is not to be printed.
+	config.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{Reader: reader}
 	var err error
 	if c.Writer, err = apply.NewWriter(config); err != nil {
