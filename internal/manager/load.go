@@ -148,7 +148,7 @@ func contentOf(in packages.Input, image *registry.Image, pkg *loader.Package) *p
 		},
 		Labels: pkg.Labels, Template: pkg.Template(),
 	}
-	if in.HashKey != nil && pkg.Sensitive != nil {
+	if pkg.Sensitive != nil {
 		content.Sealing = &slicing.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
 	}
 	for _, warning := range pkg.Warnings {
