@@ -198,10 +198,10 @@ func (l *lives) drift(t *testing.T) {
 
 // stored returns the Secrets that the engine keeps objects or keys of the packages
 // in.
-func (l *lives) stored(ctx context.Context) (objects []corev1.Secret, keys int, err error) {
+func (l *lives) stored(ctx context.Context) (objects, keys []corev1.Secret, err error) {
 	list := &corev1.SecretList{}
 	if err := l.env.Client.List(ctx, list); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	for _, secret := range list.Items {
 		if !slices.ContainsFunc(l.packages, func(one *life) bool { return one.input == secret.Namespace }) {
@@ -211,7 +211,7 @@ func (l *lives) stored(ctx context.Context) (objects []corev1.Secret, keys int, 
 		case corev1alpha1.SecretSliceType:
 			objects = append(objects, secret)
 		case corev1alpha1.HashKeyType:
-			keys++
+			keys = append(keys, secret)
 		}
 	}
 	return objects, keys, nil

@@ -175,17 +175,13 @@ func (l *lives) forgets(t *testing.T, values map[*life]needle) {
 // losesKeys deletes the keys that values are hashed with.
 func (l *lives) losesKeys(t *testing.T) {
 	t.Helper()
-	list := &corev1.SecretList{}
-	must(t, l.env.Client.List(t.Context(), list))
-	keys := 0
-	for i := range list.Items {
-		if list.Items[i].Type == corev1alpha1.HashKeyType {
-			must(t, l.env.Client.Delete(t.Context(), &list.Items[i]))
-			keys++
-		}
+	_, keys, err := l.stored(t.Context())
+	must(t, err)
+	if len(keys) != len(l.packages) {
+		t.Errorf("%d keys for %d packages", len(keys), len(l.packages))
 	}
-	if keys != len(l.packages) {
-		t.Errorf("%d keys for %d packages", keys, len(l.packages))
+	for i := range keys {
+		must(t, l.env.Client.Delete(t.Context(), &keys[i]))
 	}
 }
 
@@ -199,8 +195,8 @@ func (l *lives) makesKeys(t *testing.T) {
 	})
 	harness.Eventually(t, patience, "new keys", func(ctx context.Context) error {
 		_, keys, err := l.stored(ctx)
-		if err == nil && keys != len(l.packages) {
-			err = fmt.Errorf("%d keys", keys)
+		if err == nil && len(keys) != len(l.packages) {
+			err = fmt.Errorf("%d keys", len(keys))
 		}
 		return err
 	})
@@ -229,8 +225,8 @@ func (l *lives) remove(t *testing.T) {
 	l.each(func(one *life) { l.env.WaitGone(t, patience, one.newPackage("")) })
 	harness.Eventually(t, patience, "the Secrets of the engine to go", func(ctx context.Context) error {
 		stored, keys, err := l.stored(ctx)
-		if err == nil && len(stored)+keys > 0 {
-			err = fmt.Errorf("%d Secrets with objects and %d with keys are left", len(stored), keys)
+		if err == nil && len(stored)+len(keys) > 0 {
+			err = fmt.Errorf("%d Secrets with objects and %d with keys are left", len(stored), len(keys))
 		}
 		return err
 	})

@@ -158,6 +158,9 @@ func (a *attempts) surround(uid types.UID, around string) {
 func (a *attempts) try(ctx context.Context, in Input) (content *Content, err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			if in.HashKey != nil {
+				p = "what it said is left out, it may hold a sensitive value" // invariant 8
+			}
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "loading a package panicked", "stack", string(debug.Stack()))
 			content, err = nil, fmt.Errorf("loading the package failed by a defect of this engine, please report it: %v", p)
 		}

@@ -153,6 +153,17 @@ func TestPanicIsOnePackagesError(t *testing.T) {
 	}
 }
 
+// What a panic says may be a value that came from a Secret (invariant 8).
+func TestPanicWithSensitiveInputIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	b.start(context.Background(), Input{Package: newPackage(), Image: "registry.test/panic", HashKey: []byte("key")}, fingerprint{spec: "panic"}, "")
+	b.wait(t)
+	if a := b.of(newPackage().UID); a.err == nil || strings.Contains(a.err.Error(), "a nil somewhere") {
+		t.Errorf("the error is %v", a.err)
+	}
+}
+
 // A dozen packages on a registry that hangs hold up no other, and wait without
 // a goroutine each.
 func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
