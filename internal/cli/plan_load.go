@@ -210,15 +210,9 @@ func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Reade
 	if err != nil {
 		return loader.Options{}, err
 	}
-	return loader.Options{
-		Package: manifestsv1alpha1.TemplateContextPackage{
-			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
-				Name: pkg.GetName(), Namespace: pkg.GetNamespace(), Labels: pkg.GetLabels(), Annotations: pkg.GetAnnotations(),
-			},
-			Image: cmp.Or(spec.Image, loader.StaticImage),
-		},
-		Component: spec.Component, Environment: env, Config: values.Config,
-	}, nil
+	opts := sources.Options(pkg, values)
+	opts.Environment, opts.Package.Image = env, cmp.Or(spec.Image, loader.StaticImage)
+	return opts, nil
 }
 
 // environment is the cluster as templates and constraints see it.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
@@ -104,38 +103,14 @@ func (l *packageLoader) access(ctx context.Context, in packages.Input, pull func
 
 // optionsFor says for which installation a package is loaded.
 func (l *packageLoader) optionsFor(in packages.Input, values *sources.Values) loader.Options {
-	spec := in.Package.PackageSpec()
-	o := loader.Options{
-		Package: manifestsv1alpha1.TemplateContextPackage{
-			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
-				Name: in.Package.GetName(), Namespace: in.Package.GetNamespace(),
-				Labels: in.Package.GetLabels(), Annotations: in.Package.GetAnnotations(),
-			},
-			Image: spec.Image,
-		},
-		Component: spec.Component, Environment: &in.Environment, Config: values.Config,
-		Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
-		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection, Namespaced: l.namespaced,
-	}
+	o := sources.Options(in.Package, values)
+	o.Environment, o.Namespaced = &in.Environment, l.namespaced
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.Others(name) {
 			others = append(others, loader.Other{Namespace: key.Namespace, Name: key.Name})
 		}
 		return others
-	}
-	if spec.CommonMetadata != nil {
-		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}
-	}
-	for i, text := range values.Patches {
-		if text == "" {
-			continue // an optional one that does not exist
-		}
-		patch := loader.Patch{Patch: text, Source: fmt.Sprintf("spec.patches[%d]", i)}
-		if target := spec.Patches[i].Target; target != nil {
-			patch.Target = loader.PatchTarget{Group: target.Group, Kind: target.Kind, Name: target.Name, LabelSelector: target.LabelSelector}
-		}
-		o.Patches = append(o.Patches, patch)
 	}
 	return o
 }

@@ -1,0 +1,40 @@
+package sources
+
+import (
+	"fmt"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+// Options says for which installation a package is loaded: as a Package says, with
+// the values of its sources. What is of the cluster, its environment among it, is
+// the caller's to add.
+func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
+	spec := pkg.PackageSpec()
+	o := loader.Options{
+		Package: manifestsv1alpha1.TemplateContextPackage{
+			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
+				Name: pkg.GetName(), Namespace: pkg.GetNamespace(), Labels: pkg.GetLabels(), Annotations: pkg.GetAnnotations(),
+			},
+			Image: spec.Image,
+		},
+		Component: spec.Component, Config: values.Config, Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
+		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection,
+	}
+	if spec.CommonMetadata != nil {
+		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}
+	}
+	for i, text := range values.Patches {
+		if text == "" {
+			continue // an optional one that does not exist
+		}
+		patch := loader.Patch{Patch: text, Source: fmt.Sprintf("spec.patches[%d]", i)}
+		if target := spec.Patches[i].Target; target != nil {
+			patch.Target = loader.PatchTarget{Group: target.Group, Kind: target.Kind, Name: target.Name, LabelSelector: target.LabelSelector}
+		}
+		o.Patches = append(o.Patches, patch)
+	}
+	return o
+}
