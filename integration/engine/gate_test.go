@@ -133,7 +133,7 @@ func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 // statusBefore checks that a status of the set was written before a moment.
 func statusBefore(t *testing.T, j *journal, ns string, at time.Time, what string) {
 	t.Helper()
-	statuses := j.requests(t, ns, sandbox.ByResource("objectsets.package-operator.run"), sandbox.ByVerb("patch"), until(at),
+	statuses := j.requests(t, ns, sandbox.ByResource("objectsets.package-operator.run"), sandbox.Writes(), until(at),
 		func(e sandbox.Entry) bool { return e.Object.Subresource == "status" && e.Code == 200 })
 	if len(statuses) == 0 {
 		t.Errorf("%s was on no status of the set before it was made use of", what)

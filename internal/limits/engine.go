@@ -29,6 +29,10 @@ const (
 	// SecretSliceBytes is the most that a Secret holds for a revision, which is one
 	// larger object then: API servers accept 1 MiB of data, names and key included.
 	SecretSliceBytes = 1<<20 - 1<<10
+	// SlicesAsked is up to how many slices a starting manager asks for one by one;
+	// more are listed, SlicePage at a time: 3 MiB at most in one answer.
+	SlicesAsked = 8
+	SlicePage   = 50
 	// MessageBytes bounds one condition message; API servers accept 32 KiB.
 	MessageBytes = 4 << 10
 	// ProgressDeadline is the default of progressDeadlineSeconds.

@@ -46,6 +46,8 @@ type Reconciler struct {
 	written *fresh.Store
 	warmed  bool
 	warmMu  sync.Mutex
+	// shelf is there while the first pass is made ready.
+	shelf shelf
 
 	mu     sync.Mutex
 	owners map[rollout.OwnerKey]*owner

@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/statuses"
 )
 
 // report writes the statuses of the owner that changed.
@@ -85,10 +85,8 @@ func (s *session) writeSetStatus(ctx context.Context, set corev1alpha1.GenericOb
 }
 
 func (s *session) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
-	before := obj.DeepCopyObject().(client.Object)
 	change()
-	err := s.Client.Status().Patch(ctx, obj.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := statuses.Write(ctx, s.Client, obj); err != nil {
 		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
 	}
 	s.fresh.Put(obj)

@@ -43,6 +43,10 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 		if _, known := s.stored.Slices[name]; known {
 			continue // a slice never changes, and revisions share them
 		}
+		if content, listed := s.shelf[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
+			s.stored.Slices[name] = content
+			continue
+		}
 		slice := s.scope.NewObjectSlice()
 		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
 		if apierrors.IsNotFound(err) {

@@ -26,12 +26,15 @@ func (r *Reconciler) warm(ctx context.Context) error {
 	if _, err := r.Live.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
 		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
+	r.shelf = shelf{}
+	defer func() { r.shelf = nil }()
 	var sessions []*session
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
 		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
 			return fmt.Errorf("cannot restore the claims: %w", err)
 		}
+		r.stock(ctx, scope, list.GenericObjectSets())
 		seen := map[rollout.OwnerKey]bool{}
 		for _, set := range list.GenericObjectSets() {
 			key := rollout.OwnerOf(set)

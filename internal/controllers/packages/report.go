@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/statuses"
 )
 
 // report writes the status where it changed: at once where a condition changed
@@ -29,10 +29,8 @@ func (s *session) report(ctx context.Context, o outcome) error {
 		s.requeue(wait)
 		return nil
 	}
-	before := s.pkg.DeepCopyObject().(client.Object)
 	*s.pkg.PackageStatus() = *is
-	err := s.Client.Status().Patch(ctx, s.pkg, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := statuses.Write(ctx, s.Client, s.pkg); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	s.fresh.Put(s.pkg)
