@@ -188,11 +188,11 @@ func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) erro
 
 // judgeStep judges what happened between a step and the next one of its package.
 func (s *scenario) judgeStep(i int) {
-	at, until, before, last := s.steps[i], time.Now(), "", true
+	at, until, before, last, whole := s.steps[i], time.Now(), "", true, true
 	begin := s.taken(at)
 	for j, other := range s.steps {
 		if other.name == at.name && j < i {
-			before = other.version
+			before, whole = other.version, other.ended
 		}
 		if other.name == at.name && j > i {
 			until, last = s.taken(other), false
@@ -208,6 +208,9 @@ func (s *scenario) judgeStep(i int) {
 	})
 	s.check(err)
 	from, to := s.contents(at.name, before), s.contents(at.name, at.version)
+	if !whole {
+		from = s.made(from, begin)
+	}
 	step := invariants.Step{
 		Name: strings.TrimSpace(at.name + " " + at.version), Manager: harness.ManagerUser(),
 		From: s.contentOf(from), To: s.contentOf(to), Writes: entries, Gated: s.gated(to),
@@ -216,6 +219,20 @@ func (s *scenario) judgeStep(i int) {
 	for _, v := range step.Judge() {
 		s.Error(v)
 	}
+}
+
+// made returns those of the objects that the manager wrote up to a moment: of a
+// version that did not come to its end, some may never have been.
+func (s *scenario) made(objects []object, until time.Time) []object {
+	entries, err := s.audit.Since(s.Context(), 0, byManager[0], sandbox.Writes(), func(e sandbox.Entry) bool {
+		return e.Code < 300 && e.Received.Before(until)
+	})
+	s.check(err)
+	written := map[invariants.Object]bool{}
+	for _, e := range entries {
+		written[invariants.Of(e)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !written[s.audited(o)] })
 }
 
 // taken returns when the engine took over what a step asks for: when it made a

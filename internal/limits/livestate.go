@@ -19,6 +19,9 @@ const (
 	// RolesRead is how long an API server that came back may refuse what it allows
 	// once it has read the roles, which takes it well below a second.
 	RolesRead = 10 * time.Second
+	// StartGrace is how long a starting manager asks again what is served, before it
+	// gives up and is started again.
+	StartGrace = 15 * time.Second
 	// FirstListGrace is how long the first list of a kind may fail before that counts
 	// as more than a hiccup: about ten attempts.
 	FirstListGrace = 5 * time.Second

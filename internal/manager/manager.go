@@ -39,6 +39,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+	config.Wrap(patient())
 	kubernetes, err := serverVersion(config)
 	if err != nil {
 		return err

@@ -49,9 +49,8 @@ func newLife(s *scenario, namespace string, plan plan, reference map[string]inva
 }
 
 const (
-	// patience is how long a stage takes at most to end, with its faults: client-go
-	// waits for up to a minute before it lists again where watches broke many times
-	// within two minutes.
+	// patience is how long a stage takes at most to end, with its faults: a manager
+	// that is killed dozens of times in it begins as often anew.
 	patience = 100 * time.Second
 	// calm is how long no request about a package is made before its stage counts as
 	// over; without a fault to compare with, settled is.

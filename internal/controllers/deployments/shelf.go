@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // shelf has slices that were listed at the start, until their sets are loaded: a
@@ -22,7 +23,7 @@ func (r *Reconciler) stock(ctx context.Context, scope corev1alpha1.Scope, sets [
 	wanted := map[types.NamespacedName]struct{}{}
 	for _, set := range sets {
 		for _, name := range slicesOf(set) {
-			if owns(set) {
+			if rollout.Owns(set) {
 				wanted[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}] = struct{}{}
 			}
 		}
