@@ -18,7 +18,7 @@ import (
 
 // Time is how long one input may take before its outcome is not judged. The
 // limits of the code allow more; a search cannot afford that for every input.
-const Time = 100 * time.Millisecond
+const Time = 30 * time.Millisecond
 
 // Context returns a context that ends after Time.
 func Context(tb testing.TB) (context.Context, context.CancelFunc) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -203,7 +204,7 @@ func FuzzJQ(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, foundAgain, errAgain := field.read(newObject(trimmed))
-		if found != foundAgain || (err == nil) != (errAgain == nil) || !cmp.Equal(value, again) {
+		if found != foundAgain || (err == nil) != (errAgain == nil) || !cmp.Equal(value, again, cmpopts.EquateNaNs()) {
 			t.Errorf("%q reads %v, %v, %v of the whole object and %v, %v, %v of %v", text, value, found, err, again, foundAgain, errAgain, trimmed)
 		}
 		if raw, err := json.Marshal(value); err == nil && len(raw) > 8*limits.ProbeJQWork {
