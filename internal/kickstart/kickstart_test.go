@@ -14,7 +14,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kickstart"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/document"
 )
 
 func chart(t testing.TB) []byte {
@@ -429,32 +428,4 @@ func TestDeterministic(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
-}
-
-// Whatever comes in, it is refused in words, or what is made can be read again
-// and no path leads out of the folder.
-func FuzzMake(f *testing.F) {
-	f.Add(chart(f), true)
-	f.Add([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: ../../x}\n"), true)
-	f.Add([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: b}\nspec: {replicas: '{{', template: {spec: {containers: [{name: expression-0-, image: '::', env: [{name: 1, value: '{{ x }}'}]}]}}}\n"), true)
-	f.Fuzz(func(t *testing.T, data []byte, all bool) {
-		opts := kickstart.Options{Name: "shop"}
-		if all {
-			opts.Parameters = kickstart.Parameters
-		}
-		result, err := kickstart.Make([]kickstart.Input{{Name: "in.yaml", Data: data}}, opts)
-		if err != nil {
-			return
-		}
-		for p, content := range result.Files {
-			if strings.Contains(p, "..") || strings.HasPrefix(p, "/") || strings.Contains(p, "/.") || strings.HasPrefix(p, ".") {
-				t.Errorf("path %q", p)
-			}
-			if strings.HasSuffix(p, ".yaml") {
-				if problems := document.Each(p, content, func(*document.Document) {}); len(problems) > 0 {
-					t.Errorf("what was written cannot be read: %v\n%s", problems, content)
-				}
-			}
-		}
-	})
 }

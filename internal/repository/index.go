@@ -62,7 +62,6 @@ func (x *Index) Add(e Entry) error {
 	}
 	if into < 0 {
 		x.Entries = append(x.Entries, e)
-		into = len(x.Entries) - 1
 	} else {
 		x.Entries[into].Versions = append(x.Entries[into].Versions, e.Versions...)
 		x.Entries[into].Constraints = e.Constraints
