@@ -120,6 +120,12 @@ func TestKickstartFromElsewhere(t *testing.T) {
 			if tc.want == "" && (got.code != 0 || err != nil) || tc.want != "" && (got.code != 1 || err == nil || !strings.Contains(got.err, tc.want)) {
 				t.Errorf("got %+v, %v, want %q", got, err, tc.want)
 			}
+			if tc.want == "" {
+				// A package without templates has nothing to compare with fixtures.
+				if got := invoke(t, "", "test", out); got.code != 0 {
+					t.Errorf("got %+v", got)
+				}
+			}
 			if strings.Contains(got.out+got.err, "\x1b") {
 				t.Error("escape sequences of the input are printed")
 			}

@@ -158,6 +158,8 @@ func (r *run) fixtures(of loader.Case) error {
 	}
 	c.Files = compare(c.Fixtures, present, of.Rendered)
 	switch {
+	case !there && len(of.Rendered) == 0:
+		// There is nothing to compare, and version control keeps no empty folder.
 	case r.opts.Update && (!there || len(c.Files) > 0):
 		if err := writeFixtures(r.opts.Folder, c.Fixtures, of.Rendered, present); err != nil {
 			return err
