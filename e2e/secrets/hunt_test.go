@@ -82,13 +82,12 @@ func (l *lives) hunt(t *testing.T, needles ...needle) map[string]int {
 	inSecrets := 0
 	for resource, objects := range l.all(t) {
 		for name, text := range objects {
-			switch {
-			case resource == "secrets":
-				for _, n := range needles {
-					inSecrets += len(n.in(text))
-				}
-			default:
+			if resource != "secrets" {
 				h.look("object", resource+" "+name, text, needles)
+				continue
+			}
+			for _, n := range needles {
+				inSecrets += len(n.in(text))
 			}
 		}
 	}

@@ -99,15 +99,15 @@ func (s *Slice) Secret() (*corev1.Secret, error) {
 // nothing of it.
 func Open(secret *corev1.Secret) ([]corev1alpha1.ObjectSetObject, error) {
 	if secret.Type != corev1alpha1.SecretSliceType {
-		return nil, fmt.Errorf("Secret %s holds no objects: its type is not %s", secret.Name, corev1alpha1.SecretSliceType)
+		return nil, fmt.Errorf("the Secret %s holds no objects: its type is not %s", secret.Name, corev1alpha1.SecretSliceType)
 	}
 	content, key := secret.Data[dataObjects], secret.Data[dataKey]
 	if want := named("", sealOf(key, content)); len(key) != sha256.Size || !strings.HasSuffix(secret.Name, want) {
-		return nil, fmt.Errorf("Secret %s does not hold what it is named after: someone made it anew", secret.Name)
+		return nil, fmt.Errorf("the Secret %s does not hold what it is named after: someone made it anew", secret.Name)
 	}
 	var objects []corev1alpha1.ObjectSetObject
 	if json.Unmarshal(content, &objects) != nil {
-		return nil, errors.New("Secret " + secret.Name + " holds no list of objects")
+		return nil, errors.New("the Secret " + secret.Name + " holds no list of objects")
 	}
 	return objects, nil
 }

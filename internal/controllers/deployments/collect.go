@@ -31,6 +31,14 @@ func (s *session) collectSlices(ctx context.Context) error {
 	return nil
 }
 
+// collectable tells whether slices may be unused although no set went: some were
+// too young, a revision was archived whose Secrets history does not need, or an
+// earlier process ended before it looked.
+func (s *session) collectable(archived bool) bool {
+	due := !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
+	return due || s.sealed() && (archived || !s.swept)
+}
+
 // mentions are the names of slices, with whether they are used: history has names
 // of Secrets that are not.
 type mentions map[string]bool

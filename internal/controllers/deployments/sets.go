@@ -80,8 +80,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	removed = removed || len(d.Collect) > 0
-	unsealed := s.sealed() && (archived || !s.swept)
-	if removed || unsealed || !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue) {
+	if removed || s.collectable(archived) {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
 		}

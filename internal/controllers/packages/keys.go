@@ -82,7 +82,7 @@ func (k *keys) read(ctx context.Context, pkg corev1alpha1.GenericPackage) ([]byt
 	}
 	switch key := found.Data[keyData]; {
 	case found.Type != corev1alpha1.HashKeyType:
-		return nil, fmt.Errorf("Secret %s exists and is not of the type %s: delete or rename it", found.Name, corev1alpha1.HashKeyType)
+		return nil, fmt.Errorf("the Secret %s exists and is not of the type %s: delete or rename it", found.Name, corev1alpha1.HashKeyType)
 	case metav1.IsControlledBy(found, pkg) && len(key) == keyBytes && found.DeletionTimestamp == nil:
 		return key, nil
 	}
