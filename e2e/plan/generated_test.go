@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -91,7 +92,7 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 	t.Logf("outcomes %v, changes %v", outcomes, counts)
 	for _, action := range []preview.Action{
 		preview.ActionCreate, preview.ActionChange, preview.ActionCorrect, preview.ActionTakeOver,
-		preview.ActionRelabel, preview.ActionDelete, preview.ActionRelease, preview.ActionRefuse,
+		preview.ActionRelabel, preview.ActionReplace, preview.ActionDelete, preview.ActionRelease, preview.ActionRefuse,
 	} {
 		if counts[action] == 0 && only == "" {
 			t.Errorf("no %s was drawn: the test proves less than it says", action)
@@ -245,7 +246,10 @@ func (c *chain) disturb(tb testing.TB, next *draft) string {
 		}
 	case 2:
 		if p := of(next, pick(r, []string{"Deployment", "RoleBinding"})); p != nil && has(c.draft, p) {
-			p.frozen = "second"
+			p.frozen = map[string]string{"first": "second", "second": "first"}[p.frozen]
+			if r.IntN(2) == 0 {
+				p.annotations["package-operator.run/on-immutable"] = "Recreate"
+			}
 			return "a field of " + p.kind + " " + p.name + " that cannot be changed"
 		}
 	case 3, 4:
@@ -355,16 +359,19 @@ func (c *chain) snapshot(tb testing.TB) map[objects.Key]*unstructured.Unstructur
 // says.
 func (c *chain) await(tb testing.TB, i int, u *upgrade) {
 	what := fmt.Sprintf("upgrade %d of %s (before it: %s) to follow its plan", i, c.namespace, u.scenario)
-	harness.Eventually(tb, 60*time.Second, what, func(ctx context.Context) error {
-		if err := c.ended(ctx, u.plan); err != nil {
-			return err
+	var last error
+	// Many wait at the same time: more questions would only slow the answers down.
+	err := wait.PollUntilContextTimeout(tb.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+		if last = c.ended(ctx, u.plan); last != nil {
+			return false, nil
 		}
 		u.after = c.snapshot(tb)
-		if err := u.follows(); err != nil {
-			return fmt.Errorf("%w\nrefusals %+v\nthe package says %s", err, u.plan.Refusals, c.statuses(tb))
-		}
-		return nil
+		last = u.follows()
+		return last == nil, nil
 	})
+	if err != nil {
+		tb.Fatalf("waited for %s: %v\nrefusals %+v\nthe package says %s", what, last, u.plan.Refusals, c.statuses(tb))
+	}
 }
 
 // statuses is how the upgrades so far ended, and how the package stands.

@@ -3,17 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/loader"
@@ -38,6 +37,7 @@ func (p *planned) request() preview.Request {
 		Scope: p.target.Scope, Namespace: p.target.Namespace, Name: p.target.Name,
 		Template: p.loaded.Template(), Labels: p.loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
+	r.ReportDrift = p.pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
 	if p.loaded.Sensitive != nil {
 		r.Sensitive = p.loaded.HoldsSensitive
 	}
@@ -48,7 +48,7 @@ func (p *planned) request() preview.Request {
 func (p *planned) complete(plan *preview.Plan) {
 	plan.To = preview.Release{
 		Image: p.pkg.PackageSpec().Image, Digest: p.digest,
-		Package: p.loaded.Manifest.Name, Version: p.loaded.Manifest.Spec.Version,
+		Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version,
 	}
 	for _, w := range p.loaded.Warnings {
 		plan.Warnings = append(plan.Warnings, w.String())
@@ -199,9 +199,9 @@ func sameConfig(a, b *runtime.RawExtension) bool {
 
 // loaderOptions says for which installation a package is loaded, as the manager
 // does.
-func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Reader, pkg corev1alpha1.GenericPackage) (loader.Options, error) {
+func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Client, pkg corev1alpha1.GenericPackage) (loader.Options, error) {
 	spec := pkg.PackageSpec()
-	env, err := environment(cl)
+	env, err := environmentOf(ctx, cl, reader.RESTMapper(), pkg.GetNamespace())
 	if err != nil {
 		return loader.Options{}, err
 	}
@@ -212,21 +212,10 @@ func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Reade
 	}
 	opts := sources.Options(pkg, values)
 	opts.Environment, opts.Package.Image = env, cmp.Or(spec.Image, loader.StaticImage)
-	return opts, nil
-}
-
-// environment is the cluster as templates and constraints see it.
-func environment(cl *cluster.Cluster) (*manifestsv1alpha1.PackageEnvironment, error) {
-	if cl.Config == nil {
-		return nil, errors.New("a plan needs an API server")
+	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
+		m, err := reader.RESTMapper().RESTMapping(gk)
+		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(cl.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for discovery: %w", err)
-	}
-	info, err := client.ServerVersion()
-	if err != nil {
-		return nil, cl.Explain("cannot ask for the cluster's version", err)
-	}
-	return &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: info.GitVersion}}, nil
+	opts.Others, err = others(ctx, cl, pkg)
+	return opts, err
 }

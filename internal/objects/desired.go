@@ -29,6 +29,9 @@ type Desired struct {
 	Mappings []corev1alpha1.ConditionMapping
 	// Keep tells that the object is released instead of deleted.
 	Keep bool
+	// Recreate tells that the object is deleted and made anew where a field differs
+	// that cannot be changed. Keep comes first.
+	Recreate bool
 }
 
 // GroupVersionKind returns the kind in the version of the template.

@@ -31,6 +31,9 @@ const (
 	Correct
 	// Relabel: only well-known labels differ. An apply behind all other work.
 	Relabel
+	// Recreate: the object is ours, and a field that cannot be changed differs. DELETE
+	// with uid and resourceVersion; it is created when it is gone.
+	Recreate
 	// Delete: DELETE with uid and resourceVersion.
 	Delete
 	// Release: take our marks off and leave the object.
@@ -44,7 +47,7 @@ const (
 )
 
 var actionNames = [...]string{
-	"None", "Create", "Verify", "Change", "Adopt", "Correct", "Relabel", "Delete", "Release", "Confirm", "Wait", "Refuse",
+	"None", "Create", "Verify", "Change", "Adopt", "Correct", "Relabel", "Recreate", "Delete", "Release", "Confirm", "Wait", "Refuse",
 }
 
 // String returns the action's name.
@@ -105,6 +108,9 @@ func Decide(c Case) Verdict {
 		return Verdict{Action: Wait, Message: notSynced(c)}
 	}
 	v := decideLive(c)
+	if (v.Action == Change || v.Action == Verify) && c.recreates() {
+		return Verdict{Action: Recreate}
+	}
 	if v.writes() && c.Record.failed(c.Desired, c.Sight.Object, c.Now) {
 		return pause(v, c.Record.Failure)
 	}
@@ -127,6 +133,15 @@ func decideLive(c Case) Verdict {
 		return v
 	}
 	return decideContent(c, live)
+}
+
+// recreates tells whether the API server refused to change the object for a field
+// that cannot be changed, and whether it may be made anew. An object that is to be
+// kept is never deleted.
+func (c *Case) recreates() bool {
+	f, live := c.Record.Failure, c.Sight.Object
+	return c.Desired.Recreate && !c.Desired.Keep && !live.Keep &&
+		f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
 }
 
 // writes tells whether the verdict is a write, or a dry run before one.

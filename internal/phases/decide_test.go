@@ -78,6 +78,12 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
+	immutable := func(of objects.Digest) func(*phases.Case) {
+		return func(c *phases.Case) {
+			c.Desired.Recreate, c.Record.Content = true, former
+			c.Record.Failure = &phases.Failure{Content: of, UID: "live", Immutable: true, Message: "field is immutable", Preflight: true, Until: noon.Add(time.Minute)}
+		}
+	}
 	relabel := func(c *phases.Case) { c.Labels, c.Relabel = digest("other labels"), true }
 	drifted := live(func(o *objects.Observed) { o.Projection = digest("drift") })
 	corrected := func(times int, ago time.Duration) func(*phases.Case) {
@@ -235,6 +241,45 @@ func TestDecide(t *testing.T) {
 		{
 			name: "other content", given: []func(*phases.Case){record(func(r *phases.Record) { r.Content = former })}, want: phases.Change,
 			reason: "the revision changed the object",
+		},
+		{
+			name: "a field that cannot be changed, Recreate", given: []func(*phases.Case){immutable(content)}, want: phases.Recreate,
+			reason: "the object says that it may be made anew",
+		},
+		{
+			name:  "a field that cannot be changed, Recreate, after a restart",
+			given: []func(*phases.Case){immutable(content), record(func(r *phases.Record) { r.Content = objects.Digest{} })},
+			want:  phases.Recreate, reason: "what was written last is not known, and the dry run was refused all the same",
+		},
+		{
+			name: "a field that could not be changed, Recreate", given: []func(*phases.Case){immutable(former)}, want: phases.Change,
+			reason: "the refusal was about other content",
+		},
+		{
+			name:  "a field that cannot be changed, Recreate, of another object",
+			given: []func(*phases.Case){immutable(content), record(func(r *phases.Record) { r.Failure.UID = "gone" })},
+			want:  phases.Change, reason: "the refusal was about an object that is gone",
+		},
+		{
+			name: "a field that cannot be changed", given: []func(*phases.Case){immutable(content), func(c *phases.Case) { c.Desired.Recreate = false }},
+			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "nothing is deleted that did not ask for it",
+		},
+		{
+			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.Case){immutable(content), func(c *phases.Case) { c.Desired.Keep = true }},
+			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first",
+		},
+		{
+			name:  "a field that cannot be changed, Recreate, kept by its annotation",
+			given: []func(*phases.Case){immutable(content), live(func(o *objects.Observed) { o.Keep = true })},
+			want:  phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first, wherever it is said",
+		},
+		{
+			name: "a field that cannot be changed, Recreate, of a stranger", given: []func(*phases.Case){immutable(content), by("Helm", "release", "rival")},
+			want: phases.Refuse, reason: "only what is ours is deleted",
+		},
+		{
+			name: "a field that cannot be changed, Recreate, on its way out", given: []func(*phases.Case){immutable(content), terminating},
+			want: phases.Wait, says: "is being deleted", reason: "it is created when it is gone",
 		},
 		{
 			name: "other content and drift", given: []func(*phases.Case){record(func(r *phases.Record) { r.Content = former }), drifted, corrected(9, 0)},

@@ -182,7 +182,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		case None, Relabel:
 			p.settled(r, ph, d, c.Sight.Object, report)
 			step.Background = true
-		case Create, Change, Adopt, Verify, Correct:
+		case Create, Change, Adopt, Verify, Correct, Recreate:
 			report.pending(ph)
 		case Wait, Refuse, Confirm:
 			report.block(Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
@@ -257,7 +257,7 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 			return
 		}
 		entry.Steps = append(entry.Steps, step)
-	case Change, Adopt:
+	case Change, Adopt, Recreate:
 		entry.Steps = append(entry.Steps, step)
 	default:
 		p.plan.Steps = append(p.plan.Steps, step)

@@ -45,14 +45,16 @@ type thing struct {
 	// value is all content but the release label: what the template says, or what
 	// somebody made of it.
 	value, release string
-	revision       int64 // by the annotation of the last write
-	labelled       bool  // with the label of the watch
-	wrote          bool  // managedFields hold an entry of ours
-	keep           bool  // annotated with deletion-policy: Keep
-	owners         []metav1.OwnerReference
-	healthy        bool
-	terminating    bool
-	finalizers     []string
+	// fixed is a part of the template's value that cannot be changed.
+	fixed       string
+	revision    int64 // by the annotation of the last write
+	labelled    bool  // with the label of the watch
+	wrote       bool  // managedFields hold an entry of ours
+	keep        bool  // annotated with deletion-policy: Keep
+	owners      []metav1.OwnerReference
+	healthy     bool
+	terminating bool
+	finalizers  []string
 }
 
 func (o *thing) controller() types.UID {
@@ -122,6 +124,14 @@ type template struct {
 	phases [][]wanted
 }
 
+// fixed is what of a Job cannot be changed: it says on-immutable: Recreate.
+func (w *wanted) fixed() string {
+	if w.key.Kind != "Job" {
+		return ""
+	}
+	return w.value[:1]
+}
+
 // wanted is one object of a template.
 type wanted struct {
 	key       objects.Key
@@ -161,10 +171,11 @@ func (t *template) String() string {
 }
 
 var (
-	errConflict = errors.New("409 the object has been modified")
-	errReplaced = errors.New("422 metadata.uid")
-	errBlocked  = errors.New("403 admission webhook denied the request")
-	errRetry    = errors.New("the connection was lost")
+	errConflict  = errors.New("409 the object has been modified")
+	errReplaced  = errors.New("422 metadata.uid")
+	errImmutable = errors.New("422 field is immutable")
+	errBlocked   = errors.New("403 admission webhook denied the request")
+	errRetry     = errors.New("the connection was lost")
 )
 
 const (
@@ -248,6 +259,8 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, rev
 		return nil, errConflict
 	case c.denied[key]:
 		return nil, errBlocked
+	case before != nil && before.controller() == ownerUID && before.fixed != "" && before.fixed != w.fixed():
+		return nil, errImmutable
 	case c.unserved[key.GroupKind()]:
 		return nil, errRetry
 	}
@@ -265,6 +278,7 @@ func (c *cluster) apply(key objects.Key, g guard, w *wanted, release string, rev
 			next.healthy = false
 		}
 	}
+	next.fixed = w.fixed()
 	next.value, next.release, next.revision, next.keep, next.labelled, next.wrote = w.value, release, revision, w.keep, true, true
 	next.owners = append(next.owners, metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "app", UID: ownerUID, Controller: ptr.To(true),

@@ -236,7 +236,7 @@ func (e *engine) revisionOf(s *set) *phases.Revision {
 		phase := phases.Phase{Name: "phase-" + strconv.Itoa(i+1)}
 		for _, w := range ph {
 			phase.Objects = append(phase.Objects, &objects.Desired{
-				Key: w.key, Version: "v1", Raw: []byte(w.value), Content: digest(w.value), Collision: w.collision, Keep: w.keep,
+				Key: w.key, Version: "v1", Raw: []byte(w.value), Content: digest(w.value), Collision: w.collision, Keep: w.keep, Recreate: w.fixed() != "",
 			})
 		}
 		rev.Phases = append(rev.Phases, phase)
@@ -682,7 +682,7 @@ func (e *engine) enter(entry *phases.Entry) {
 	if !entry.Revision.Phases[entry.Phase].Entered {
 		ok := true
 		for _, s := range entry.Steps {
-			if s.Action != phases.Create {
+			if s.Action != phases.Create && s.Action != phases.Recreate {
 				ok = e.tryChange(s) && ok
 			}
 		}
@@ -704,6 +704,6 @@ func (e *engine) tryChange(s phases.Step) bool {
 		_, _ = x.read()
 		return false
 	}
-	x.fail(err, errors.Is(err, errBlocked))
+	x.fail(err, errors.Is(err, errBlocked) || errors.Is(err, errImmutable))
 	return false
 }

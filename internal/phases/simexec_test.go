@@ -60,7 +60,7 @@ func (x *exec) do() error {
 		return x.write(true)
 	case phases.Verify:
 		return x.verify()
-	case phases.Delete:
+	case phases.Delete, phases.Recreate:
 		return x.delete()
 	case phases.Release:
 		return x.release()
@@ -270,7 +270,7 @@ func (x *exec) refuse(obs *objects.Observed) {
 
 func (x *exec) fail(err error, preflight bool) {
 	rec := x.memory.At(x.Key)
-	f := &phases.Failure{Message: err.Error(), Preflight: preflight, Attempts: 1}
+	f := &phases.Failure{Message: err.Error(), Preflight: preflight, Attempts: 1, Immutable: errors.Is(err, errImmutable)}
 	if x.Live != nil {
 		f.UID = x.Live.UID
 	}
@@ -281,7 +281,7 @@ func (x *exec) fail(err error, preflight bool) {
 		f.Attempts = old.Attempts + 1
 	}
 	first, longest := 100*time.Millisecond, 30*time.Second
-	if errors.Is(err, errBlocked) {
+	if errors.Is(err, errBlocked) || errors.Is(err, errImmutable) {
 		first, longest = time.Second, 5*time.Minute
 	}
 	f.Until = x.c.now.Add(min(first<<min(f.Attempts-1, 16), longest))

@@ -111,6 +111,9 @@ func (s *simulation) checkDelete(key objects.Key, before *thing) {
 	if s.late {
 		return
 	}
+	if s.recreates(key, before) {
+		return
+	}
 	s.checkRemoval(key, before)
 	if before.keep {
 		s.failf("%s is to be kept and was deleted", key)
@@ -134,6 +137,22 @@ func (s *simulation) checkDelete(key objects.Key, before *thing) {
 			}
 		}
 	}
+}
+
+// recreates tells whether the object is ours, not to be kept, and has to be deleted
+// for the revision that writes it, because a part of it cannot be changed.
+func (s *simulation) recreates(key objects.Key, before *thing) bool {
+	if before.fixed == "" || before.keep || before.controller() != ownerUID || s.engine.tearing {
+		return false
+	}
+	for _, set := range slices.Backward(s.c.sets) {
+		rev := s.engine.loaded[set.uid]
+		w, ph := set.template.Find(key)
+		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
+			return w.fixed() != before.fixed && set.claimed && !rev.Paused
+		}
+	}
+	return false
 }
 
 func (s *simulation) checkRelease(key objects.Key, before *thing) {

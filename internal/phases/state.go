@@ -174,6 +174,8 @@ type Failure struct {
 	Message string
 	// Collision tells that someone else controls the object.
 	Collision bool
+	// Immutable tells that a field was refused that cannot be changed.
+	Immutable bool
 	// Preflight tells that the object was refused before it was written: then
 	// nothing of its phase is.
 	Preflight bool

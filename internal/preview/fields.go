@@ -85,8 +85,12 @@ func managersOf(u *unstructured.Unstructured) managers {
 // it, or the whole that it is a part of.
 func (m managers) of(path string) []string {
 	var names []string
+	elements, ok := parts(path)
+	if !ok {
+		return nil
+	}
 	for name, set := range m {
-		if owns(set, parts(path)) {
+		if owns(set, elements) {
 			names = append(names, name)
 		}
 	}
@@ -141,9 +145,8 @@ func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 }
 
 // parts splits a path of package objectdiff: fields as they are, elements of lists
-// in brackets.
-func parts(path string) []string {
-	var found []string
+// in brackets. ok is false where it is no such path.
+func parts(path string) (found []string, ok bool) {
 	for path != "" {
 		switch {
 		case path[0] == '.':
@@ -151,14 +154,14 @@ func parts(path string) []string {
 		case strings.HasPrefix(path, `["`):
 			quoted, err := strconv.QuotedPrefix(path[1:])
 			if err != nil {
-				return found
+				return nil, false
 			}
 			name, _ := strconv.Unquote(quoted)
 			found, path = append(found, name), strings.TrimPrefix(path[1+len(quoted):], "]")
 		case path[0] == '[':
 			end := strings.IndexByte(path, ']')
 			if end < 0 {
-				return found
+				return nil, false
 			}
 			found, path = append(found, path[:end+1]), path[end+1:]
 		default:
@@ -169,5 +172,5 @@ func parts(path string) []string {
 			found, path = append(found, path[:end]), path[end:]
 		}
 	}
-	return found
+	return found, true
 }

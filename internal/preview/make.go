@@ -29,6 +29,8 @@ type Request struct {
 	// Sensitive tells which objects of the template hold values that may stand in
 	// Secrets only; nil where there are no such values.
 	Sensitive func(phase, object int) bool
+	// ReportDrift tells that what others changed is named and left so.
+	ReportDrift bool
 	// ManagerNamespace is where the objects of a ClusterPackage with such values are.
 	ManagerNamespace string
 }
@@ -129,7 +131,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision
 		return nil, nil, err
 	}
 	s.state = roll.State(nil, nil, in.now)
-	s.state.Look = w.look
+	s.state.Look, s.state.ReportDrift = w.look, in.ReportDrift
 	s.state.Probe = func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
 		return probes.Result{Status: probes.True}
 	}

@@ -139,7 +139,7 @@ func (o *object) change(key objects.Key) (c Change, changed bool) {
 		c.Action = ActionDelete
 	case o.live == nil:
 		c.Action = ActionCreate
-	case did(phases.Delete):
+	case did(phases.Recreate):
 		c.Action = ActionReplace
 	case did(phases.Adopt) && o.foreign != "":
 		c.Action, c.From = ActionTakeOver, o.foreign

@@ -115,7 +115,7 @@ func (s *simulation) checkTypes(ctx context.Context, steps []phases.Step) (bool,
 	var of []phases.Step
 	var objs []*unstructured.Unstructured
 	for _, step := range steps {
-		if step.Action != phases.Create || s.object(step.Key).mapping == nil {
+		if step.Action != phases.Create && step.Action != phases.Recreate || s.object(step.Key).mapping == nil {
 			continue
 		}
 		template, err := step.Desired.Object(step.Stamp)
@@ -143,7 +143,7 @@ func (s *simulation) tryChanges(ctx context.Context, steps []phases.Step) (bool,
 	var stop error
 	ok := true
 	parallel(ctx, len(steps), func(i int) {
-		if steps[i].Action == phases.Create {
+		if steps[i].Action == phases.Create || steps[i].Action == phases.Recreate {
 			return
 		}
 		_, err := s.foresee(ctx, steps[i])

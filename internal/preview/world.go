@@ -91,7 +91,7 @@ func (w *world) perform(ctx context.Context, s phases.Step) error {
 		return w.write(ctx, s)
 	case phases.Verify:
 		return w.verify(ctx, s)
-	case phases.Delete, phases.Release, phases.Confirm:
+	case phases.Delete, phases.Recreate, phases.Release, phases.Confirm:
 		w.remove(s)
 	}
 	return nil
@@ -135,8 +135,12 @@ func (w *world) verify(ctx context.Context, s phases.Step) error {
 	if err != nil {
 		return w.fail(ctx, s, err, false)
 	}
-	if w.observe(s.Key, after).Projection == o.observed.Projection {
+	wanted := w.observe(s.Key, after).Projection
+	if wanted == o.observed.Projection || s.Report {
 		w.settle(s, o.now, false)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.rollout.Memory.At(s.Key).Baseline = wanted // where it differs, that is left so
 		return nil
 	}
 	w.mu.Lock()
@@ -234,7 +238,8 @@ func (w *world) fail(ctx context.Context, s phases.Step, err error, preflight bo
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := &phases.Failure{
-		Message: w.cause(err), Preflight: preflight,
+		Immutable: len(apply.ImmutableFields(err)) > 0,
+		Message:   w.cause(err), Preflight: preflight,
 		Attempts: 1, Until: w.now.Add(24 * time.Hour),
 	}
 	if s.Live != nil {
@@ -324,6 +329,8 @@ func (w *world) blind(s phases.Step, o *object) (string, error) {
 		return "its namespace comes with the package", nil
 	case s.Live != nil && o.live == nil:
 		return "it is made by the package itself", nil
+	case s.Live == nil && o.live != nil && len(o.done) > 0:
+		return "it is deleted first", nil
 	case s.Live != nil && s.Live.StaleFields:
 		return "its managedFields name a version that is not served any more; the engine puts that right first", nil
 	}
@@ -393,11 +400,20 @@ func (w *world) withoutLeaving(ctx context.Context, s phases.Step, o *object, dr
 func (w *world) guess(o *object, template map[string]any, why string) *unstructured.Unstructured {
 	w.mu.Lock()
 	o.unverified = why
-	now := o.now
+	now, live := o.now, o.live
 	w.mu.Unlock()
-	if now == nil {
+	switch {
+	case now == nil && live == nil:
 		after := &unstructured.Unstructured{Object: template}
 		after.SetUID(uuid.NewUUID())
+		return after
+	case now == nil:
+		// Made anew: the defaults will be those that it has.
+		after := live.DeepCopy()
+		overlay(after.Object, template)
+		after.SetUID(uuid.NewUUID())
+		after.SetManagedFields(nil)
+		after.SetDeletionTimestamp(nil)
 		return after
 	}
 	after := now.DeepCopy()

@@ -107,7 +107,7 @@ func (s *step) do(ctx context.Context) error {
 		return s.correct(ctx)
 	case phases.Verify:
 		return s.verify(ctx)
-	case phases.Delete:
+	case phases.Delete, phases.Recreate:
 		return s.delete(ctx)
 	case phases.Release:
 		return s.release(ctx)

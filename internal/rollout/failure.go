@@ -65,7 +65,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	rec := x.rollout.Memory.At(s.Key)
-	f := &phases.Failure{Message: x.explain(s, err), Preflight: preflight, Attempts: 1}
+	f := &phases.Failure{Message: x.explain(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0}
 	if s.Live != nil {
 		f.UID = s.Live.UID
 	}

@@ -146,6 +146,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		Mappings:  o.ConditionMappings,
 		Collision: cmp.Or(o.CollisionProtection, corev1alpha1.CollisionProtectionPrevent),
 		Keep:      u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+		Recreate:  u.GetAnnotations()[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
 	}
 	where := fmt.Sprintf("Phase %q, %s", phase, d.Key)
 	if gvk.Kind == "" || gvk.Version == "" || d.Key.Name == "" {

@@ -31,7 +31,7 @@ func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (
 	}
 	changes := make([]phases.Step, 0, len(entry.Steps))
 	for _, s := range entry.Steps {
-		if s.Action != phases.Create {
+		if s.Action != phases.Create && s.Action != phases.Recreate {
 			changes = append(changes, s)
 		}
 	}
@@ -55,7 +55,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 	var objs []*unstructured.Unstructured
 	var of []phases.Step
 	for _, s := range steps {
-		if s.Action != phases.Create {
+		if s.Action != phases.Create && s.Action != phases.Recreate {
 			continue
 		}
 		obj, err := s.Desired.Object(s.Stamp)
