@@ -9,7 +9,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/loader"
 )
 
 // explainPackage says what a package in a folder or an image is.
@@ -24,13 +23,7 @@ func explainPackage(
 	if err != nil {
 		return err
 	}
-	var components []string
-	for _, part := range loader.Parts(files) {
-		if part.Component != "" {
-			components = append(components, part.Component)
-		}
-	}
-	report, err := describe.Of(pkg, preview.component, components)
+	report, err := describe.Of(pkg, preview.component, componentsOf(files))
 	if err != nil {
 		return err
 	}

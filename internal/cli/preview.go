@@ -22,6 +22,7 @@ type previewFlags struct {
 	component string
 	config    string
 	testCase  string
+	pkg       string
 	// locked asks for the images of the lock where no test case is named.
 	locked bool
 }
@@ -38,9 +39,17 @@ func (p *previewFlags) addBesideConnection(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.component, "component", "", "the component to show of a package that has several")
 	cmd.Flags().StringVar(&p.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
 	cmd.Flags().StringVar(&p.testCase, "config-testcase", "", "the `test case` of the manifest whose configuration is used")
+	cmd.Flags().StringVar(&p.pkg, "package", "", "YAML or JSON `file` with the Package or ClusterPackage to render for, and ConfigMaps that it names")
 	cmd.Flags().StringVar(&p.config, "config-path", "", "")
 	_ = cmd.Flags().MarkHidden("config-path") // Package Operator's name of --config
-	cmd.MarkFlagsMutuallyExclusive("config", "config-path", "config-testcase")
+	cmd.MarkFlagsMutuallyExclusive("config", "config-path", "config-testcase", "package")
+	for _, flag := range []string{"cluster", "namespace", "component"} {
+		if cmd.Flags().Lookup(flag) != nil {
+			cmd.MarkFlagsMutuallyExclusive(flag, "package")
+		}
+	}
+	_ = cmd.RegisterFlagCompletionFunc("component", completeFrom(componentsOf))
+	_ = cmd.RegisterFlagCompletionFunc("config-testcase", completeFrom(testCasesOf))
 }
 
 func (p *previewFlags) check() error {
@@ -67,12 +76,7 @@ func (p *previewFlags) load(
 			return nil, manifestsv1alpha1.TemplateContextPackage{}, fmt.Errorf("the configuration is no JSON: %w", err)
 		}
 	}
-	pkg, object, err := loader.Preview(ctx, files, opts)
-	if onlyScope(err) && p.namespace == "" {
-		// It can be a ClusterPackage alone.
-		opts.Cluster = true
-		pkg, object, err = loader.Preview(ctx, files, opts)
-	}
+	pkg, object, err := p.preview(ctx, streams, files, opts)
 	styles := terminal.StylesFor(streams.ErrOut)
 	var wrong violation.Violations
 	if errors.As(err, &wrong) {
@@ -84,6 +88,21 @@ func (p *previewFlags) load(
 	}
 	printFindings(streams.ErrOut, styles, findingsOf(nil, pkg.Warnings))
 	return pkg, object, nil
+}
+
+func (p *previewFlags) preview(
+	ctx context.Context, streams genericiooptions.IOStreams, files loader.Files, opts loader.PreviewOptions,
+) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
+	if p.pkg != "" {
+		return loadFor(ctx, files, p.pkg, streams.In)
+	}
+	pkg, object, err := loader.Preview(ctx, files, opts)
+	if onlyScope(err) && p.namespace == "" {
+		// It can be a ClusterPackage alone.
+		opts.Cluster = true
+		return loader.Preview(ctx, files, opts)
+	}
+	return pkg, object, err
 }
 
 // onlyScope tells whether all that is wrong follows from the kind of the Package

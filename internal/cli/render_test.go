@@ -107,3 +107,72 @@ spec:
 		}
 	}
 }
+
+func TestRenderForAPackage(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, goodPackage)
+	const pkg = `
+apiVersion: package-operator.run/v1alpha1
+kind: Package
+metadata: {name: shop, namespace: lab}
+spec:
+  image: example.com/web:v1
+  config: {color: green}
+  commonMetadata: {labels: {team: us}}
+  patches:
+  - target: {group: apps, kind: Deployment, name: web}
+    patch: '{"spec": {"replicas": 3}}'
+`
+	got := invoke(t, pkg, "render", dir, "--package", "-", "--query", `.items[] | [.kind, .metadata.name, .metadata.namespace, .metadata.labels.team, (.spec.replicas // 0 | tostring)] | join(" ")`)
+	if want := "ConfigMap color-green lab us 0\nDeployment web lab us 3\nService web lab us 0\n"; got.code != 0 || got.out != want {
+		t.Errorf("got %+v", got)
+	}
+	fromMap := strings.Replace(pkg, "config: {color: green}", "configFrom: [{configMapKeyRef: {name: settings, key: yaml}}]", 1) +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {yaml: 'color: brown'}\n"
+	if got := invoke(t, fromMap, "render", dir, "--package", "-", "--query", ".items[0].metadata.name"); got.out != "color-brown\n" {
+		t.Errorf("a ConfigMap beside it: %+v", got)
+	}
+	cluster := strings.Replace(strings.Replace(pkg, "kind: Package", "kind: ClusterPackage", 1), ", namespace: lab", "", 1)
+	if got := invoke(t, cluster, "tree", dir, "--package", "-"); got.code != 0 || !strings.Contains(got.out, "ClusterPackage /shop\n") {
+		t.Errorf("a ClusterPackage: %+v", got)
+	}
+	for _, test := range []struct{ reason, stdin, want string }{
+		{"an unknown field", strings.Replace(pkg, "image:", "imag: x\n  image:", 1), `unknown field "spec.imag"`},
+		{"none", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "standard input has no Package and no ClusterPackage of package-operator.run/v1alpha1"},
+		{"two", pkg + "---" + pkg, "standard input has several packages"},
+		{"no YAML", "a: [", "--package cannot be read"},
+		{"a Secret", strings.Replace(fromMap, "configMapKeyRef", "secretKeyRef", 1), "values from Secrets are not rendered without a cluster"},
+		{"a ConfigMap that is not there", strings.Replace(fromMap, "metadata: {name: settings}", "metadata: {name: other}", 1), "1 problem in "},
+	} {
+		got := invoke(t, test.stdin, "render", dir, "--package", "-", "-o", "name")
+		if got.code != 1 || got.out != "" || !strings.Contains(got.err, test.want) {
+			t.Errorf("%s: %+v, want %s", test.reason, got, test.want)
+		}
+	}
+	if got := invoke(t, pkg, "render", dir, "--package", "-", "--config", "x"); got.code != 1 || !strings.Contains(got.err, "none of the others can be") {
+		t.Errorf("contradiction: %+v", got)
+	}
+}
+
+func TestCompletionOfPackages(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, goodPackage)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"render", dir, "--config-testcase", ""}, "blue\ncluster\n:4\n"},
+		{[]string{"render", "example.com/image:v1", "--component", ""}, ":4\n"},
+		{[]string{"lint", dir, "--fail-on", "w"}, "error\nwarning\ninfo\nnever\n:4\n"},
+		{[]string{"render", dir, "-o", ""}, "json\nyaml\nname\n:4\n"},
+	} {
+		if got := invoke(t, "", append([]string{"__complete"}, test.args...)...); got.out != test.want {
+			t.Errorf("%q: %+v, want %q", test.args, got, test.want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := invoke(t, "", "completion", shell); got.code != 0 || !strings.Contains(got.out, "kubectl-package") {
+			t.Errorf("%s: exit code %d, %d bytes", shell, got.code, len(got.out))
+		}
+	}
+}

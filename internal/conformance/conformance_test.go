@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -96,6 +98,9 @@ func TestCheck(t *testing.T) {
 			want: []string{`metadata.name: Invalid value: "cache.cache.example.com": must be spec.names.plural+"."+spec.group `}},
 		{reason: "a definition whose schema is not structural", object: replace(crd, "status: {type: object, ", "status: {"),
 			want: []string{"spec.versions[0].schema.openAPIV3Schema.properties[status].type: Required value: must not be empty for specified object fields "}},
+		{reason: "a definition that takes too long to check", object: replace(crd, "x-kubernetes-validations: [{rule: \"self.metadata.name != 'x'\"}]",
+			"x-kubernetes-validations: ["+manyRules()+"]"),
+			want: []string{"spec.versions[0].schema.openAPIV3Schema: not checked: Invalid value: the schema has more than 1000 rules  (doubtful)"}},
 		{reason: "a built-in kind", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dta: {}}",
 			want: []string{`dta: unknown field Did you mean "data"?`}},
 	} {
@@ -123,6 +128,15 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: the object was changed: %s", test.reason, diff)
 		}
 	}
+}
+
+// manyRules are more rules than are compiled.
+func manyRules() string {
+	var b strings.Builder
+	for i := range limits.SchemaRules + 1 {
+		fmt.Fprintf(&b, "{rule: 'true || %d > 0'},", i)
+	}
+	return b.String()
 }
 
 func TestHasField(t *testing.T) {

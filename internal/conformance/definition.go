@@ -141,6 +141,15 @@ func (d *definition) hasField(path []string) bool {
 
 // checkDefinition applies the API server's rules on definitions.
 func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []Finding {
+	for i, version := range crd.Spec.Versions {
+		if version.Schema == nil {
+			continue
+		}
+		path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
+		if err := config.Weigh(path, version.Schema.OpenAPIV3Schema); err != nil {
+			return []Finding{{Field: err.Field, Problem: "not checked: " + err.ErrorBody(), Doubtful: true}}
+		}
+	}
 	crd = crd.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)

@@ -37,7 +37,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	if internal.Type != "object" || internal.Nullable {
 		return nil, field.ErrorList{field.Invalid(path.Child("type"), internal.Type, "the root of the schema has to be an object that is not nullable")}
 	}
-	if err := weigh(path, props); err != nil {
+	if err := Weigh(path, props); err != nil {
 		return nil, field.ErrorList{err}
 	}
 	if errs := validateAsCRD(ctx, path, internal); len(errs) > 0 {

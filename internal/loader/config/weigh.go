@@ -13,8 +13,8 @@ import (
 // weight is what compiling a schema costs.
 type weight struct{ nodes, rules, patterns int }
 
-// weigh refuses a schema that takes too long to compile, before it is.
-func weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
+// Weigh refuses a schema that takes too long to compile, before it is.
+func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
 	w := &weight{}
 	w.add(props)
 	for _, part := range []struct {
