@@ -99,7 +99,7 @@ func limitTables() string {
 		{"Package", []row{
 			{"objects", number(limits.PackageObjects)}, {"phases", number(limits.PackagePhases)},
 			{"one object, as JSON", size(limits.ObjectBytes)}, {"annotations of an object", size(limits.AnnotationBytes)},
-			{"configuration, as JSON", size(limits.ConfigBytes)},
+			{"configuration, as JSON; with its defaults", size(limits.ConfigBytes) + "; " + number(limits.ConfigValues) + " values"},
 			{"schema of the configuration", fmt.Sprintf("%s schemas, %s rules", number(limits.SchemaNodes), number(limits.SchemaRules))},
 			{"icon", size(limits.IconBytes)}, {"values from Secrets", size(limits.SensitiveBytes)},
 			{"patches; all of them together", number(limits.Patches) + "; " + size(limits.PatchBytes)},

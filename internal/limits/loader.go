@@ -115,6 +115,12 @@ const (
 	// ConfigBytes is the JSON size of a Package's config, which is kept in an
 	// annotation of the ObjectDeployment.
 	ConfigBytes = 200 << 10
+	// ConfigValues is how many values a configuration has with its defaults: about
+	// 15 MiB. A default of an element counts for each element.
+	ConfigValues = 100_000
+	// ConfigMatchWork is the length of all texts of a configuration times the size
+	// of the patterns that one of them is matched with: some seconds.
+	ConfigMatchWork = 100_000_000
 	// SchemaNodes is how many schemas a config schema has within it.
 	SchemaNodes = 20_000
 	// SchemaRules is how many rules it has; each is compiled, in about 1 ms.

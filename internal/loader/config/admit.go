@@ -63,6 +63,9 @@ func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]
 		})
 	}
 	sortUnknown(unknown)
+	if details := s.tooCostly(values); details != "" {
+		return unknown, field.ErrorList{field.Invalid(path, field.OmitValueType{}, details)}
+	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(values, s.structural)
 	defaulting.Default(values, s.structural)
 	errs = validation.ValidateCustomResource(path, values, s.validator)

@@ -150,3 +150,35 @@ func BenchmarkCompile(b *testing.B) {
 		Compile(context.Background(), at, props)
 	}
 }
+
+// A small configuration and a small schema may be costly together.
+func TestAdmitIsBounded(t *testing.T) {
+	t.Parallel()
+	keys := "k: {}"
+	for i := range 200 {
+		keys += fmt.Sprintf(", k%d: {}", i)
+	}
+	many, errs := compile(t, "type: object\nproperties:\n  a:\n    type: array\n    items:\n      type: object\n      properties:\n"+
+		"        d: {type: object, x-kubernetes-preserve-unknown-fields: true, default: {"+keys+"}}\n")
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	heavy, errs := compile(t, "type: object\nproperties:\n  a:\n    type: string\n    allOf:\n    - {pattern: '"+strings.Repeat("(a?){1000}", 20)+"'}\n")
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	for _, test := range []struct {
+		reason, raw, want string
+		schema            *Schema
+	}{
+		{"a default for each of many elements", `{"a":[` + strings.Repeat("{},", 20_000) + `{}]}`, fmt.Sprintf("more than %d values with its defaults", limits.ConfigValues), many},
+		{"a default for each of some elements", `{"a":[` + strings.Repeat("{},", 100) + `{}]}`, "", many},
+		{"a long text for a long pattern", `{"a":"` + strings.Repeat("a", 100_000) + `"}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigMatchWork), heavy},
+		{"a short text for a long pattern", `{"a":"aaa"}`, "", heavy},
+	} {
+		_, _, errs := test.schema.Admit(context.Background(), at, []byte(test.raw))
+		if test.want == "" && errs != nil || test.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), test.want)) {
+			t.Errorf("%s: %v", test.reason, errs)
+		}
+	}
+}

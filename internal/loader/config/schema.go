@@ -22,6 +22,8 @@ type Schema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
 	rules      *cel.Validator
+	// patterns are the instructions that one text is matched with at most.
+	patterns int
 }
 
 // Compile checks and compiles a schema. The fields of the errors begin with
@@ -37,8 +39,9 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	if internal.Type != "object" || internal.Nullable {
 		return nil, field.ErrorList{field.Invalid(path.Child("type"), internal.Type, "the root of the schema has to be an object that is not nullable")}
 	}
-	if err := Weigh(path, props); err != nil {
-		return nil, field.ErrorList{err}
+	patterns, problem := weigh(path, props)
+	if problem != nil {
+		return nil, field.ErrorList{problem}
 	}
 	if errs := validateAsCRD(ctx, path, internal); len(errs) > 0 {
 		return nil, errs
@@ -52,7 +55,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
 	return &Schema{
-		structural: structural, validator: validator,
+		structural: structural, validator: validator, patterns: patterns,
 		rules: cel.NewValidator(structural, false, celconfig.PerCallLimit),
 	}, nil
 }

@@ -11,12 +11,24 @@ import (
 )
 
 // weight is what compiling a schema costs.
-type weight struct{ nodes, rules, patterns int }
+type weight struct {
+	nodes, rules, patterns int
+	// heaviest is what one text is matched with at most: the patterns of its
+	// schema, and those of alternatives in it and in the schemas around it.
+	heaviest int
+}
 
 // Weigh refuses a schema that takes too long to compile, before it is.
 func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
+	_, err := weigh(path, props)
+	return err
+}
+
+// weigh refuses a schema that takes too long to compile, before it is, and
+// returns the instructions that one text is matched with at most.
+func weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) (int, *field.Error) {
 	w := &weight{}
-	w.add(props)
+	w.add(props, 0)
 	for _, part := range []struct {
 		what     string
 		n, limit int
@@ -25,42 +37,47 @@ func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Erro
 		{"instructions in its patterns", w.patterns, limits.SchemaPatternWork},
 	} {
 		if part.n > part.limit {
-			return field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the schema has more than %d %s", part.limit, part.what))
+			return 0, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the schema has more than %d %s", part.limit, part.what))
 		}
 	}
-	return nil
+	return w.heaviest, nil
 }
 
-func (w *weight) add(p *apiextensionsv1.JSONSchemaProps) {
+// add weighs a schema. above are the patterns of the schemas around it that a
+// text in it is matched with as well.
+func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above int) {
 	if p == nil || w.nodes > limits.SchemaNodes || w.patterns > limits.SchemaPatternWork {
 		return
 	}
 	w.nodes++
 	w.rules += len(p.XValidations)
+	before := w.patterns
 	if p.Pattern != "" {
 		w.patterns += instructions(p.Pattern)
 	}
+	for _, list := range [][]apiextensionsv1.JSONSchemaProps{p.AllOf, p.AnyOf, p.OneOf} {
+		for i := range list {
+			w.add(&list[i], above)
+		}
+	}
+	w.add(p.Not, above)
+	own := above + w.patterns - before
+	w.heaviest = max(w.heaviest, own)
 	for _, m := range []map[string]apiextensionsv1.JSONSchemaProps{p.Properties, p.PatternProperties, p.Definitions} {
 		for name := range m {
 			child := m[name]
-			w.add(&child)
+			w.add(&child, own)
 		}
 	}
-	for _, list := range [][]apiextensionsv1.JSONSchemaProps{p.AllOf, p.AnyOf, p.OneOf} {
-		for i := range list {
-			w.add(&list[i])
-		}
-	}
-	w.add(p.Not)
 	if p.Items != nil {
-		w.add(p.Items.Schema)
+		w.add(p.Items.Schema, own)
 		for i := range p.Items.JSONSchemas {
-			w.add(&p.Items.JSONSchemas[i])
+			w.add(&p.Items.JSONSchemas[i], own)
 		}
 	}
 	for _, or := range []*apiextensionsv1.JSONSchemaPropsOrBool{p.AdditionalProperties, p.AdditionalItems} {
 		if or != nil {
-			w.add(or.Schema)
+			w.add(or.Schema, own)
 		}
 	}
 }

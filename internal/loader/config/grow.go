@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// grown counts the values that a configuration has once its defaults are filled
+// in, without filling them in: each of many empty elements of a list may get a
+// default of many values. It stops beyond limits.ConfigValues. text is the length
+// of all texts.
+type grown struct{ values, text int }
+
+func (g *grown) add(v any, s *structuralschema.Structural) {
+	if g.values++; g.values > limits.ConfigValues {
+		return
+	}
+	switch v := v.(type) {
+	case string:
+		g.text += len(v)
+	case map[string]any:
+		for key, value := range v {
+			g.add(value, childOf(s, key))
+		}
+		if s == nil {
+			return
+		}
+		for key := range s.Properties {
+			child := s.Properties[key]
+			if _, found := v[key]; !found && child.Default.Object != nil {
+				g.add(child.Default.Object, &child)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if s == nil {
+				g.add(item, nil)
+			} else {
+				g.add(item, s.Items)
+			}
+		}
+	}
+}
+
+func childOf(s *structuralschema.Structural, key string) *structuralschema.Structural {
+	if s == nil {
+		return nil
+	}
+	if child, ok := s.Properties[key]; ok {
+		return &child
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}
+
+// tooCostly says why a configuration is not admitted by a schema although it is
+// small; empty where nothing speaks against it.
+func (s *Schema) tooCostly(values map[string]any) string {
+	g := grown{}
+	g.add(values, s.structural)
+	switch {
+	case g.values > limits.ConfigValues:
+		return fmt.Sprintf("the configuration has more than %d values with its defaults", limits.ConfigValues)
+	case s.patterns > 0 && g.text > limits.ConfigMatchWork/s.patterns:
+		return fmt.Sprintf("the configuration has %d bytes of text, and the patterns of the schema have %d instructions; the limit of the product is %d",
+			g.text, s.patterns, limits.ConfigMatchWork)
+	}
+	return ""
+}
