@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // Resource names what has revisions: a package, or a deployment of its own.
@@ -109,7 +109,7 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 		return c.Explain("cannot read the revisions of "+r.String(), err)
 	}
 	for _, set := range list.GenericObjectSets() {
-		if deploymentOf(set) == r.Deployment.GetUID() {
+		if rollout.DeploymentOf(set) == r.Deployment.GetUID() {
 			r.Sets = append(r.Sets, set)
 		}
 	}
@@ -117,14 +117,6 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return nil
-}
-
-// deploymentOf returns the UID of the deployment that a set belongs to.
-func deploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
-	if owner := metav1.GetControllerOf(set); owner != nil {
-		return owner.UID
-	}
-	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
 }
 
 // Revision returns the revision of a number, or an error that names those there
