@@ -126,7 +126,7 @@ func (m *maker) hookPhases(all []*object) {
 		}
 		if o.runs() {
 			o.annotate(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
-			m.note("%s is a hook of Helm (%s): it is an ordinary object in phase %s, which runs once; to run a changed one, give it another name", o, strings.Join(o.hook.events, ", "), o.phase)
+			m.note("%s is a hook of Helm (%s): it is an ordinary object in phase %s, which runs at the installation, and again when it changes", o, strings.Join(o.hook.events, ", "), o.phase)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestChart(t *testing.T) {
 		"a Namespace store was added, because objects are in it",
 		"Deployment store/main-shop is scaled by HorizontalPodAutoscaler store/main-shop, so its replicas were left out",
 		"1 Secrets hold values, which everybody can read who can pull the image: let them come from spec.configFrom, or leave the Secrets out",
-		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs once; to run a changed one, give it another name",
+		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation, and again when it changes",
 	}
 	if diff := cmp.Diff(wantNotes, result.Notes); diff != "" {
 		t.Error(diff)
