@@ -37,7 +37,7 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 		return d, nil
 	}
 	e := explainer{client: c}
-	phase, err := e.phase(ctx, snap, report)
+	phase, err := e.phase(ctx, report)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 		phase = finding{
 			link: Link{
 				Object: name(snap.Target.Scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName()),
-				State:  fmt.Sprintf("revision %d", set.ObjectSetSpec().Revision), Message: said1(set, corev1alpha1.ConditionAvailable),
+				State:  fmt.Sprintf("revision %d", set.ObjectSetSpec().Revision), Message: failing(set, corev1alpha1.ConditionAvailable),
 			},
 			below: []finding{phase},
 		}
@@ -95,7 +95,8 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 	return phase
 }
 
-func said1(obj corev1alpha1.Conditioned, typ string) string {
+// failing is the reason of a condition that is not True; empty where it is.
+func failing(obj corev1alpha1.Conditioned, typ string) string {
 	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
 		return c.Reason
 	}
@@ -117,7 +118,7 @@ type explainer struct{ client client.Client }
 const objectsExamined = 5
 
 // phase examines the objects that block the first phase that is blocked.
-func (e *explainer) phase(ctx context.Context, snap progress.Snapshot, report progress.Report) (finding, error) {
+func (e *explainer) phase(ctx context.Context, report progress.Report) (finding, error) {
 	first := firstPhase(report)
 	f := finding{link: Link{Object: "phase " + first}}
 	for _, ph := range report.Phases {
@@ -135,7 +136,7 @@ func (e *explainer) phase(ctx context.Context, snap progress.Snapshot, report pr
 			f.below = append(f.below, finding{link: Link{Object: short(key), Message: b.Message}})
 			continue
 		}
-		one, err := e.object(ctx, snap, key, b.Message)
+		one, err := e.object(ctx, key, b.Message)
 		if err != nil {
 			return f, err
 		}
@@ -145,7 +146,7 @@ func (e *explainer) phase(ctx context.Context, snap progress.Snapshot, report pr
 }
 
 // object examines one blocking object; message is what the status says of it.
-func (e *explainer) object(ctx context.Context, snap progress.Snapshot, key objects.Key, message string) (finding, error) {
+func (e *explainer) object(ctx context.Context, key objects.Key, message string) (finding, error) {
 	f := finding{link: Link{Object: short(key), Message: message}}
 	if c, is := refused(key, message); is {
 		f.link.State = string(c.reason)
@@ -156,7 +157,7 @@ func (e *explainer) object(ctx context.Context, snap progress.Snapshot, key obje
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
 		remedy: "Its availability probes say what they wait for.",
 	}
-	live, err := e.read(ctx, snap, key)
+	live, err := e.read(ctx, key)
 	if err != nil {
 		return f, err
 	}
@@ -177,11 +178,11 @@ func (e *explainer) object(ctx context.Context, snap progress.Snapshot, key obje
 	return f, nil
 }
 
-// read reads a live object in the version of its template; nil where there is none
+// read reads a live object; nil where there is none
 // or where it may not be read.
-func (e *explainer) read(ctx context.Context, snap progress.Snapshot, key objects.Key) (*unstructured.Unstructured, error) {
+func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: e.version(snap, key), Kind: key.Kind})
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: e.version(key), Kind: key.Kind})
 	err := e.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return nil, nil
@@ -193,7 +194,7 @@ func (e *explainer) read(ctx context.Context, snap progress.Snapshot, key object
 }
 
 // version is the version of a kind that the API server prefers.
-func (e *explainer) version(_ progress.Snapshot, key objects.Key) string {
+func (e *explainer) version(key objects.Key) string {
 	if m, err := e.client.RESTMapper().RESTMapping(key.GroupKind()); err == nil {
 		return m.GroupVersionKind.Version
 	}

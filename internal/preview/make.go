@@ -41,14 +41,15 @@ const attempts = 3
 // Make foresees what the rollout of a rendered package does.
 func Make(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	for try := 1; ; try++ {
-		plan, err := make1(ctx, c, r)
+		plan, err := once(ctx, c, r)
 		if class := apply.Classify(err); try == attempts || class != apply.Conflict && class != apply.Replaced {
 			return plan, err
 		}
 	}
 }
 
-func make1(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
+// once foresees it, unless something changes under it.
+func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil {
 		return nil, err

@@ -47,44 +47,53 @@ func (s *simulation) powers(ctx context.Context) ([]Power, error) {
 	if err := s.foreignRoles(ctx, before, after); err != nil {
 		return nil, err
 	}
-	var found []Power
-	bound := map[objects.Key]bool{}
+	found, bound := bindingPowers(before, after)
+	return append(found, s.rolePowers(before, after, bound)...), nil
+}
+
+// bindingPowers are the rights that the subjects of bindings gain, with the roles
+// that are bound.
+func bindingPowers(before, after *grants) (found []Power, bound map[objects.Key]bool) {
+	bound = map[objects.Key]bool{}
 	for _, key := range sorted(after.bindings) {
 		b := after.bindings[key]
 		bound[b.role] = true
 		for _, subject := range b.subjects {
-			held := before.rulesOf(subject, key.Namespace)
-			for _, rule := range uncovered(held, after.roles[b.role].rules) {
+			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role].rules) {
 				p := powerOf(rule)
-				p.Subject, p.Binding, p.Namespace = subjectName(subject), objectName(key), key.Namespace
-				p.Role = objectName(b.role)
+				p.Subject, p.Binding, p.Namespace, p.Role = subjectName(subject), objectName(key), key.Namespace, objectName(b.role)
 				found = append(found, p)
 			}
 		}
 	}
+	return found, bound
+}
+
+// rolePowers are what roles of the package gain that others may have bound, or that
+// are aggregated into others.
+func (s *simulation) rolePowers(before, after *grants, bound map[objects.Key]bool) []Power {
+	var found []Power
 	for _, key := range sorted(after.roles) {
 		r := after.roles[key]
-		if bound[key] && len(r.into) == 0 {
+		if s.objects[key] == nil || bound[key] && len(r.into) == 0 {
 			continue
 		}
-		if _, ours := s.objects[key]; !ours {
-			continue
+		subjects := []string{""}
+		if len(r.into) > 0 {
+			subjects = nil
+		}
+		for _, name := range r.into {
+			subjects = append(subjects, "whoever has ClusterRole "+name)
 		}
 		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
-			p := powerOf(rule)
-			p.Role, p.Namespace = objectName(key), key.Namespace
-			if len(r.into) > 0 {
-				for _, name := range r.into {
-					each := p
-					each.Subject = "whoever has ClusterRole " + name
-					found = append(found, each)
-				}
-				continue
+			for _, subject := range subjects {
+				p := powerOf(rule)
+				p.Subject, p.Role, p.Namespace = subject, objectName(key), key.Namespace
+				found = append(found, p)
 			}
-			found = append(found, p)
 		}
 	}
-	return found, nil
+	return found
 }
 
 func newGrants() *grants {
