@@ -13,14 +13,16 @@
 //     the watch or by the response to a write; a late event never takes it back.
 //   - A watch starts when its API is served, stops when the API goes or nobody
 //     uses the kind any more, and repeats failed requests, from 10 ms to 30 s
-//     apart, to 2 s where there is no answer at all. A kind that fails does not
-//     affect others.
+//     apart; to 2 s where there is no answer at all, and where the API server
+//     answers and watches break again and again. A kind that fails does not affect
+//     others.
 //   - Synced means that the API answered a list and all records are in place;
 //     before that nothing can be said about what is absent, and a write of a
 //     custom resource may meet an API server that does not serve it yet.
 //   - What is served is read from discovery once, and from the watch of CRDs
 //     from then on; discovery is read again when an APIService or the API
-//     server's version changes. Nothing polls.
+//     server's version changes, and the version after a watch that did not last as
+//     long as it was asked to. Nothing polls.
 //
 // Callbacks run on the goroutine of the watch: they must not block, and may
 // call any method of the Cache.
