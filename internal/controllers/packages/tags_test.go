@@ -1,0 +1,136 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// A tag is asked for once in each interval, and what it stands for is told.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	now := start
+	answers, woken := make(chan error, 1), make(chan types.NamespacedName, 1)
+	stands := digest
+	resolve := func(_ context.Context, in Input) (string, error) {
+		if in.Image != image {
+			t.Errorf("asked for %s", in.Image)
+		}
+		return stands, <-answers
+	}
+	tags := newTags(resolve, func(key types.NamespacedName) { woken <- key }, func() time.Time { return now }, &pool{perHost: 1})
+	tags.spread = func(d time.Duration) time.Duration { return d * 3 / 4 }
+	pkg := newPackage(every(10 * time.Minute))
+	look := func() (string, time.Time, error) { return tags.look(t.Context(), Input{Package: pkg}) }
+
+	if got, next, err := look(); got != "" || err != nil || !next.Equal(start.Add(7*time.Minute+30*time.Second)) {
+		t.Errorf("at first nothing is asked: %q, next %s, %v", got, next, err)
+	}
+	now = now.Add(8 * time.Minute)
+	if got, next, err := look(); got != "" || err != nil || !next.IsZero() {
+		t.Errorf("asking: %q, next %s, %v", got, next, err)
+	}
+	if _, next, _ := look(); !next.IsZero() {
+		t.Errorf("it is asked once at a time, next %s", next)
+	}
+	answers <- nil
+	<-woken
+	if got, next, err := look(); got != digest || err != nil || !next.Equal(now.Add(7*time.Minute+30*time.Second)) {
+		t.Errorf("answered: %q, next %s, %v", got, next, err)
+	}
+	now = now.Add(8 * time.Minute)
+	_, _, _ = look()
+	answers <- errors.New("the registry is away")
+	<-woken
+	if got, next, err := look(); got != digest || err == nil || next.IsZero() {
+		t.Errorf("the last answer stays: %q, next %s, %v", got, next, err)
+	}
+	stands, now = "sha256:other", now.Add(8*time.Minute)
+	_, _, _ = look()
+	answers <- nil
+	<-woken
+	if got, _, err := look(); got != "sha256:other" || err != nil {
+		t.Errorf("moved: %q, %v", got, err)
+	}
+
+	pkg = newPackage(every(time.Second))
+	if _, next, _ := look(); !next.Equal(now.Add(45 * time.Second)) {
+		t.Errorf("less than the least interval: next %s", next)
+	}
+	now = now.Add(time.Minute)
+	_, _, _ = look()
+	tags.drop(pkg.UID)
+	answers <- nil // nobody waits for it
+	if got, _, _ := look(); got != "" {
+		t.Errorf("a Package that came anew knows %q", got)
+	}
+	select {
+	case key := <-woken:
+		t.Errorf("%s is woken after it went", key)
+	default:
+	}
+}
+
+func every(d time.Duration) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) { p.Spec.Interval = &metav1.Duration{Duration: d} }
+}
+
+// Spread looks stay within the interval, and not at its beginning.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		if got := spread(time.Minute); got < 30*time.Second || got >= time.Minute {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	t.Parallel()
+	byTheDigest := "registry.test/shop@" + digest
+	with := func(policy corev1alpha1.ImagePullPolicy) func(*corev1alpha1.Package) {
+		return func(p *corev1alpha1.Package) { p.Spec.ImagePullPolicy = policy }
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		policy corev1alpha1.ImagePullPolicy
+		reuse  unpacked
+		moved  string
+		want   string
+	}{
+		"another spec":                {reason: "as by earlier engines", reuse: unpackedNever, want: image},
+		"another cluster":             {reason: "the spec did not change", reuse: unpackedElsewhere, want: byTheDigest},
+		"always, another cluster":     {reason: "whenever it is rendered", policy: corev1alpha1.ImagePullPolicyAlways, reuse: unpackedElsewhere, want: image},
+		"if not present, other spec":  {reason: "what it stands for is known", policy: corev1alpha1.ImagePullPolicyIfNotPresent, reuse: unpackedNever, want: byTheDigest},
+		"never, another spec":         {reason: "no registry is asked", policy: corev1alpha1.ImagePullPolicyNever, reuse: unpackedNever, want: byTheDigest},
+		"the tag has moved":           {reason: "what was found is what is rolled out", reuse: unpackedCurrent, moved: "sha256:" + digest[7:], want: byTheDigest},
+		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, moved: "sha256:" + digest[7:], want: byTheDigest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := reference(unpackedPackage(with(tc.policy)), tc.reuse, tc.moved); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+	other := unpackedPackage(with(corev1alpha1.ImagePullPolicyIfNotPresent))
+	other.Spec.Image = "registry.test/shop:v2"
+	if got := reference(other, unpackedNever, ""); got != other.Spec.Image {
+		t.Errorf("another image: %s", got)
+	}
+}
+
+func TestTagged(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[string]bool{"a": true, "a:b": true, "a@" + digest: false, "a:b@" + digest: false, "A!": false} {
+		if got := tagged(ref); got != want {
+			t.Errorf("%s: %t", ref, got)
+		}
+	}
+}
