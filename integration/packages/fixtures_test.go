@@ -77,7 +77,7 @@ func extraFlags() []string {
 	}
 	metrics = l.Addr().String()
 	_ = l.Close()
-	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--metrics-bind-address", metrics}
+	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--insecure-registry", private(), "--metrics-bind-address", metrics}
 }
 
 // loadsOf reads how often the manager loaded the Package named shop.

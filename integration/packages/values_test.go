@@ -209,8 +209,8 @@ func TestPatches(t *testing.T) {
 	})
 	shows(t, ns, map[string]string{"size": "again"})
 	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches[0].Target.Name = "nothing" })
-	await(t, named(ns), "to name a patch that matches nothing", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, "", "spec.patches[0]: it matches no object")
+	await(t, named(ns), "to refuse a patch that matches nothing", func(p *corev1alpha1.Package) error {
+		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "spec.patches[0]: it matches no object")
 	})
 	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches, p.Spec.CommonMetadata = nil, nil })
 	shows(t, ns, map[string]string{"size": "1", "more": ""})

@@ -193,8 +193,8 @@ type LocalSecretReference struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.patch) != has(self.patchFrom)",message="exactly one of patch and patchFrom must be set"
 type PackagePatch struct {
-	// Target selects the objects. Unset: the one object that a strategic merge patch
-	// names by apiVersion, kind and metadata.name.
+	// Target selects the objects; at least one has to match. Unset: the one object
+	// that a strategic merge patch names by apiVersion, kind and metadata.name.
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
 

@@ -1,0 +1,194 @@
+package packages_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/config"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// private is a registry that asks for a password, one for each repository: its
+// name.
+var private = sync.OnceValue(func() string {
+	inner := counting().next
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		repository := strings.Split(strings.TrimPrefix(r.URL.Path, "/v2/"), "/")[0]
+		if password == "" || repository != "" && password != repository {
+			w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	return strings.TrimPrefix(server.URL, "http://")
+})
+
+// pushPrivate pushes a package that only a password reads.
+func pushPrivate(t *testing.T, repository string) string {
+	t.Helper()
+	image := private() + "/" + repository + ":v1"
+	ref, err := name.ParseReference(image, name.Insecure)
+	must(t, err)
+	must(t, remote.Write(ref, harness.Image(t, harness.Phased("shop", 1, 1)), remote.WithContext(t.Context()),
+		remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: "any", Password: repository}))))
+	return image
+}
+
+func pullSecret(t *testing.T, ns, name, password string) *corev1.Secret {
+	t.Helper()
+	auths := map[string]any{"auths": map[string]any{private(): map[string]string{"username": "any", "password": password}}}
+	raw, err := json.Marshal(auths)
+	must(t, err)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: raw},
+	}
+}
+
+// A pull secret that is missing is named; when it comes, and when a wrong one is
+// corrected, the pull is repeated at once. At rest nothing is asked.
+func TestPullSecrets(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	pkg := harness.Package(ns, "shop", pushPrivate(t, "pullsecrets"))
+	pkg.Spec.ImagePullSecrets = []corev1alpha1.LocalSecretReference{{Name: "login"}}
+	env.Create(t, pkg)
+	await(t, named(ns), "to name the missing secret", func(p *corev1alpha1.Package) error {
+		return says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "unauthorized", "Secret "+ns+"/login does not exist")
+	})
+	env.Create(t, pullSecret(t, ns, "login", "wrong-password"))
+	await(t, named(ns), "to use the secret", func(p *corev1alpha1.Package) error {
+		c := conditionOf(p.Status.Conditions, corev1alpha1.ConditionUnpacked)
+		if c == nil || strings.Contains(c.Message, "does not exist") || strings.Contains(c.Message, "wrong-password") {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	corrected := pullSecret(t, ns, "login", "pullsecrets")
+	edit(t, &corev1.Secret{ObjectMeta: corrected.ObjectMeta}, func(s *corev1.Secret) { s.Data = corrected.Data })
+	env.WaitAvailable(t, ns, "shop")
+	from := begin(t)
+	if idle := from.rest(t, ns); len(idle) > 0 {
+		t.Errorf("at rest:%s", lines(idle))
+	}
+}
+
+// Pull secrets of the manager's own service account hold for all packages.
+func TestPullSecretsOfTheManager(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	image := pushPrivate(t, "managersecrets")
+	env.Create(t, pullSecret(t, corev1alpha1.DefaultNamespace, "manager-login", "managersecrets"))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
+	edit(t, account, func(a *corev1.ServiceAccount) {
+		a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "manager-login"}}
+	})
+	install(t, ns, image)
+}
+
+// What the pull policies make of a tag that moves.
+func TestImagePullPolicy(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	image := push(t, 1, 1, "v1")
+	pkg := harness.Package(ns, "shop", image)
+	pkg.Spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyIfNotPresent
+	env.Create(t, pkg)
+	env.WaitAvailable(t, ns, "shop")
+	digest := shop(t, ns).Status.Resolved.Digest
+	must(t, retag(t, image, harness.Phased("shop", 1, 2)))
+	change := func(policy corev1alpha1.ImagePullPolicy, label string) *corev1alpha1.Package {
+		edit(t, named(ns), func(p *corev1alpha1.Package) {
+			p.Spec.ImagePullPolicy = policy
+			p.Spec.CommonMetadata = &corev1alpha1.CommonMetadata{Labels: map[string]string{"round": label}}
+		})
+		await(t, configMap(t, ns, "shop-00-000"), "to have the label", func(c *corev1.ConfigMap) error {
+			if c.Labels["round"] != label {
+				return fmt.Errorf("%v", c.Labels)
+			}
+			return nil
+		})
+		env.WaitAvailable(t, ns, "shop")
+		return shop(t, ns)
+	}
+	if got := change(corev1alpha1.ImagePullPolicyIfNotPresent, "one").Status.Resolved.Digest; got != digest {
+		t.Errorf("IfNotPresent followed the tag to %s", got)
+	}
+	if got := change(corev1alpha1.ImagePullPolicyNever, "two").Status.Resolved.Digest; got != digest {
+		t.Errorf("Never followed the tag to %s", got)
+	}
+	if got := change(corev1alpha1.ImagePullPolicyAlways, "three").Status.Resolved.Digest; got == digest {
+		t.Error("Always did not follow the tag")
+	}
+
+	never := harness.Package(ns, "never", env.Registry()+"/imagepullpolicy/never:v1")
+	never.Spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyNever
+	env.Create(t, never)
+	await(t, never, "to say that it is not in the cache", func(p *corev1alpha1.Package) error {
+		return errors.Join(
+			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "not in the cache", "imagePullPolicy"),
+			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
+	})
+}
+
+// A Package with an interval finds out that its tag has moved; until then, and
+// while it has not, the API server is not asked for anything.
+func TestInterval(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	image := push(t, 1, 1, "v1")
+	pkg := harness.Package(ns, "shop", image)
+	pkg.Spec.Interval = &metav1.Duration{Duration: time.Minute}
+	env.Create(t, pkg)
+	env.WaitAvailable(t, ns, "shop")
+	digest := shop(t, ns).Status.Resolved.Digest
+	from := begin(t)
+	if idle := from.rest(t, ns); len(idle) > 0 {
+		t.Errorf("at rest:%s", lines(idle))
+	}
+	must(t, retag(t, image, harness.Phased("shop", 1, 3)))
+	harness.Eventually(t, 90*time.Second, "the moved tag to be rolled out", func(ctx context.Context) error {
+		p := shop(t, ns)
+		if p.Status.Resolved.Digest == digest || p.Status.Revision != 2 || len(p.Status.Phases) != 1 || p.Status.Phases[0].Ready != 3 {
+			return fmt.Errorf("%+v", p.Status)
+		}
+		return nil
+	})
+}
+
+// A package that may be installed once is refused beside another, and installed
+// when that is gone.
+func TestUnique(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := harness.Phased("unique-"+ns, 1, 1)
+	files["manifest.yaml"] += "  constraints:\n  - uniqueInScope: {scope: Namespace}\n"
+	image := env.Push(t, "unique:v1", files)
+	first, second := harness.Package(ns, "first", image), harness.Package(ns, "second", image)
+	env.Create(t, first)
+	env.WaitAvailable(t, ns, "first")
+	env.Create(t, second)
+	await(t, second, "to be refused", func(p *corev1alpha1.Package) error {
+		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "Package "+ns+"/first is installed")
+	})
+	must(t, env.Client.Delete(t.Context(), first))
+	env.WaitAvailable(t, ns, "second")
+}
