@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -84,7 +85,8 @@ func TestPatchProblems(t *testing.T) {
 		}
 	}
 	_, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Patches = []Patch{{Patch: "a: ["}} }))
-	if vs, ok := err.(violation.Violations); !ok || vs.ConditionReason() != corev1alpha1.ReasonPatchInvalid {
+	var vs violation.Violations
+	if !errors.As(err, &vs) || vs.ConditionReason() != corev1alpha1.ReasonPatchInvalid {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -40,8 +41,8 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("the heap grew by %d MiB", (after.HeapSys-before.HeapSys)>>20)
 			}
 			if test.want != "" {
-				vs, ok := err.(violation.Violations)
-				if !ok || !strings.Contains(vs.Error(), test.want) {
+				var vs violation.Violations
+				if !errors.As(err, &vs) || !strings.Contains(vs.Error(), test.want) {
 					t.Errorf("got %.500v\nwant %s", err, test.want)
 				}
 				return
