@@ -104,12 +104,13 @@ func TestSensitiveValues(t *testing.T) {
 	l.available(t)
 	l.forgets(t, first)
 
-	t.Log("a pause, and drift and the loss of keys while no manager runs")
+	t.Log("a pause, and drift and the loss of keys and of Secrets while no manager runs")
 	l.each(func(one *life) { l.patch(t, one, `{"spec":{"paused":true}}`) })
 	l.says(t, `"type":"Paused"`)
 	l.manager().Stop()
 	l.drift(t)
 	l.losesKeys(t)
+	l.losesObjects(t, l.packages[1])
 	l.start()
 	l.each(func(one *life) { l.patch(t, one, `{"spec":{"paused":false}}`) })
 	l.holds(t, second)
@@ -182,6 +183,27 @@ func (l *lives) losesKeys(t *testing.T) {
 	}
 	for i := range keys {
 		must(t, l.env.Client.Delete(t.Context(), &keys[i]))
+	}
+}
+
+// losesObjects deletes by force the Secrets with the objects of a package. It makes
+// them again, also with another key, and meanwhile nothing is deleted.
+func (l *lives) losesObjects(t *testing.T, one *life) {
+	t.Helper()
+	objects, _, err := l.stored(t.Context())
+	must(t, err)
+	deleted := 0
+	for i := range objects {
+		secret := &objects[i]
+		if secret.Namespace != one.input {
+			continue
+		}
+		must(t, l.env.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		must(t, l.env.Client.Delete(t.Context(), secret))
+		deleted++
+	}
+	if deleted == 0 {
+		t.Errorf("%s had no objects in Secrets", one.objects)
 	}
 }
 
