@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+func TestPlanArguments(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "SOURCE|IMAGE is missing"},
+		{[]string{"example.com/a:v1", "b", "c"}, `unexpected argument "c"`},
+		{[]string{"example.com/a:v1", "pod/b"}, `"pod" is not a kind of package`},
+		{[]string{"example.com/a:v1", "package/b", "--cluster"}, "package/b and --cluster contradict each other"},
+		{[]string{"Not An Image"}, "is neither a folder nor an image reference"},
+		{[]string{"example.com/a:v1", "-o", "xml"}, `unknown output format "xml"`},
+		{[]string{"example.com/a:v1", "--query", ".["}, "--query is no jq expression"},
+	} {
+		got := invoke(t, "", append([]string{"plan"}, tc.args...)...)
+		if got.code != 1 || !strings.HasPrefix(got.err, "Error: arguments invalid: ") || !strings.Contains(got.err, tc.want) || got.out != "" {
+			t.Errorf("%q: %d, %s%s", tc.args, got.code, got.out, got.err)
+		}
+	}
+}
+
+// A plan shows what a cluster and a package say, and nothing that draws on a
+// terminal.
+func TestPlanText(t *testing.T) {
+	t.Parallel()
+	p := &preview.Plan{
+		Kind: "Package", Namespace: "shop", Name: "web", Outcome: preview.OutcomeChanges, Revision: 3,
+		From: &preview.Release{Image: "r/web:1", Package: "web", Version: "1.0.0", Revision: 2},
+		To:   preview.Release{Image: "r/web:2", Package: "web", Version: "2.0.0"},
+		Phases: []preview.Phase{
+			{Name: "config", Reached: true, Unchanged: 2, Changes: []preview.Change{
+				{Action: preview.ActionRelabel, Kind: "Secret", Name: "a", Reached: true},
+				{Action: preview.ActionTakeOver, Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m", From: "Deployment\nx", Reached: true, Fields: []preview.Field{
+					{Path: "data.a", Before: "1", After: "2\x07", Managers: []string{"edit\x1b[0m"}}, {Path: "data.b", After: strings.Repeat("long ", 40)}, {Path: "data.c", Before: map[string]any{"x": int64(1)}},
+				}},
+			}},
+			{Name: "deploy", Changes: []preview.Change{{Action: preview.ActionReplace, Kind: "Job", Name: "migrate", Unverified: "it is deleted first"}}},
+		},
+		Cleanup:  []preview.Change{{Action: preview.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
+		Losses:   []preview.Loss{{Object: "Namespace shop", Message: "everything in the namespace goes with it"}},
+		Powers:   []preview.Power{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
+		Warnings: []string{"careful\x1b[2J"},
+		Summary:  preview.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
+	}
+	want := `package shop/web  revision 2 → 3
+  package  web 1.0.0 → web 2.0.0
+  image    r/web:1 → r/web:2
+
+▸ config  1 relabelled, 2 unchanged
+    < ConfigMap shop/web\u001b[31m  taken over from Deployment x
+        ~ data.a  "1" → "2\u0007"                                               set by edit\u001b[0m
+        + data.b  "long long long long long long long long long long long lon…
+        - data.c  {"x":1}
+▸ deploy    not reached
+    ± Job migrate  deleted and made anew
+        no dry run: it is deleted first
+
+After the rollout
+    - Service old
+
+Data that may be lost
+    ! Namespace shop  everything in the namespace goes with it
+
+Rights that are gained
+    ! whoever it is bound to  get things,things.apps (one)  in shop  by Role shop/web
+warning: careful\u001b[2J
+
+Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged
+`
+	if diff := cmp.Diff(want, planText(p, terminal.Plain())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
