@@ -198,10 +198,10 @@ func (p *piece) workload() map[string]any {
 	return spec
 }
 
-func elements(names []string, make func(i int, name string) map[string]any) []any {
+func elements(names []string, element func(i int, name string) map[string]any) []any {
 	var list []any
 	for i, name := range names {
-		list = append(list, make(i, name))
+		list = append(list, element(i, name))
 	}
 	return list
 }

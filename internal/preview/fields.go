@@ -21,14 +21,14 @@ import (
 func Differences(before, after *unstructured.Unstructured) []Field {
 	var fields []Field
 	others := managersOf(before)
-	for _, c := range objectdiff.Fields(comparable(before), comparable(after)) {
+	for _, c := range objectdiff.Fields(stated(before), stated(after)) {
 		fields = append(fields, Field{Path: c.Path, Before: c.Before, After: c.After, Managers: others.of(c.Path)})
 	}
 	return fields
 }
 
-// comparable returns an object without what says nothing about it.
-func comparable(u *unstructured.Unstructured) map[string]any {
+// stated returns an object without what says nothing about it.
+func stated(u *unstructured.Unstructured) map[string]any {
 	obj := maps.Clone(u.Object)
 	delete(obj, "status")
 	meta, _ := obj["metadata"].(map[string]any)

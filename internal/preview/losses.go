@@ -13,6 +13,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 )
 
 // losses says what data an upgrade may lose: in what it deletes, and by what it
@@ -25,7 +26,7 @@ func (s *simulation) losses(ctx context.Context) []Loss {
 			continue
 		}
 		replaced := o.now != nil && o.now.GetUID() != o.live.GetUID()
-		released := slices.ContainsFunc(o.done, isRelease)
+		released := o.did(phases.Release)
 		switch {
 		case (o.now == nil || replaced) && !released && len(o.done) > 0:
 			if text := s.deletion(ctx, key, o.live); text != "" {

@@ -99,7 +99,7 @@ type input struct {
 // simulation makes the world and what the pure core decides on. next is nil where
 // there is neither a revision nor anything to make one of.
 func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision, error) {
-	uid := types.UID(uuid.NewUUID())
+	uid := uuid.NewUUID()
 	if in.deployment != nil {
 		uid = in.deployment.GetUID()
 	}

@@ -119,12 +119,8 @@ func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 
 // change says what happened to an object; changed is false where nothing did.
 func (o *object) change(key objects.Key) (c Change, changed bool) {
-	version := o.version
-	c = changeOf(key, version)
-	c.Reached, c.Unverified = o.reached, o.unverified
-	did := func(actions ...phases.Action) bool {
-		return slices.ContainsFunc(o.done, func(a phases.Action) bool { return slices.Contains(actions, a) })
-	}
+	c = changeOf(key, o.version)
+	c.Reached = o.reached
 	if o.live != nil && o.now != nil {
 		c.Fields = Differences(o.live, o.now)
 	}
@@ -133,32 +129,43 @@ func (o *object) change(key objects.Key) (c Change, changed bool) {
 		c.Action, c.Message = ActionRefuse, o.refusal.Message
 	case o.live == nil && o.now == nil:
 		return c, false
-	case did(phases.Release):
+	case o.did(phases.Release):
 		c.Action, c.Fields = ActionRelease, nil
 	case o.now == nil:
 		c.Action = ActionDelete
 	case o.live == nil:
 		c.Action = ActionCreate
-	case did(phases.Recreate):
-		c.Action = ActionReplace
-	case did(phases.Adopt) && o.foreign != "":
-		c.Action, c.From = ActionTakeOver, o.foreign
-	case len(c.Fields) > 0 && !did(phases.Change, phases.Adopt) && did(phases.Correct):
-		c.Action = ActionCorrect
-	case len(c.Fields) > 0:
-		c.Action = ActionChange
-	case len(o.done) > 0 && !maps.Equal(objects.WellKnown(o.live.GetLabels()), objects.WellKnown(o.now.GetLabels())):
-		c.Action = ActionRelabel
 	default:
-		return c, false
+		c.Action, c.From = o.rewritten(len(c.Fields))
 	}
-	if c.Action != ActionCreate && c.Action != ActionChange && c.Action != ActionTakeOver && c.Action != ActionReplace && c.Action != ActionRefuse && c.Action != ActionCorrect {
-		c.Unverified = ""
+	if o.now != nil && c.Action != ActionRelease && c.Action != ActionRelabel {
+		c.Unverified = o.unverified
 	}
-	return c, true
+	return c, c.Action != ""
 }
 
-func isRelease(a phases.Action) bool { return a == phases.Release }
+// rewritten says what happened to an object that was there and is there, with so
+// many fields that differ; and from whom it was taken over.
+func (o *object) rewritten(fields int) (action Action, from string) {
+	switch {
+	case o.did(phases.Recreate):
+		return ActionReplace, ""
+	case o.did(phases.Adopt) && o.foreign != "":
+		return ActionTakeOver, o.foreign
+	case fields > 0 && !o.did(phases.Change, phases.Adopt) && o.did(phases.Correct):
+		return ActionCorrect, ""
+	case fields > 0:
+		return ActionChange, ""
+	case len(o.done) > 0 && !maps.Equal(objects.WellKnown(o.live.GetLabels()), objects.WellKnown(o.now.GetLabels())):
+		return ActionRelabel, ""
+	}
+	return "", ""
+}
+
+// did tells whether one of the actions was among the steps.
+func (o *object) did(actions ...phases.Action) bool {
+	return slices.ContainsFunc(o.done, func(a phases.Action) bool { return slices.Contains(actions, a) })
+}
 
 // judge adds what an upgrade means beyond its fields.
 func (in *input) judge(ctx context.Context, s *simulation, plan *Plan) (err error) {

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"lockstep.run/lockstep/internal/apply"
@@ -280,7 +279,7 @@ func (w *world) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	}
 	why := o.unverified
 	after := w.guess(o, template, why)
-	var uid types.UID = uuid.NewUUID()
+	uid := uuid.NewUUID()
 	if o.now != nil {
 		uid = o.now.GetUID()
 	}
