@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,8 +72,8 @@ func (w *world) blind(s phases.Step, o *object) (string, error) {
 		return "its namespace comes with the package", nil
 	case s.Live != nil && o.live == nil:
 		return "it is made by the package itself", nil
-	case s.Live == nil && o.live != nil && len(o.done) > 0:
-		return "it is deleted first", nil
+	case s.Live == nil && o.live != nil && (len(o.done) > 0 || o.live.GetDeletionTimestamp() != nil):
+		return cmp.Or(o.unverified, "it is deleted first"), nil
 	case s.Live != nil && s.Live.StaleFields:
 		return "its managedFields name a version that is not served any more; the engine puts that right first", nil
 	}

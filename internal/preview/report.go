@@ -133,8 +133,8 @@ func (o *object) change(key objects.Key) (c Change, changed bool) {
 		c.Action, c.Fields = ActionRelease, nil
 	case o.now == nil:
 		c.Action = ActionDelete
-	case o.live == nil:
-		c.Action = ActionCreate
+	case o.live == nil, o.live.GetDeletionTimestamp() != nil && o.live.GetUID() != o.now.GetUID():
+		c.Action, c.Fields = ActionCreate, nil
 	default:
 		c.Action, c.From = o.rewritten(len(c.Fields))
 	}
