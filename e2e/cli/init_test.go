@@ -1,0 +1,114 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// What init makes installs as it is, and render prints what is installed.
+func TestInit(t *testing.T) {
+	env := harness.Shared(t)
+	for _, test := range []struct {
+		name, want string
+		init, to   []string
+	}{
+		{"begun", "package begun/begun is available: begun 0.1.0, revision 1", nil, []string{"-n", "begun"}},
+		{"begun-cluster", "clusterpackage begun-cluster is available: begun-cluster 0.1.0, revision 1", []string{"--cluster"}, []string{"--cluster"}},
+	} {
+		folder := filepath.Join(t.TempDir(), test.name)
+		ok(t, env, append([]string{"init", folder}, test.init...)...)
+		ok(t, env, "test", folder)
+		ok(t, env, "lint", folder, "--fail-on", "info")
+		image := env.Registry() + "/" + test.name + ":v1"
+		ok(t, env, "build", folder, "--push", "-t", image, "--insecure-registry", env.Registry())
+		if len(test.init) == 0 {
+			namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": test.name}}}
+			if err := env.Client.Create(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+		}
+		installed := ok(t, env, append([]string{"install", image, test.name}, test.to...)...)
+		if !strings.Contains(installed.out, test.want) {
+			t.Errorf("got %+v", installed)
+		}
+		var list struct{ Items []map[string]any }
+		if err := json.Unmarshal([]byte(ok(t, env, "render", folder, "-o", "json").out), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			want := &unstructured.Unstructured{Object: item}
+			live := &unstructured.Unstructured{}
+			live.SetGroupVersionKind(want.GroupVersionKind())
+			key := client.ObjectKeyFromObject(want)
+			if key.Namespace == "" && want.GetKind() != "Namespace" {
+				key.Namespace = test.name
+			}
+			if err := env.Client.Get(t.Context(), key, live); err != nil {
+				t.Errorf("%s %s: %v", want.GetKind(), key, err)
+				continue
+			}
+			if path := differs(item, plain(t, live.Object), ""); path != "" {
+				t.Errorf("%s %s: %s is not as it was rendered", want.GetKind(), key, path)
+			}
+		}
+		if len(list.Items) < 3 {
+			t.Errorf("%d objects were rendered", len(list.Items))
+		}
+		name := "package/" + test.name
+		if len(test.init) > 0 {
+			name = "clusterpackage/" + test.name
+		}
+		ok(t, env, append([]string{"delete", name}, test.to[:2*(1-len(test.init))]...)...)
+	}
+}
+
+// plain is an object as JSON has it.
+func plain(t *testing.T, obj map[string]any) (out map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// differs returns the path of a value that is another one in the cluster, where
+// more may stand beside it.
+func differs(want, live any, path string) string {
+	switch want := want.(type) {
+	case map[string]any:
+		fields, _ := live.(map[string]any)
+		for key, value := range want {
+			if at := differs(value, fields[key], path+"."+key); at != "" {
+				return at
+			}
+		}
+		return ""
+	case []any:
+		elements, _ := live.([]any)
+		if len(elements) != len(want) {
+			return path
+		}
+		for i, value := range want {
+			if at := differs(value, elements[i], path+"[]"); at != "" {
+				return at
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(want, live) {
+		return path
+	}
+	return ""
+}
