@@ -26,6 +26,13 @@ func TestRestart(t *testing.T) {
 	await(t, wrong, "to be refused", func(p *corev1alpha1.Package) error {
 		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
 	})
+	// One that is rendered from what it names is not rendered again either.
+	env.Create(t, newConfigMap(ns, "values", map[string]string{"values": "size: 2"}))
+	env.Create(t, newSecret(ns, "login", map[string]string{"values": "password: correct horse battery"}))
+	valued := harness.Package(ns, "valued", env.Push(t, "restart:valued", configured()))
+	valued.Spec.ConfigFrom = []corev1alpha1.ValueSource{source("ConfigMap", "values", "values"), source("Secret", "login", "values")}
+	env.Create(t, valued)
+	env.WaitAvailable(t, ns, "valued")
 	begin(t).rest(t, ns)
 
 	manager.Stop()
