@@ -72,10 +72,15 @@ func TestDecideByInputs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		pkg     *corev1alpha1.Package
+		dep     *corev1alpha1.ObjectDeployment
 		attempt *attempt
 		inputs  inputs
 		want    step
 	}{
+		"someone else's deployment": {
+			reason: "it is not ours to settle, whatever is known", pkg: newPackage(), dep: newOwned(controlledBy("Other", "other", "")),
+			inputs: inputs{waiting: true}, want: stepYield,
+		},
 		"sources not known yet":       {reason: "a restart must not take them for absent", pkg: unpackedPackage(), inputs: inputs{waiting: true}, want: stepGather},
 		"sources cannot be watched":   {reason: "what would be rendered is not known", pkg: unpackedPackage(), inputs: inputs{trouble: "x"}, want: stepGather},
 		"tag has moved":               {reason: "the Package looks after it", pkg: unpackedPackage(), inputs: inputs{moved: "sha256:b"}, want: stepLoad},
@@ -87,7 +92,10 @@ func TestDecideByInputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := view{pkg: tc.pkg, dep: newOwned(), fingerprint: printOf(tc.pkg), attempt: tc.attempt, inputs: tc.inputs, now: start}
+			if tc.dep == nil {
+				tc.dep = newOwned()
+			}
+			v := view{pkg: tc.pkg, dep: tc.dep, fingerprint: printOf(tc.pkg), attempt: tc.attempt, inputs: tc.inputs, now: start}
 			if got, _ := decide(v); got != tc.want {
 				t.Errorf("%s: %d, want %d", tc.reason, got, tc.want)
 			}

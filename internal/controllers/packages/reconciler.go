@@ -147,7 +147,7 @@ func (s *session) run(ctx context.Context) error {
 	s.followTag(ctx)
 	o := outcome{}
 	o.step, o.why = decide(s.view)
-	if s.waiting && s.trouble == "" {
+	if o.step == stepGather && o.why == "" {
 		return s.settle(ctx) // what it waits for wakes it; nothing is news until then
 	}
 	if lacksSlices(s.dep) {
