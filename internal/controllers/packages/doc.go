@@ -7,11 +7,14 @@
 // decide, the shape of the deployment and the status are pure functions of what
 // was gathered; the rest carries them out.
 //
-// An image is pulled and rendered when what it is rendered from changed: the
-// image, the config and the component, or the environment. status.unpackedHash
-// records what was unpacked last, so a restart pulls nothing. Loading goes on in
-// the background, a few at a time for each registry, and its end wakes the
-// Package: no reconcile waits for a registry.
+// An image is pulled and rendered when what it is rendered from changed: what the
+// spec says of its content, the Secrets and ConfigMaps that the spec names, or the
+// environment, all of which are watched; or when a tag has moved that the Package
+// looks after. status.unpackedHash records what was unpacked last, so a restart
+// pulls nothing: it covers the versions of Secrets, and nothing of their content.
+// While something of it is not known, after a start, nothing is decided by it.
+// Loading goes on in the background, a few at a time for each registry, and its
+// end wakes the Package: no reconcile waits for a registry.
 //
 // A Package that cannot be loaded changes nothing but its own status; what is
 // installed goes on as it is.
