@@ -130,10 +130,10 @@ func TestChart(t *testing.T) {
 	wantNotes := []string{
 		"Pod main-shop-test-connection is a test of the chart and was left out",
 		"Job main-shop-cleanup runs at post-delete in Helm, which nothing here stands for; it was left out",
-		"13 objects name no namespace and were put into store; choose another by --namespace",
+		"objects that name no namespace (13) were put into store; choose another by --namespace",
 		"a Namespace store was added, because objects are in it",
 		"Deployment store/main-shop is scaled by HorizontalPodAutoscaler store/main-shop, so its replicas were left out",
-		"1 Secrets hold values, which everybody can read who can pull the image: let them come from spec.configFrom, or leave the Secrets out",
+		"values in Secrets (1) can be read by everybody who can pull the image: let them come from spec.configFrom, or leave the Secrets out",
 		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation, and again when it changes",
 	}
 	if diff := cmp.Diff(wantNotes, result.Notes); diff != "" {
@@ -248,7 +248,7 @@ func TestParameters(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.ContainsFunc(result.Notes, func(n string) bool { return strings.HasPrefix(n, "2 texts have the namespace store in them") }) {
+	if !slices.ContainsFunc(result.Notes, func(n string) bool { return strings.HasPrefix(n, "texts with the namespace store in them (2)") }) {
 		t.Errorf("notes: %q", result.Notes)
 	}
 	if _, err := kickstart.ParseParameters([]string{"replica"}); err == nil || !strings.Contains(err.Error(), `"replica" cannot be made a parameter`) {

@@ -119,6 +119,6 @@ func (m *maker) secrets(all []*object) {
 		}
 	}
 	if n > 0 {
-		m.note("%d Secrets hold values, which everybody can read who can pull the image: let them come from spec.configFrom, or leave the Secrets out", n)
+		m.note("values in Secrets (%d) can be read by everybody who can pull the image: let them come from spec.configFrom, or leave the Secrets out", n)
 	}
 }

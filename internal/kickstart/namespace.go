@@ -87,7 +87,7 @@ func (m *maker) scope(all []*object) []*object {
 		if named := referred(all, used); len(named) == 1 {
 			m.namespace = named[0]
 		}
-		m.note("%d objects name no namespace and were put into %s; choose another by --namespace", bare, m.namespace)
+		m.note("objects that name no namespace (%d) were put into %s; choose another by --namespace", bare, m.namespace)
 	}
 	guesses := map[string]bool{}
 	for _, o := range all {

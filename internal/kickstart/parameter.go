@@ -277,7 +277,7 @@ func (m *maker) namespaces(all []*object) {
 			mentions += mentioned(o.value, ns)
 		}
 		if mentions > 0 {
-			m.note("%d texts have the namespace %s in them, as in the name of a host; they stay as they are", mentions, ns)
+			m.note("texts with the namespace %s in them (%d), such as names of hosts, stay as they are", ns, mentions)
 		}
 	}
 }
