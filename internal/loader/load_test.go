@@ -257,3 +257,24 @@ func BenchmarkLoadThousandObjects(b *testing.B) {
 		})
 	}
 }
+
+// An object does not keep the document that it was read from: twenty thousand
+// of them fit into little memory while they are collected.
+func TestObjectsKeepNoDocuments(t *testing.T) {
+	files := pkg("manifest.yaml", plain)
+	for f := range 4 {
+		var b bytes.Buffer
+		for i := range 5000 {
+			b.WriteString(configMap(fmt.Sprintf("a%d-%d", f, i), "first", "") + "---\n")
+		}
+		files[fmt.Sprintf("%d.yaml", f)] = b.Bytes()
+	}
+	grown := peak(func() {
+		if _, err := Load(context.Background(), files, namespaced()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if grown > 100<<20 {
+		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+}

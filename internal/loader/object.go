@@ -285,5 +285,7 @@ func (c *check) finish(annotations map[string]any) *object {
 	c.out.stored.Object = runtime.RawExtension{Raw: raw}
 	c.out.at = c.r.sourceOf(c.at("", "metadata.name"))
 	c.out.at.Field, c.out.at.Details = "", ""
-	return &c.out
+	// A copy: what points into the check keeps the document with all its nodes.
+	done := c.out
+	return &done
 }
