@@ -180,15 +180,27 @@ func (r lintReport) summary() string {
 	return strings.Join(parts, ", ")
 }
 
+// alikePerRule is how many findings of one rule are printed.
+const alikePerRule = 20
+
 func printLint(out io.Writer, styles terminal.Styles, report lintReport) {
 	severity := map[lint.Level]string{
 		lint.Error: styles.Bad("error") + ":", lint.Warning: styles.Busy("warning") + ":", lint.Info: styles.Faint("info") + ":",
 	}
+	seen := map[string]int{}
 	for _, f := range report.Findings {
+		if seen[f.Rule]++; seen[f.Rule] > alikePerRule {
+			continue
+		}
 		printFinding(out, severity[f.Level], finding{
 			Reason: f.Rule, Component: f.Component, Path: f.Path, Document: f.Document, Line: f.Line,
 			Object: f.Object, Field: f.Field, Details: f.Details, Remedy: f.Remedy,
 		})
+	}
+	for _, rule := range lint.Rules() {
+		if more := seen[rule.Name] - alikePerRule; more > 0 {
+			fmt.Fprintf(out, "%s %d more of %s (`kubectl package lint -o json` lists all)\n", severity[rule.Level], more, rule.Name)
+		}
 	}
 	fmt.Fprintln(out, report.summary())
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,5 +48,17 @@ info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties
 		if got.code != test.code || got.out != test.out || !strings.Contains(got.err, test.err) || test.err == "" && got.err != "" {
 			t.Errorf("%s: got %+v", test.reason, got)
 		}
+	}
+}
+
+func TestLintSaysLessOfMany(t *testing.T) {
+	t.Parallel()
+	text := goodPackage
+	for i := range 25 {
+		text += fmt.Sprintf("-- many/%02d.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: p%d, namespace: shop, annotations: {package-operator.run/phase: deploy}}\nspec: {containers: [{name: a, image: 'a:1'}]}\n", i, i)
+	}
+	got := invoke(t, "", "lint", folder(t, strings.Replace(text, "  - name: cluster\n    context:\n      package: {metadata: {name: web}}\n", "", 1)), "--rule", "unpinned-image")
+	if want := "warning: 5 more of unpinned-image (`kubectl package lint -o json` lists all)\n25 warnings\n"; got.code != 0 || !strings.HasSuffix(got.out, want) || strings.Count(got.out, "unpinned-image: v1 Pod") != 20 {
+		t.Errorf("got %+v", got)
 	}
 }
