@@ -1,9 +1,10 @@
 // Package cli is kubectl-package, the command line for authors and users of
 // packages.
 //
-//	folder ─► validate, tree, build ─► image ─► install ─► status ─► delete
+//	init, kickstart ─► folder ─► validate, test, lint, render, explain, build ─► image ─► plan, install ─► status ─► delete
 //
-// Commands are thin: they read flags, call package loader, or package cluster
+// Commands are thin: they read flags, call package loader and what builds on it
+// (conformance, packagetest, lint, scaffold), or package cluster
 // for what is in the cluster and package progress for what that means, and
 // print. Everything that is not theirs goes through package terminal.
 //
