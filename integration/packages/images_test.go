@@ -34,7 +34,7 @@ func TestMissingImage(t *testing.T) {
 			lacks(p, corev1alpha1.ConditionInvalid), lacks(p, corev1alpha1.ConditionAvailable))
 	})
 	counts := tally(from.rest(t, ns))
-	if counts["patch packages/status"] != 1 || counts["create objectdeployments"] != 0 {
+	if counts["update packages/status"] != 1 || counts["create objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
 	if reasons := events(t, ns); fmt.Sprint(reasons) != "[Warning/ImagePullBackOff]" {
@@ -90,7 +90,7 @@ func TestWrongPackage(t *testing.T) {
 			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""),
 			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
-	if counts := tally(from.rest(t, ns)); counts["patch packages/status"] != 1 || counts["patch objectdeployments"] != 0 {
+	if counts := tally(from.rest(t, ns)); counts["update packages/status"] != 1 || counts["patch objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
 	if after := deployment(t, ns); after.ResourceVersion != before.ResourceVersion {

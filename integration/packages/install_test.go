@@ -17,7 +17,7 @@ import (
 )
 
 // ours are the requests of this controller among those of the manager.
-var ours = []string{"patch packages", "patch packages/status", "create objectdeployments", "patch objectdeployments", "create objectslices", "get packages", "list packages", "get objectslices"}
+var ours = []string{"patch packages", "update packages/status", "create objectdeployments", "patch objectdeployments", "create objectslices", "get packages", "list packages", "get objectslices"}
 
 // An install writes the finalizer, the deployment, its slices and a status or two,
 // and records an event or two.
@@ -34,11 +34,11 @@ func TestRequestsOfAnInstall(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"patch packages": 1, "patch packages/status": 1, "create objectdeployments": 1,
+		"patch packages": 1, "update packages/status": 1, "create objectdeployments": 1,
 		"create objectslices": 5, "patch objectdeployments": 1, // one slice for each phase, then the template
 	}
-	if n := got["patch packages/status"]; n == 2 || n == 3 {
-		want["patch packages/status"] = n // the install took longer than statuses are held back
+	if n := got["update packages/status"]; n == 2 || n == 3 {
+		want["update packages/status"] = n // the install took longer than statuses are held back
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s%s", diff, lines(entries))

@@ -29,7 +29,7 @@ func TestCreatedPaused(t *testing.T) {
 			says(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
 			lacks(p, corev1alpha1.ConditionUnpacked))
 	})
-	if counts := tally(from.rest(t, ns)); counts["patch packages"] != 1 || counts["patch packages/status"] != 1 || len(counts) != 2 {
+	if counts := tally(from.rest(t, ns)); counts["patch packages"] != 1 || counts["update packages/status"] != 1 || len(counts) != 2 {
 		t.Errorf("%v", counts)
 	}
 	edit(t, named(ns), pause(false))
@@ -110,7 +110,7 @@ func TestStatusIsCoalesced(t *testing.T) {
 		status := []byte(`{"status":{"blocking":[{"kind":"ConfigMap","name":"x","message":"` + string(rune('a'+i%26)) + `"}]}}`)
 		must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))
 	}
-	if counts := tally(from.rest(t, ns)); counts["patch packages/status"] > 8 {
+	if counts := tally(from.rest(t, ns)); counts["update packages/status"] > 8 {
 		t.Errorf("%v", counts)
 	}
 }
