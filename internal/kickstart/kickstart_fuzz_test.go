@@ -13,7 +13,8 @@ import (
 //
 // Code: read.go, helm.go, phase.go, namespace.go, parameter.go, write.go, manifest.go
 func FuzzKickstart(f *testing.F) {
-	f.Add(chart(f), true)
+	f.Add([]byte("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, labels: {helm.sh/chart: shop-1.4.0}, annotations: {helm.sh/hook: 'pre-install,post-upgrade', helm.sh/hook-weight: '-5', helm.sh/resource-policy: keep}}\nspec: {template: {spec: {containers: [{name: a, image: a:v1, args: [--namespace=b]}]}}}\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: a}\nspec: {scaleTargetRef: {kind: Deployment, name: a}}\n"), true)
+	f.Add([]byte("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n"), false)
 	f.Add([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: ../../x}\n"), true)
 	f.Add([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: b}\nspec: {replicas: '{{', template: {spec: {containers: [{name: expression-0-, image: '::', env: [{name: 1, value: '{{ x }}'}]}]}}}\n"), true)
 	f.Fuzz(func(t *testing.T, data []byte, all bool) {
