@@ -197,3 +197,22 @@ func fight(ctx context.Context, t *testing.T, namespace, name string) <-chan int
 	}()
 	return edits
 }
+
+// A field that was corrected once goes when it leaves the template: the correction
+// has put an Apply entry beside that of the POST, and what the first knows must not
+// get lost when the second is put right.
+func TestCorrectedFieldLeavesWithTheTemplate(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
+	edit(t, ns, "object", `{"data":{"value":"drifted"}}`)
+	awaitValue(t, ns, "object", "v1")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		object := &d.Spec.Template.Spec.Phases[0].Objects[0]
+		object.Object.Raw = []byte(strings.Replace(string(object.Object.Raw), `"value":"v1"`, `"other":"v2"`, 1))
+	})
+	awaitRollout(t, dep)
+	if data := get(t, ns, "object").Data; !maps.Equal(data, map[string]string{"other": "v2"}) {
+		t.Errorf("the object has %v, and the template other=v2 alone", data)
+	}
+}

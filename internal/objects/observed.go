@@ -51,6 +51,8 @@ type Observed struct {
 	// Apply entry before the first apply of another content (engine.md 2): else
 	// fields that left the template would stay.
 	UpdateFields bool
+	// ApplyFields tells that managedFields hold an Apply entry of ours.
+	ApplyFields bool
 	// StaleFields tells that managedFields hold an entry in a version that is not
 	// served any more, on which every apply fails.
 	StaleFields bool

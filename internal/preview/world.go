@@ -172,7 +172,10 @@ func (w *world) settle(s phases.Step, after *unstructured.Unstructured, written 
 		if s.Action == phases.Adopt && o.now != nil {
 			o.foreign = w.formerOwner(o)
 		}
-		o.done, o.reached, o.version = append(o.done, s.Action), o.reached && w.reached, s.Desired.Version
+		if s.Action != phases.Relabel || len(o.done) == 0 {
+			o.reached = o.reached && w.reached // labels alone come last, and count least
+		}
+		o.done, o.version = append(o.done, s.Action), s.Desired.Version
 	}
 	o.now, o.observed = after, obs
 	rec := w.rollout.Memory.At(s.Key)

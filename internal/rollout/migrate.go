@@ -58,9 +58,11 @@ func (s *step) migration(ctx context.Context) ([]byte, error) {
 	return patch, err
 }
 
-// prepare keeps the migration that follows from the answer to a dry run.
+// prepare keeps the migration that follows from the answer to a dry run. Where the
+// object has an Apply entry of ours as well, by a correction of drift, the answer
+// does not tell any more which fields leave it: the object itself is asked then.
 func (s *step) prepare(dry *unstructured.Unstructured) error {
-	if !s.migrates() {
+	if !s.migrates() || s.Live.ApplyFields {
 		return nil
 	}
 	patch, needed, err := s.patchFor(dry)

@@ -243,7 +243,8 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	t.shapes.Learn(key.GroupKind(), fields)
 	obs.Writer = lastWriter(fields)
 	obs.UpdateFields = drift.HasUpdates(fields)
-	obs.Wrote = obs.UpdateFields || drift.HasApply(fields)
+	obs.ApplyFields = drift.HasApply(fields)
+	obs.Wrote = obs.UpdateFields || obs.ApplyFields
 	obs.StaleFields = drift.IsStale(fields, t.served(key.GroupKind()))
 	obs.Unrecorded = ours && !obs.Wrote
 	if followed {
