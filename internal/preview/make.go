@@ -147,6 +147,9 @@ func uids(sets []corev1alpha1.GenericObjectSet) []types.UID {
 	return all
 }
 
+// newUID stands for that of the revision that does not exist yet.
+const newUID = "new"
+
 // revision returns the revision that would be the newest: a new one, or the newest
 // that there is where it has this very content.
 func (in *input) revision(roll *rollout.Rollout) *rollout.Revision {
@@ -159,7 +162,7 @@ func (in *input) revision(roll *rollout.Rollout) *rollout.Revision {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
 	set.SetNamespace(in.Namespace)
-	set.SetUID("new")
+	set.SetUID(newUID)
 	set.SetLabels(in.labels())
 	spec := set.ObjectSetSpec()
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)

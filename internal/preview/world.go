@@ -130,11 +130,12 @@ func (w *world) verify(ctx context.Context, s phases.Step) error {
 		return w.fail(ctx, s, err, false)
 	}
 	wanted := w.observe(s.Key, after).Projection
-	if wanted == o.observed.Projection || s.Report {
+	if wanted == o.observed.Projection || s.Report || w.wrote(s.Desired) {
 		w.settle(s, o.now, false)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.rollout.Memory.At(s.Key).Baseline = wanted // where it differs, that is left so
+		// What differs from what was written last is drift: corrected, or left so.
+		w.rollout.Memory.At(s.Key).Baseline = wanted
 		return nil
 	}
 	w.mu.Lock()
@@ -142,6 +143,17 @@ func (w *world) verify(ctx context.Context, s phases.Step) error {
 	rec := w.rollout.Memory.At(s.Key)
 	rec.Content, rec.UID = objects.Digest{0xff}, o.observed.UID // known to differ
 	return nil
+}
+
+// wrote tells whether a revision that is installed has written an object with this
+// content: a manager that runs remembers that.
+func (w *world) wrote(d *objects.Desired) bool {
+	for _, rev := range w.rollout.Revisions() {
+		if old, ph := rev.Find(d.Key); old != nil && rev.UID != newUID && ph < rev.Opened && old.Content == d.Content {
+			return true
+		}
+	}
+	return false
 }
 
 // observe makes the record of an object as the watches of the engine would.
