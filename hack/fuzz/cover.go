@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,6 +39,7 @@ func (b blocks) percent() float64 {
 func cover(ctx context.Context, targets []target) error {
 	b := binaries{}
 	defer b.remove()
+	var failed []error
 	fmt.Printf("%-28s %-16s %10s %10s  %s\n", "package", "target", "committed", "with cache", "of")
 	for _, t := range targets {
 		committed, cached, err := corpora(ctx, t)
@@ -45,16 +47,17 @@ func cover(ctx context.Context, targets []target) error {
 			return err
 		}
 		one, err := b.cover(ctx, t, committed)
-		if err != nil {
-			return fmt.Errorf("%s %s: %w", t.Package, t.Name, err)
+		two := one
+		if err == nil {
+			two, err = b.cover(ctx, t, append(committed, cached...))
 		}
-		two, err := b.cover(ctx, t, append(committed, cached...))
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", t.Package, t.Name, err)
+			failed = append(failed, fmt.Errorf("%s %s: %w", t.Package, t.Name, err))
+			continue
 		}
 		fmt.Printf("%-28s %-16s %9.1f%% %9.1f%%  %s\n", t.Package, t.Name, one.percent(), two.percent(), strings.Join(t.Code, ", "))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // corpora returns the inputs of a target that are committed and those in Go's
