@@ -73,20 +73,28 @@ func decide(v view) (step, string) {
 		return stepSettle, ""
 	case v.pkg.PackageSpec().Paused:
 		return stepPaused, ""
-	case v.attempt == nil || v.attempt.fingerprint != v.fingerprint || v.attempt.moved != v.moved:
-		return stepLoad, ""
-	case !v.attempt.done:
-		return stepWait, ""
-	case v.attempt.err == nil:
-		return stepDeploy, ""
-	case v.attempt.turn != v.turn, v.attempt.around != "" && v.around != "" && v.attempt.around != v.around:
-		return stepLoad, "" // what it failed by may be gone
-	case v.attempt.retry.IsZero():
-		return stepRefuse, ""
-	case v.now.Before(v.attempt.retry):
-		return stepWait, ""
 	}
-	return stepLoad, ""
+	return byAttempt(v), ""
+}
+
+// byAttempt returns the next step of a package that is to be unpacked.
+func byAttempt(v view) step {
+	a := v.attempt
+	switch {
+	case a == nil || a.fingerprint != v.fingerprint || a.moved != v.moved:
+		return stepLoad
+	case !a.done:
+		return stepWait
+	case a.err == nil:
+		return stepDeploy
+	case a.turn != v.turn, a.around != "" && v.around != "" && a.around != v.around:
+		return stepLoad // what it failed by may be gone
+	case a.retry.IsZero():
+		return stepRefuse
+	case v.now.Before(a.retry):
+		return stepWait
+	}
+	return stepLoad
 }
 
 // standing is how a deployment relates to the Package of its name.
