@@ -27,16 +27,16 @@ func (s *session) collectSlices(ctx context.Context) error {
 	if err := s.dropSlices(ctx, s.mentions()); err != nil {
 		return err
 	}
-	s.swept = true
+	s.swept, s.unlooked = true, false
 	return nil
 }
 
-// collectable tells whether slices may be unused although no set went: some were
+// collectable tells whether slices may be unused: revisions went, some slices were
 // too young, a revision was archived whose Secrets history does not need, or an
-// earlier process ended before it looked.
-func (s *session) collectable(archived bool) bool {
-	due := !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
-	return due || s.sealed() && (archived || !s.swept)
+// earlier process ended before it looked. It stays so until a look has succeeded.
+func (s *session) collectable(archived, removed bool) bool {
+	s.unlooked = s.unlooked || removed || s.sealed() && (archived || !s.swept)
+	return s.unlooked || !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
 }
 
 // mentions are the names of slices, with whether they are used: history has names

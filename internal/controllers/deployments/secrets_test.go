@@ -287,3 +287,37 @@ func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, co
 	}
 	return died
 }
+
+// TestCollectionIsRepeatedUntilItSucceeds: nothing tells of a Secret whose deletion
+// the API server refused for the moment.
+func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ sealed, archived, removed, want bool }{
+		"a revision was archived":               {sealed: true, archived: true, want: true},
+		"a revision was removed":                {removed: true, want: true},
+		"archived, without anything in Secrets": {archived: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
+				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(client.Object) []string { return nil }).Build()
+			s := sessionOf(server, server)
+			s.Now, s.swept = func() time.Time { return noon }, true
+			if tc.sealed {
+				s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
+			}
+			if s.collectable(false, false) {
+				t.Error("a look is due without a reason")
+			}
+			if s.collectable(tc.archived, tc.removed) != tc.want || s.collectable(false, false) != tc.want {
+				t.Errorf("a look is not due as it should be: %t, or is not repeated", tc.want)
+			}
+			if err := s.collectSlices(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s.collectable(false, false) {
+				t.Error("a look is repeated that succeeded")
+			}
+		})
+	}
+}

@@ -80,7 +80,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	removed = removed || len(d.Collect) > 0
-	if removed || s.collectable(archived) {
+	if s.collectable(archived, removed) {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
 		}
