@@ -2,6 +2,7 @@ package probes
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -105,8 +106,8 @@ func checkResult(t *testing.T, r Result) {
 
 func checkRefusal(t *testing.T, err error) {
 	t.Helper()
-	all, ok := err.(Errors)
-	if !ok || len(all) == 0 {
+	var all Errors
+	if !errors.As(err, &all) || len(all) == 0 {
 		t.Fatalf("%T", err)
 	}
 	for _, e := range all {
