@@ -6,17 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/slicing"
 )
 
 // Snapshot is all that is left in a namespace, as YAML by kind and name, without
@@ -26,6 +30,7 @@ type Snapshot map[string]string
 // kinds are in every snapshot.
 var kinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	corev1.SchemeGroupVersion.WithKind("Secret"),
 	corev1alpha1.GroupVersion.WithKind("Package"),
 	corev1alpha1.GroupVersion.WithKind("ObjectDeployment"),
 	corev1alpha1.GroupVersion.WithKind("ObjectSet"),
@@ -33,7 +38,7 @@ var kinds = []schema.GroupVersionKind{
 	corev1alpha1.GroupVersion.WithKind("ObjectSlice"),
 }
 
-// Look takes a snapshot of ConfigMaps, of our own kinds and of others that are
+// Look takes a snapshot of ConfigMaps, of Secrets, of our own kinds and of others that are
 // named.
 func Look(ctx context.Context, reader client.Reader, namespace string, others ...schema.GroupVersionKind) (Snapshot, error) {
 	var all []unstructured.Unstructured
@@ -75,13 +80,14 @@ func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, er
 		if err != nil {
 			return nil, err
 		}
-		s[aliases.Replace(obj.GetKind()+" "+obj.GetName())] = aliases.Replace(string(text))
+		s[aliases.Replace(obj.GetKind()+" "+obj.GetName())] = gone.ReplaceAllString(aliases.Replace(string(text)), "GONE")
 	}
 	return s, nil
 }
 
 // withoutSpares leaves out slices that nothing names while their deployment lives:
-// when they are collected depends on their age.
+// when they are collected depends on their age. Keys for hashing are as good when
+// they are lost, and the garbage collector takes them in its own time.
 func withoutSpares(all []unstructured.Unstructured) []unstructured.Unstructured {
 	used, alive := map[string]bool{}, false
 	for i := range all {
@@ -95,14 +101,16 @@ func withoutSpares(all []unstructured.Unstructured) []unstructured.Unstructured 
 		}
 		phases, _, _ := unstructured.NestedSlice(all[i].Object, path...)
 		for _, phase := range phases {
-			names, _, _ := unstructured.NestedStringSlice(phase.(map[string]any), "slices")
-			for _, name := range names {
-				used[name] = true
+			for _, field := range []string{"slices", "secretSlices"} {
+				names, _, _ := unstructured.NestedStringSlice(phase.(map[string]any), field)
+				for _, name := range names {
+					used[name] = true
+				}
 			}
 		}
 	}
 	return slices.DeleteFunc(all, func(obj unstructured.Unstructured) bool {
-		return alive && obj.GetKind() == "ObjectSlice" && !used[obj.GetName()]
+		return obj.Object["type"] == corev1alpha1.HashKeyType || alive && (obj.GetKind() == "ObjectSlice" || sealed(&obj)) && !used[obj.GetName()]
 	})
 }
 
@@ -127,7 +135,11 @@ func aliasesOf(all []unstructured.Unstructured, namespace string) (*strings.Repl
 				pairs[hash] = fmt.Sprintf("HASH-%d", revision)
 			}
 		case "ObjectSlice":
-			alias = "SLICE-" + contentOf(obj)
+			alias = "SLICE-" + contentOf(obj.Object["objects"])
+			pairs[obj.GetName()] = alias
+		}
+		if sealed(obj) {
+			alias = "SECRET-SLICE-" + contentOf(openedOf(obj))
 			pairs[obj.GetName()] = alias
 		}
 		pairs[string(obj.GetUID())] = "UID-OF-" + obj.GetKind() + "-" + alias
@@ -142,14 +154,38 @@ func aliasesOf(all []unstructured.Unstructured, namespace string) (*strings.Repl
 	return strings.NewReplacer(list...), nil
 }
 
-// contentOf names the objects in a slice, with their values.
-func contentOf(slice *unstructured.Unstructured) string {
-	var typed struct {
-		Objects []struct {
-			Object corev1.ConfigMap `json:"object"`
-		} `json:"objects"`
+// sealed tells whether obj is a Secret that holds objects of a revision.
+func sealed(obj *unstructured.Unstructured) bool {
+	return obj.GetKind() == "Secret" && obj.Object["type"] == corev1alpha1.SecretSliceType
+}
+
+// openedOf returns the objects in such a Secret.
+func openedOf(obj *unstructured.Unstructured) any {
+	secret := &corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, secret); err != nil {
+		return err.Error()
 	}
-	raw, err := json.Marshal(slice.Object)
+	objects, err := slicing.Open(secret)
+	if err != nil {
+		return err.Error()
+	}
+	return objects
+}
+
+// gone are names of what is gone: of Secrets that held objects of archived
+// revisions, and of revisions that history has dropped. They depend on a key that
+// each package has of its own.
+var gone = regexp.MustCompile(`shop-([0-9a-f]{32}|[bcdfghjklmnpqrstvwxz2456789]{10})\b`)
+
+// contentOf names stored objects, with their values.
+func contentOf(objects any) string {
+	var typed []struct {
+		Object struct {
+			Metadata         metav1.ObjectMeta
+			Data, StringData map[string]string
+		}
+	}
+	raw, err := json.Marshal(objects)
 	if err == nil {
 		err = json.Unmarshal(raw, &typed)
 	}
@@ -157,8 +193,8 @@ func contentOf(slice *unstructured.Unstructured) string {
 		return err.Error()
 	}
 	var names []string
-	for _, o := range typed.Objects {
-		names = append(names, o.Object.Name+"="+o.Object.Data["value"])
+	for _, o := range typed {
+		names = append(names, o.Object.Metadata.Name+"="+o.Object.Data["value"]+o.Object.StringData["value"])
 	}
 	return strings.Join(names, "+")
 }
@@ -186,6 +222,9 @@ func normalise(obj *unstructured.Unstructured) {
 	}
 	if obj.GetKind() == "ObjectSlice" {
 		delete(obj.Object, "objects") // its name says what is in it
+	}
+	if sealed(obj) {
+		delete(obj.Object, "data") // as above
 	}
 }
 

@@ -26,6 +26,11 @@ func ConfigMap(namespace, name string) Object {
 	return Object{Resource: "configmaps", Namespace: namespace, Name: name}
 }
 
+// Secret names a Secret.
+func Secret(namespace, name string) Object {
+	return Object{Resource: "secrets", Namespace: namespace, Name: name}
+}
+
 // Of names what a request is about.
 func Of(e sandbox.Entry) Object {
 	return Object{Group: e.Object.Group, Resource: e.Object.Resource, Namespace: e.Object.Namespace, Name: e.Object.Name}

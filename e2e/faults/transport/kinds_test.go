@@ -29,6 +29,8 @@ func (l *ledger) kind(q *gateway.Request) string {
 		return ""
 	case q.Resource == "events":
 		return "event"
+	case q.Resource == "secrets" && !strings.HasPrefix(q.Name, secretPrefix):
+		return storeKind(q)
 	case q.Group != corev1alpha1.GroupVersion.Group:
 		return l.objectKind(q)
 	case q.Subresource == "status" && noun == "set":
@@ -51,6 +53,21 @@ func (l *ledger) kind(q *gateway.Request) string {
 
 var nouns = map[string]string{
 	"packages": "package", "objectdeployments": "deployment", "objectsets": "set", "objectslices": "slice",
+}
+
+// storeKind tells writes of Secrets apart that the engine keeps objects and keys in.
+func storeKind(q *gateway.Request) string {
+	noun := "secret slice"
+	if strings.Contains(q.Name, "hash-key") {
+		noun = "hash key"
+	}
+	switch q.Method {
+	case http.MethodPost:
+		return noun + " create"
+	case http.MethodDelete:
+		return noun + " delete"
+	}
+	return noun + " finalizer removal"
 }
 
 // objectKind tells writes on objects of packages apart.

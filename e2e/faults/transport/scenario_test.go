@@ -59,13 +59,16 @@ type scenario struct {
 const (
 	phaseCount = 4
 	keptName   = "kept-01"
+	// secretPrefix begins the name of a Secret with a value that came from another
+	// one, so that it is stored in Secrets.
+	secretPrefix = "secret-"
 )
 
 func newScenario(t *testing.T, env *harness.Env) *scenario {
 	t.Helper()
 	s := &scenario{env: env}
 	v1 := &version{number: "1.0.0", values: map[string]string{}, absent: []string{"shop-03-009"}, big: true}
-	v2 := &version{number: "1.0.0", values: map[string]string{"shop-01-000": "v2", "gate-02": "v2", "big-01": "v2"}, absent: []string{"shop-03-002"}, big: true}
+	v2 := &version{number: "1.0.0", values: map[string]string{"shop-01-000": "v2", "gate-02": "v2", "big-01": "v2", "secret-01": "v2"}, absent: []string{"shop-03-002"}, big: true}
 	v3 := &version{number: "1.1.0", values: map[string]string{"shop-00-000": "v3", "gate-02": "v2", "shop-01-000": "v2"}, absent: []string{"shop-03-002"}}
 	for i, v := range []*version{v1, v2, v3} {
 		s.images[i+1] = env.Push(t, fmt.Sprintf("shop:v%d", i+1), v.files())
@@ -102,7 +105,7 @@ func (v *version) names() []string {
 			all = append(all, fmt.Sprintf("big-%02d", p))
 		}
 		if v.big && p == 1 {
-			all = append(all, keptName)
+			all = append(all, keptName, secretPrefix+"01")
 		}
 		for _, name := range all {
 			if (!strings.HasSuffix(name, "-009") || p == phaseCount-1) && !slices.Contains(v.absent, name) {
@@ -132,7 +135,11 @@ func (v *version) content(namespace string) invariants.Content {
 	}
 	c := invariants.Content{}
 	for name, value := range v.contents() {
-		c[invariants.ConfigMap(namespace, name)] = invariants.Place{Phase: phaseOf(name), Content: value, Keep: name == keptName}
+		object := invariants.ConfigMap(namespace, name)
+		if strings.HasPrefix(name, secretPrefix) {
+			object = invariants.Secret(namespace, name)
+		}
+		c[object] = invariants.Place{Phase: phaseOf(name), Content: value, Keep: name == keptName}
 	}
 	return c
 }
@@ -149,6 +156,10 @@ func (v *version) files() harness.Files {
 			doc = strings.Replace(doc, "  annotations:", "  labels: {gated: \"true\"}\n  annotations:", 1)
 		case name == keptName:
 			doc = strings.Replace(doc, "  annotations:\n", "  annotations:\n    package-operator.run/deletion-policy: Keep\n", 1)
+		case strings.HasPrefix(name, secretPrefix):
+			doc = fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: %s\n  annotations: {package-operator.run/phase: %s}\nstringData: {value: %q, password: {{ .config.password | quote }}}\n", name, phase, value)
+			docs["secrets"] = append(docs["secrets"], doc)
+			continue
 		case strings.HasPrefix(name, "big-"):
 			doc += fmt.Sprintf("  big: %q\n", strings.Repeat(name+" ", 2600))
 		}
@@ -161,7 +172,11 @@ func (v *version) files() harness.Files {
 		phases = append(phases, phase)
 		files[phase+".yaml"] = strings.Join(docs[phase], "---\n")
 	}
+	if len(docs["secrets"]) > 0 {
+		files["secrets.yaml.gotmpl"] = strings.Join(docs["secrets"], "---\n")
+	}
 	files["manifest.yaml"] = harness.Manifest("shop", phases, "  version: "+v.number+`
+  config: {openAPIV3Schema: {type: object, properties: {password: {type: string}}}}
   availabilityProbes:
   - selector: {kind: {group: "", kind: ConfigMap}, selector: {matchLabels: {gated: "true"}}}
     probes:
@@ -182,6 +197,11 @@ func phaseOf(name string) int {
 func install(ctx context.Context, s *scenario, ns string) error {
 	pkg := harness.Package(ns, "shop", s.images[1])
 	pkg.Spec.RevisionHistoryLimit = ptr.To(int32(1))
+	pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: "input", Key: "config"}}}
+	input := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "input"}, StringData: map[string]string{"config": "password: correct-horse-battery\n"}}
+	if err := s.env.Client.Create(ctx, input); err != nil {
+		return err
+	}
 	return s.env.Client.Create(ctx, pkg)
 }
 
