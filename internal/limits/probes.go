@@ -17,6 +17,10 @@ const (
 	// of cel-go: 10 to 100 ms of work. It also bounds the strings and lists that
 	// a rule builds.
 	ProbeCELCost = 1_000_000
+	// ProbePatternSteps is how many steps of a regular expression cost one unit of
+	// ProbeCELCost: the instructions of its program times the bytes of the text. A
+	// step takes up to 20 ns, so a whole evaluation ends after a second or two.
+	ProbePatternSteps = 100
 	// ProbeJQBytes is the size of one jq expression.
 	ProbeJQBytes = 2 << 10
 	// ProbeJQSteps is how many instructions one evaluation of a jq expression

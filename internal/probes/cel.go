@@ -20,16 +20,16 @@ var celPrograms programs[celProgram]
 // celEnvironment has the libraries of reference 7.4 and no more: a rule that
 // compiles here compiles with Package Operator and the other way round.
 var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
+	return cel.NewCustomEnv(append([]cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(withoutMatches)),
 		cel.Variable(self, cel.DynType),
 		cel.HomogeneousAggregateLiterals(),
 		cel.EagerlyValidateDeclarations(true),
 		cel.DefaultUTCTimeZone(true),
 		ext.Strings(ext.StringsVersion(0)),
 		library.URLs(),
-		library.Regex(),
 		library.Lists(),
-	)
+	}, patternFunctions()...)...)
 })
 
 // self is the variable that holds the whole object.
@@ -67,9 +67,17 @@ func compileCEL(rule string) (*celProgram, error) {
 			"compare the value, e.g. self.status.ready == true",
 		}
 	}
+	uses, err := patterns(ast.NativeRep().Expr())
+	if err != nil {
+		return nil, &refusal{err.Error(), "correct the regular expression"}
+	}
+	options := []cel.EvalOption{cel.OptTrackCost}
+	if !uses { // else constant patterns would run without a look at their work
+		options = append(options, cel.OptOptimize)
+	}
 	program, err := environment.Program(ast,
-		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostTracking(&library.CostEstimator{}),
+		cel.EvalOptions(options...),
+		cel.CostTracking(&costs{}),
 		cel.CostLimit(limits.ProbeCELCost),
 	)
 	if err != nil {

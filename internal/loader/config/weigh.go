@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/pattern"
+	"lockstep.run/lockstep/internal/pattern"
 )
 
 // weight is what compiling a schema costs.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/pattern"
+	"lockstep.run/lockstep/internal/pattern"
 )
 
 // withoutMatches is CEL's standard library less the one function whose cost is

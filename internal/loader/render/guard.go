@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/pattern"
+	"lockstep.run/lockstep/internal/pattern"
 )
 
 // passing are functions that hand values on, or look at their surface, and

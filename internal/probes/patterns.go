@@ -1,0 +1,128 @@
+package probes
+
+import (
+	"regexp"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/pattern"
+)
+
+// CEL counts what a regular expression costs after it ran, by the length of its
+// text. A short text can be a program of many instructions, and an object a
+// megabyte long. So matches, find and findAll are declared here as CEL and
+// Kubernetes declare them, look at their work before they run, and count it.
+
+// withoutMatches is CEL's standard library less that function.
+var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
+
+// patternFunctions declares matches, find and findAll.
+func patternFunctions() []cel.EnvOption {
+	text, texts := cel.StringType, []*cel.Type{cel.StringType, cel.StringType}
+	matches := cel.SingletonFunctionBinding(onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val {
+		return types.Bool(x.MatchString(text))
+	}))
+	find := cel.SingletonFunctionBinding(onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val {
+		return types.String(x.FindString(text))
+	}))
+	findAll := cel.SingletonFunctionBinding(onPattern(func(x *regexp.Regexp, text string, n int) ref.Val {
+		return types.NewStringList(types.DefaultTypeAdapter, x.FindAllString(text, n))
+	}))
+	return []cel.EnvOption{
+		cel.Function("matches", cel.Overload("matches", texts, cel.BoolType), cel.MemberOverload("matches_string", texts, cel.BoolType), matches),
+		cel.Function("find", cel.MemberOverload("string_find_string", texts, text), find),
+		cel.Function("findAll", cel.MemberOverload("string_find_all_string", texts, cel.ListType(text)),
+			cel.MemberOverload("string_find_all_string_int", []*cel.Type{text, text, cel.IntType}, cel.ListType(text)), findAll),
+	}
+}
+
+// onPattern makes a function of a text, a pattern and perhaps a number, which
+// is -1 where there is none.
+func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) func(...ref.Val) ref.Val {
+	return func(args ...ref.Val) ref.Val {
+		text, expression, ok := patternCall(args)
+		if !ok {
+			return types.NoSuchOverloadErr()
+		}
+		n := types.Int(-1)
+		if len(args) > 2 {
+			if n, ok = args[2].(types.Int); !ok {
+				return types.MaybeNoSuchOverloadErr(args[2])
+			}
+		}
+		if err := pattern.Check(expression, len(text)); err != nil {
+			return types.NewErr("%s", err)
+		}
+		compiled, err := regexp.Compile(expression)
+		if err != nil {
+			return types.NewErr("%s", err)
+		}
+		return run(compiled, text, int(n))
+	}
+}
+
+func patternCall(args []ref.Val) (text, expression string, ok bool) {
+	if len(args) < 2 {
+		return "", "", false
+	}
+	t, ok := args[0].(types.String)
+	x, also := args[1].(types.String)
+	return string(t), string(x), ok && also
+}
+
+// costs are those of Kubernetes, and for regular expressions their work.
+type costs struct{ library.CostEstimator }
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	if !usesPattern(function) {
+		return c.CostEstimator.CallCost(function, overload, args, result)
+	}
+	text, expression, ok := patternCall(args)
+	if !ok {
+		return nil
+	}
+	size, err := pattern.Size(expression)
+	if err != nil {
+		size = 1 // it did not run
+	}
+	cost := 1 + uint64(size)*uint64(len(text)+1)/limits.ProbePatternSteps
+	return &cost
+}
+
+var _ interpreter.ActualCostEstimator = (*costs)(nil)
+
+func usesPattern(function string) bool {
+	return function == "matches" || function == "find" || function == "findAll"
+}
+
+// patterns returns whether a rule uses regular expressions, and what is wrong
+// with one that it states as a constant.
+func patterns(rule ast.Expr) (uses bool, err error) {
+	if rule.Kind() == ast.CallKind && usesPattern(rule.AsCall().FunctionName()) {
+		uses = true
+		args := operands(rule)
+		if len(args) > 1 && args[1].Kind() == ast.LiteralKind {
+			if text, ok := args[1].AsLiteral().(types.String); ok {
+				if err := pattern.Check(string(text), 0); err != nil {
+					return true, err
+				}
+			}
+		}
+	}
+	for _, operand := range operands(rule) {
+		inner, err := patterns(operand)
+		if err != nil {
+			return true, err
+		}
+		uses = uses || inner
+	}
+	return uses, nil
+}
