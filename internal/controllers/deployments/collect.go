@@ -31,12 +31,14 @@ func (s *session) collectSlices(ctx context.Context) error {
 	return nil
 }
 
-// collectable tells whether slices may be unused: revisions went, some slices were
-// too young, a revision was archived whose Secrets history does not need, or an
-// earlier process ended before it looked. It stays so until a look has succeeded.
-func (s *session) collectable(archived, removed bool) bool {
-	s.unlooked = s.unlooked || removed || s.sealed() && (archived || !s.swept)
-	return s.unlooked || !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
+// collectable tells whether slices may be unused: revisions went, or a write was
+// tried that takes them away; some slices were too young; a revision was archived
+// whose Secrets history does not need; or an earlier process ended before it
+// looked. It stays so until a look has succeeded.
+func (s *session) collectable() bool {
+	due := !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
+	s.unlooked = s.unlooked || due || s.sealed() && !s.swept
+	return s.unlooked
 }
 
 // mentions are the names of slices, with whether they are used: history has names

@@ -73,7 +73,8 @@ type owner struct {
 	// swept tells that this process has looked for unused Secrets: an earlier one
 	// may have ended before it did.
 	swept bool
-	// unlooked tells that a look for unused slices is due, or has failed.
+	// unlooked tells that a look for unused slices is due: what takes uses away was
+	// written or tried, or a look has failed.
 	unlooked bool
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int

@@ -292,30 +292,42 @@ func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, co
 // the API server refused for the moment.
 func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ sealed, archived, removed, want bool }{
-		"a revision was archived":               {sealed: true, archived: true, want: true},
-		"a revision was removed":                {removed: true, want: true},
-		"archived, without anything in Secrets": {archived: true},
+	for name, reason := range map[string]func(s *session){
+		"a write that takes uses away was tried": func(s *session) { s.unlooked = true },
+		"a young one is due":                     func(s *session) { s.slicesDue = noon },
+		"a process that has not looked": func(s *session) {
+			s.swept = false
+			s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			failing := true
 			server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
-				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(client.Object) []string { return nil }).Build()
+				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(client.Object) []string { return nil }).
+				WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if failing {
+						return errors.New("not now")
+					}
+					return c.List(ctx, list, opts...)
+				}}).Build()
 			s := sessionOf(server, server)
 			s.Now, s.swept = func() time.Time { return noon }, true
-			if tc.sealed {
-				s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
-			}
-			if s.collectable(false, false) {
+			if s.collectable() {
 				t.Error("a look is due without a reason")
 			}
-			if s.collectable(tc.archived, tc.removed) != tc.want || s.collectable(false, false) != tc.want {
-				t.Errorf("a look is not due as it should be: %t, or is not repeated", tc.want)
+			reason(s)
+			if !s.collectable() {
+				t.Fatal("no look is due")
 			}
+			if err := s.collectSlices(t.Context()); err == nil || !s.collectable() {
+				t.Fatalf("a look that failed (%v) is not repeated", err)
+			}
+			failing = false
 			if err := s.collectSlices(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if s.collectable(false, false) {
+			if s.collectable() {
 				t.Error("a look is repeated that succeeded")
 			}
 		})

@@ -65,12 +65,15 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		if !due && !(unfinishedArchival(set) && s.plan.Torn) {
 			continue
 		}
+		// Noted before the write: its answer may be lost.
+		s.unlooked = s.unlooked || s.sealed()
 		if err := s.archive(ctx, set); err != nil {
 			return false, err
 		}
 		archived = true
 	}
 	for _, i := range d.Collect {
+		s.unlooked = true
 		if err := s.dropSet(ctx, s.sets[i]); err != nil {
 			return false, err
 		}
@@ -80,7 +83,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	removed = removed || len(d.Collect) > 0
-	if s.collectable(archived, removed) {
+	if s.collectable() {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
 		}
@@ -100,6 +103,7 @@ func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && rollout.Owns(set) || letGo(set) {
 			continue
 		}
+		s.unlooked = true
 		if err := s.removeFinalizers(ctx, set); err != nil {
 			return removed, err
 		}
