@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"lockstep.run/lockstep/internal/loader/registry"
 )
@@ -44,22 +45,29 @@ func NewCredentials(get Get, watches *Watches, account Ref) *Credentials {
 }
 
 // Keychain returns the credentials in the pull secrets refs, and after them those
-// of the manager's service account. missing names pull secrets that cannot be
-// used, and why.
+// of the manager's service account. missing names what cannot be used, and why: a
+// registry that needs no credentials works without.
 func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keychain, missing []string, err error) {
 	c.sweep()
-	account, err := c.read(ctx, c.account)
+	account, problem, err := c.allowed(ctx, c.account)
 	if err != nil {
 		return nil, nil, err
+	}
+	if problem != "" {
+		missing = append(missing, problem)
 	}
 	if account != nil {
 		refs = slices.Concat(refs, account.PullSecrets)
 	}
 	var contents [][]byte
 	for _, ref := range refs {
-		object, err := c.read(ctx, ref)
+		object, problem, err := c.allowed(ctx, ref)
 		if err != nil {
 			return nil, nil, err
+		}
+		if problem != "" {
+			missing = append(missing, problem)
+			continue
 		}
 		content, problem := credentialsOf(object)
 		if problem != "" {
@@ -70,6 +78,15 @@ func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keyc
 	}
 	keys, err = registry.NewKeychain(contents...)
 	return keys, missing, err
+}
+
+// allowed reads an object. problem says that the manager may not.
+func (c *Credentials) allowed(ctx context.Context, ref Ref) (object *Object, problem string, err error) {
+	object, err = c.read(ctx, ref)
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Sprintf("%s cannot be read, because the manager may not: give it the rights of config/rbac", ref), nil
+	}
+	return object, "", err
 }
 
 // credentialsOf returns the content of a pull secret, or why there is none.

@@ -2,13 +2,16 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestCredentials(t *testing.T) {
@@ -90,5 +93,24 @@ func TestCredentials(t *testing.T) {
 	s.of("secrets ns/own").Changed(object("2"))
 	if got, _ := user(); got != "changed" {
 		t.Errorf("pulled as %q", got)
+	}
+}
+
+// A manager that may read neither its service account nor Secrets pulls without
+// credentials, and says what it may not.
+func TestCredentialsThatMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	account := Ref{Kind: KindServiceAccount, Namespace: "ns", Name: "manager"}
+	refuse := func(_ context.Context, ref Ref) (*Object, error) {
+		return nil, fmt.Errorf("read %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, ref.Name, errors.New("no right")))
+	}
+	c := NewCredentials(refuse, NewWatches(newStage().listen), account)
+	keys, missing, err := c.Keychain(t.Context(), []Ref{{Kind: KindSecret, Namespace: "ns", Name: "team"}})
+	if err != nil || keys == nil {
+		t.Fatalf("Keychain = %v, %v", keys, err)
+	}
+	told := strings.Join(missing, "; ")
+	if !strings.Contains(told, "ns/manager cannot be read") || !strings.Contains(told, "ns/team cannot be read") {
+		t.Errorf("missing: %s", told)
 	}
 }
