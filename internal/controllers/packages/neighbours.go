@@ -70,21 +70,31 @@ func (n *neighbours) turn(key types.NamespacedName) int {
 	return n.turns[key]
 }
 
-// release gives up the claim of a Package whose load failed.
+// release gives up the claim of a Package whose load failed. Where it is installed
+// under that name it goes on being in the way: two that are refused for each other
+// must not wake each other for ever.
 func (n *neighbours) release(key types.NamespacedName) {
+	recorded := n.installed()
 	n.mu.Lock()
+	claim := n.claims[key]
 	delete(n.claims, key)
 	n.mu.Unlock()
-	n.left(key)
+	stays := slices.ContainsFunc(recorded, func(pkg corev1alpha1.GenericPackage) bool {
+		return keyOf(pkg) == key && nameOf(pkg) == claim
+	})
+	if !stays {
+		n.left(key)
+	}
 }
 
 // drop forgets a Package that is gone.
 func (n *neighbours) drop(key types.NamespacedName) {
-	n.release(key)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	delete(n.claims, key)
 	delete(n.turns, key)
 	delete(n.met, key)
+	n.mu.Unlock()
+	n.left(key)
 }
 
 // left lets those try again that have met key.

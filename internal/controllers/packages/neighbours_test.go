@@ -53,4 +53,21 @@ func TestNeighbours(t *testing.T) {
 		t.Errorf("the installed one is gone: %v are woken", woken)
 	}
 	expect("now it is free", n.of(key("c"), "database"))
+
+	// Two that were installed before the package became unique refuse each other,
+	// and do not wake each other for ever.
+	recorded, woken = []corev1alpha1.GenericPackage{installed("one", "mail"), installed("two", "mail")}, nil
+	for range 3 {
+		expect("one", n.of(key("one"), "mail"), "two")
+		n.release(key("one"))
+		expect("two", n.of(key("two"), "mail"), "one")
+		n.release(key("two"))
+	}
+	if woken != nil {
+		t.Errorf("nothing went, and %v are woken", woken)
+	}
+	n.drop(key("one"))
+	if fmt.Sprint(woken) != "[two]" {
+		t.Errorf("one is gone: %v are woken", woken)
+	}
 }

@@ -39,6 +39,9 @@ type tag struct {
 	// digest is what it stood for last, and err why it could not be asked for then.
 	digest string
 	err    error
+	// unpacked is the digest that was unpacked when the registry was asked. An
+	// answer is older than what was unpacked since, and must not take that back.
+	unpacked string
 }
 
 func newTags(resolve Resolve, wake func(types.NamespacedName), now func() time.Time, pool *pool) *tags {
@@ -66,13 +69,20 @@ func (t *tags) look(ctx context.Context, in Input) (digest string, next time.Tim
 		known = &tag{image: spec.Image, interval: interval, due: t.now().Add(t.spread(interval))}
 		t.byUID[uid] = known
 	}
+	switch unpacked := unpackedDigest(in.Package); unpacked {
+	case known.digest:
+		known.unpacked = unpacked
+	case known.unpacked:
+	default:
+		known.digest = ""
+	}
 	if known.asking {
 		return known.digest, time.Time{}, known.err
 	}
 	if t.now().Before(known.due) {
 		return known.digest, known.due, known.err
 	}
-	known.asking = true
+	known.asking, known.unpacked = true, unpackedDigest(in.Package)
 	life := t.ctx
 	if life == nil {
 		life = context.WithoutCancel(ctx)
@@ -100,6 +110,13 @@ func (t *tags) ask(ctx context.Context, in Input, known *tag) {
 	if t.current(uid, known) {
 		t.wake(keyOf(in.Package))
 	}
+}
+
+func unpackedDigest(pkg corev1alpha1.GenericPackage) string {
+	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
+		return resolved.Digest
+	}
+	return ""
 }
 
 func (t *tags) current(uid types.UID, known *tag) bool {

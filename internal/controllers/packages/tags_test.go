@@ -59,6 +59,17 @@ func TestTags(t *testing.T) {
 		t.Errorf("moved: %q, %v", got, err)
 	}
 
+	// The tag moved again and was unpacked by a change of the spec: an answer from
+	// before must not take that back.
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Digest: "sha256:other"}
+	if got, _, _ := look(); got != "sha256:other" {
+		t.Errorf("unpacked as answered: %q", got)
+	}
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Digest: "sha256:newest"}
+	if got, _, _ := look(); got != "" {
+		t.Errorf("the answer is older than what was unpacked: %q", got)
+	}
+
 	pkg = newPackage(every(time.Second))
 	if _, next, _ := look(); !next.Equal(now.Add(45 * time.Second)) {
 		t.Errorf("less than the least interval: next %s", next)
