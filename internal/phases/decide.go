@@ -108,7 +108,10 @@ func Decide(c Case) Verdict {
 		return Verdict{Action: Wait, Message: notSynced(c)}
 	}
 	v := decideLive(c)
-	if (v.Action == Change || v.Action == Verify) && c.recreates() {
+	switch {
+	case v.Action == Verify && c.Report && c.immutable():
+		return Verdict{Drift: "was changed in a field that cannot be changed back" + by(c.Sight.Object)}
+	case (v.Action == Change || v.Action == Verify) && c.recreates():
 		return Verdict{Action: Recreate}
 	}
 	if v.writes() && c.Record.failed(c.Desired, c.Sight.Object, c.Now) {
@@ -120,7 +123,7 @@ func Decide(c Case) Verdict {
 func decideLive(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
-	case live == nil && c.Report && (c.Record.again(c.Desired) || c.Record.Content.IsZero() && c.Earlier):
+	case live == nil && c.reportsAbsence():
 		return Verdict{Drift: "was deleted, or lost the label " + corev1alpha1.CacheLabel}
 	case live == nil && c.Record.again(c.Desired):
 		return correction(c, Create, "someone deletes it again and again; created again after a pause: find out who does")
@@ -139,9 +142,25 @@ func decideLive(c Case) Verdict {
 // that cannot be changed, and whether it may be made anew. An object that is to be
 // kept is never deleted.
 func (c *Case) recreates() bool {
+	return c.Desired.Recreate && !c.Desired.Keep && !c.Sight.Object.Keep && c.immutable()
+}
+
+// immutable tells whether the API server refused to change this very object for a
+// field that cannot be changed.
+func (c *Case) immutable() bool {
 	f, live := c.Record.Failure, c.Sight.Object
-	return c.Desired.Recreate && !c.Desired.Keep && !live.Keep &&
-		f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
+	return live != nil && f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
+}
+
+// reportsAbsence tells whether an absent object was taken away by someone else, and
+// is left so. What the engine takes away to make it anew is not: it may have been
+// stopped in between.
+func (c *Case) reportsAbsence() bool {
+	if !c.Report {
+		return false
+	}
+	before := c.Record.Content.IsZero() && c.Earlier && !c.Record.Gone && !c.Desired.Recreate
+	return before || c.Record.again(c.Desired)
 }
 
 // writes tells whether the verdict is a write, or a dry run before one.

@@ -47,6 +47,21 @@ func TestDecideReportsDrift(t *testing.T) {
 			reason: "the package itself changes it", want: phases.Create,
 			given: []func(*phases.Case){absent, func(c *phases.Case) { c.Record.Content = digest("older") }},
 		},
+		"made anew by the engine": {
+			reason: "what the engine took away itself comes back", want: phases.Create,
+			given: []func(*phases.Case){absent, func(c *phases.Case) { c.Record, c.Earlier = phases.Record{Gone: true}, true }},
+		},
+		"made anew by an engine that was stopped": {
+			reason: "nothing tells who took it away", want: phases.Create,
+			given: []func(*phases.Case){absent, unwritten, func(c *phases.Case) { c.Earlier, c.Desired.Recreate = true, true }},
+		},
+		"changed in an immutable field before a restart": {
+			reason: "Recreate is for what the package changes", drift: "cannot be changed back",
+			given: []func(*phases.Case){unwritten, func(c *phases.Case) {
+				c.Earlier, c.Desired.Recreate = true, true
+				c.Record.Failure = &phases.Failure{Immutable: true, Content: c.Desired.Content, UID: c.Sight.Object.UID}
+			}},
+		},
 		"freed": {
 			reason: "whoever did it", drift: "controller reference",
 			given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Owners = nil }},
