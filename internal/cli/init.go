@@ -77,6 +77,9 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 // vacant refuses a folder that has something in it, and the current one, which
 // would be replaced under the shell's feet.
 func vacant(folder string) error {
+	if info, err := os.Lstat(folder); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a link: name the folder itself", folder)
+	}
 	f, err := os.Open(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -121,8 +121,12 @@ func (in *inputs) fetch(ctx context.Context, address string) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return fmt.Errorf("%q is no address of a file", address)
+		return errors.New("an input begins as a URL and is none: correct the address")
 	}
+	// Queries and passwords may be credentials: they are in no message.
+	plain := *request.URL
+	plain.RawQuery = ""
+	shown := plain.Redacted()
 	request.Header.Set("User-Agent", "kubectl-package/"+version.Get())
 	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) > limits.Redirects {
@@ -136,13 +140,13 @@ func (in *inputs) fetch(ctx context.Context, address string) error {
 		if errors.As(err, &failure) {
 			err = failure.Err
 		}
-		return fmt.Errorf("read %s: %w", request.URL.Redacted(), err)
+		return fmt.Errorf("read %s: %w", shown, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("read %s: the server answers %s", request.URL.Redacted(), response.Status)
+		return fmt.Errorf("read %s: the server answers %s", shown, response.Status)
 	}
-	return in.read(request.URL.Redacted(), response.Body)
+	return in.read(shown, response.Body)
 }
 
 func (in *inputs) read(name string, r io.Reader) error {

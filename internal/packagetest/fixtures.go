@@ -53,6 +53,9 @@ func folderOf(component, name string) string {
 // readFixtures returns the files of a fixture folder; there is false where it
 // does not exist.
 func readFixtures(folder, relative string) (files loader.Files, there bool, err error) {
+	if err := checkWay(folder, path.Dir(relative)); err != nil {
+		return nil, false, err
+	}
 	dir := filepath.Join(folder, filepath.FromSlash(relative))
 	info, err := os.Lstat(dir)
 	switch {
@@ -68,6 +71,25 @@ func readFixtures(folder, relative string) (files loader.Files, there bool, err 
 		return nil, true, fmt.Errorf("read the fixtures: %w", err)
 	}
 	return files, true, nil
+}
+
+// checkWay refuses links on the way to a fixture folder: what is there is printed,
+// and replaced by an update.
+func checkWay(folder, relative string) error {
+	for ; relative != "."; relative = path.Dir(relative) {
+		at := filepath.Join(folder, filepath.FromSlash(relative))
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the fixtures: %w", err)
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("read the fixtures: %s is no folder", at)
+		}
+	}
+	return nil
 }
 
 // compare returns how rendered files differ from their fixtures.

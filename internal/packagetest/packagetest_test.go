@@ -118,6 +118,32 @@ func TestLinksAreRefused(t *testing.T) {
 	}
 }
 
+// A link at .test-fixtures itself would let an update replace other files of the
+// package, and a comparison print files from outside.
+func TestLinksOnTheWayAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, outside := range []bool{false, true} {
+		dir, target := t.TempDir(), "."
+		write(t, dir, "first/notes.txt", "keep me")
+		if outside {
+			target = t.TempDir()
+			write(t, target, "first/notes.txt", "outside")
+		}
+		if err := os.Symlink(target, filepath.Join(dir, ".test-fixtures")); err != nil {
+			t.Fatal(err)
+		}
+		for _, update := range []bool{false, true} {
+			_, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: update})
+			if err == nil || !strings.Contains(err.Error(), "is no folder") {
+				t.Errorf("link to %s, update %t: %v", target, update, err)
+			}
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, "first/notes.txt")); err != nil || string(data) != "keep me" {
+			t.Errorf("link to %s: %q, %v", target, data, err)
+		}
+	}
+}
+
 func TestFixturesAreWhatUpdateWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,6 +27,20 @@ func entry(digest string, versions ...string) repository.Entry {
 
 // What is written is read as the same, in one order, and digests stand in it as
 // Package Operator writes them.
+// Names that YAML takes for other things are read as what they are.
+func TestNamesAreTexts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"2024", "true", "null", "1e3"} {
+		data, err := (&repository.Index{Name: name}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x, err := repository.Parse("repository.yaml", data); err != nil || x.Name != name {
+			t.Errorf("%s: %+v, %v", name, x, err)
+		}
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	x := &repository.Index{Name: "shop"}
