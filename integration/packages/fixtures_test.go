@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,10 +39,14 @@ var hanging = sync.OnceValue(func() string {
 		panic(err)
 	}
 	go func() {
+		var held []net.Conn // the collector of garbage closes what nobody holds
 		for {
-			if _, err := l.Accept(); err != nil {
+			conn, err := l.Accept()
+			if err != nil {
+				runtime.KeepAlive(held)
 				return
 			}
+			held = append(held, conn)
 		}
 	}()
 	return l.Addr().String()
