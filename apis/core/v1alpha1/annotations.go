@@ -86,6 +86,11 @@ const (
 	// A revision is gone back to by it, whatever its tag stands for by then.
 	PackageDigestAnnotation = "package-operator.run/package-digest"
 
+	// UnpackedHashAnnotation is the status.unpackedHash that belongs to the content
+	// of an ObjectDeployment. The two differ while the Package's status does not
+	// record yet what was written.
+	UnpackedHashAnnotation = "package-operator.run/unpacked-hash"
+
 	// PackageComponentAnnotation is the Package's component, on the
 	// ObjectDeployment and its revisions; absent for the root package.
 	PackageComponentAnnotation = "package-operator.run/package-component"

@@ -65,7 +65,7 @@ func decide(v view) (step, string) {
 		return stepGather, v.trouble
 	}
 	reuse := compare(v.pkg, v.fingerprint)
-	if reuse == unpackedCurrent && (v.dep == nil || v.moved != "" || restores(v)) {
+	if reuse == unpackedCurrent && (v.dep == nil || v.moved != "" || restores(v) || ahead(v.dep, v.pkg)) {
 		reuse = unpackedElsewhere
 	}
 	switch {
@@ -75,6 +75,16 @@ func decide(v view) (step, string) {
 		return stepPaused, ""
 	}
 	return byAttempt(v), ""
+}
+
+// ahead tells whether a deployment was given other content than the status of its
+// Package records: the status follows later, or never where the process ended in
+// between. What the status calls unpacked is not what is rolled out then.
+func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+	annotations, status := dep.GetAnnotations(), pkg.PackageStatus()
+	hash, digest := annotations[corev1alpha1.UnpackedHashAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]
+	return hash != "" && hash != status.UnpackedHash ||
+		digest != "" && status.Resolved != nil && digest != status.Resolved.Digest
 }
 
 // byAttempt returns the next step of a package that is to be unpacked.

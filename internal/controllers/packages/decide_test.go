@@ -20,6 +20,10 @@ func lacking(dep *corev1alpha1.ObjectDeployment) {
 	conditions.Set(&dep.Status.Conditions, dep.Generation, corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonSlicesMissing, "missing")
 }
 
+func annotated(key, value string) func(*corev1alpha1.ObjectDeployment) {
+	return func(dep *corev1alpha1.ObjectDeployment) { dep.Annotations = map[string]string{key: value} }
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	attempted := func(change func(*attempt)) *attempt {
@@ -37,12 +41,29 @@ func TestDecide(t *testing.T) {
 		want    step
 		why     string
 	}{
-		"new":                     {reason: "nothing is loaded yet", pkg: newPackage(), want: stepLoad},
-		"unpacked":                {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSettle},
-		"deployment deleted":      {reason: "its content is known to the image only", pkg: unpackedPackage(), want: stepLoad},
-		"slices missing":          {reason: "their content is known to the image only", pkg: unpackedPackage(), dep: newOwned(lacking), want: stepLoad},
-		"slices missing, paused":  {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSettle},
-		"cluster upgraded":        {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
+		"new":                    {reason: "nothing is loaded yet", pkg: newPackage(), want: stepLoad},
+		"unpacked":               {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSettle},
+		"deployment deleted":     {reason: "its content is known to the image only", pkg: unpackedPackage(), want: stepLoad},
+		"slices missing":         {reason: "their content is known to the image only", pkg: unpackedPackage(), dep: newOwned(lacking), want: stepLoad},
+		"slices missing, paused": {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSettle},
+		"cluster upgraded":       {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
+		"written, not recorded": {
+			reason: "the status says what was there before: it is no proof that this is there now",
+			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, "v1-other-other")), want: stepLoad,
+		},
+		"recorded": {
+			reason: "the deployment agrees",
+			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, printOf(newPackage()).String())), want: stepSettle,
+		},
+		"another digest": {
+			reason: "the tag stood for something else in between",
+			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.PackageDigestAnnotation, "sha256:b")), want: stepLoad,
+		},
+		"written by the attempt": {
+			reason: "back to what was before, ahead of the status",
+			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, "v1-other-other")),
+			attempt: attempted(func(a *attempt) { a.fingerprint.environment, a.deployed = "other", start }), want: stepLoad,
+		},
 		"new and paused":          {reason: "defect 4: a missing deployment is fine", pkg: newPackage(paused), want: stepPaused},
 		"changed and paused":      {reason: "nothing is unpacked while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
 		"unpacked, then paused":   {reason: "the pause itself is no new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSettle},

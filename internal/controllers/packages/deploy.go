@@ -40,7 +40,7 @@ func (s *session) install(
 ) error {
 	dep := newDeployment(s.pkg)
 	follow(dep, s.pkg)
-	if err := fill(dep, s.pkg, content, template); err != nil {
+	if err := fill(dep, s.pkg, s.fingerprint, content, template); err != nil {
 		return err
 	}
 	if len(made) > 0 {
@@ -88,7 +88,7 @@ func (s *session) upgrade(
 		dep := s.dep
 		before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 		follow(dep, s.pkg)
-		if err := fill(dep, s.pkg, content, template); err != nil {
+		if err := fill(dep, s.pkg, s.fingerprint, content, template); err != nil {
 			return err
 		}
 		if lacksSlices(before) {

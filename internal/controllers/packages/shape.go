@@ -56,7 +56,8 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 // fill gives the deployment the content of the package. The template stays as it
 // is where it means the same.
 func fill(
-	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, content *Content, template corev1alpha1.ObjectSetTemplateSpec,
+	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked fingerprint,
+	content *Content, template corev1alpha1.ObjectSetTemplateSpec,
 ) error {
 	config, err := configOf(pkg)
 	if err != nil {
@@ -81,6 +82,7 @@ func fill(
 	}
 	annotations[corev1alpha1.PackageSourceImageAnnotation] = image
 	annotations[corev1alpha1.PackageConfigAnnotation] = config
+	annotations[corev1alpha1.UnpackedHashAnnotation] = unpacked.String()
 	setOrDelete(annotations, corev1alpha1.PackageDigestAnnotation, content.Resolved.Digest)
 	setOrDelete(annotations, corev1alpha1.PackageComponentAnnotation, pkg.PackageSpec().Component)
 	for _, phase := range template.Phases {

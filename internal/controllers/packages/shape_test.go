@@ -38,7 +38,7 @@ func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1a
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	follow(dep, pkg)
-	if err := fill(dep, pkg, content, content.Template); err != nil {
+	if err := fill(dep, pkg, printOf(pkg), content, content.Template); err != nil {
 		t.Fatal(err)
 	}
 	return dep
@@ -61,6 +61,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 				"package-operator.run/package-config":       `{"a":2,"b":1}`,
 				"package-operator.run/package-digest":       digest,
 				"package-operator.run/package-component":    "server",
+				"package-operator.run/unpacked-hash":        printOf(pkg).String(),
 				"kubernetes.io/change-cause":                "Installing shop package.",
 			},
 			Finalizers: []string{"package-operator.run/cached"},
