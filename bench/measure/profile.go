@@ -71,11 +71,12 @@ func (c *Cluster) trace(scenario string, m Measurement) {
 // fetchServerProfile writes a profile of the API server's processor time.
 func (c *Cluster) fetchServerProfile(seconds int, path string) error {
 	config := c.ownConnection()
+	config.Timeout = time.Duration(seconds+60) * time.Second // the client's own is half a minute
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
-	request := client.RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", strconv.Itoa(seconds)).Timeout(time.Duration(seconds+60) * time.Second)
+	request := client.RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", strconv.Itoa(seconds))
 	raw, err := request.DoRaw(c.tb.Context())
 	if err != nil {
 		return fmt.Errorf("profile the API server: %w", err)
