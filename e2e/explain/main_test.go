@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/e2e/harness"
@@ -155,24 +154,9 @@ func golden(t *testing.T, name, got string) {
 	for _, n := range names {
 		got = n.pattern.ReplaceAllString(got, n.name)
 	}
-	path := "testdata/" + name + ".txt"
-	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The chain grows by what controllers report later; how it begins does not.
-	wantHead, _, _ := strings.Cut(string(want), "\n\n")
-	gotHead, _, _ := strings.Cut(got, "\n\n")
-	if diff := cmp.Diff(wantHead, gotHead); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
+	harness.Golden(t, name, got, func(text string) string {
+		head, _, _ := strings.Cut(text, "\n\n")
+		return head
+	})
 }

@@ -3,7 +3,6 @@ package plan_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -234,21 +233,5 @@ func golden(t *testing.T, env *harness.Env, name, got string) {
 		}
 		return seen[digest]
 	})
-	path := "testdata/" + name + ".txt"
-	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
+	harness.Golden(t, name, got, nil)
 }

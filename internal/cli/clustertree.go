@@ -16,7 +16,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
@@ -52,15 +51,11 @@ type treeObject struct {
 	Message   string `json:"message,omitempty"`
 }
 
-type clusterTreeCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	output     output.Flags
-}
+type clusterTreeCommand struct{ aboutPackage }
 
 func newClusterTree(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := clusterTreeCommand{streams: streams}
-	cmd := &cobra.Command{
+	c := clusterTreeCommand{aboutPackage{streams: streams}}
+	return c.complete(&cobra.Command{
 		Use:   "clustertree NAME",
 		Short: "Show the phases and objects of an installed package with their health",
 		Long: `Show the objects of the newest revision of an installed package in their phases, with the
@@ -68,21 +63,7 @@ health of each as it is in the cluster now.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
 clusterpackage/NAME; kind and name may be two arguments as well.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := packageName(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := c.output.Check(); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), name)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
-	c.output.Add(cmd)
-	return cmd
+	}, dial, c.run)
 }
 
 func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {

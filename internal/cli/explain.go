@@ -2,10 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/output"
 )
 
@@ -42,6 +44,15 @@ and the flags beside it say as with render.`,
 				return usageError(cmd, err)
 			}
 			if n, installed := installedName(args[0]); installed && !c.source.pull {
+				if err := c.preview.onlyForSource(cmd, args[0]); err != nil {
+					return usageError(cmd, err)
+				}
+				if c.preview.cluster && n.Scope == corev1alpha1.ScopeNamespaced {
+					return usageError(cmd, fmt.Errorf("%s and --cluster contradict each other", args[0]))
+				}
+				if c.preview.cluster {
+					n.Scope = corev1alpha1.ScopeCluster
+				}
 				return explainInstalled(cmd.Context(), c.streams, c.connection, &c.output, n)
 			}
 			return explainPackage(cmd.Context(), c.streams, c.source, &c.preview, &c.output, args[0])

@@ -58,12 +58,12 @@ func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) s
 	var b strings.Builder
 	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }
 	if d.Reason == diagnose.ReasonNone {
-		line(styles.Strong(terminal.Line(name)) + " is " + styles.Good("available") + ": " + terminal.Line(d.Cause))
+		line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
 		return b.String()
 	}
-	head := styles.Strong(terminal.Line(name)) + " is " + styles.Bad(terminal.Line(strings.ToLower(string(d.Summary))))
+	head := styles.Strong(terminal.Line(name)) + ": " + styles.Bad(d.Summary.Words())
 	if d.Phase != "" {
-		head += ": phase " + terminal.Line(d.Phase) + " waits"
+		head += ", phase " + terminal.Line(d.Phase) + " waits"
 	}
 	line(head)
 	line("Cause  " + terminal.Line(d.Cause))

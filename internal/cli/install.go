@@ -77,9 +77,9 @@ interrupt ends the watching, not the rollout.`,
 // image in it.
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	w := wantedPackage{image: args[0], component: c.component, changesComponent: c.changesComponent}
-	ref, err := name.ParseReference(args[0])
+	ref, err := imageReference("IMAGE", args[0])
 	if err != nil {
-		return w, fmt.Errorf("IMAGE %q is no image reference: write it as host/path:tag or host/path@sha256:…", args[0])
+		return w, err
 	}
 	w.name = cluster.Name{Name: baseName(ref)}
 	if len(args) > 1 {

@@ -59,6 +59,17 @@ func (p *previewFlags) check() error {
 	return nil
 }
 
+// onlyForSource refuses flags that say how to render where nothing is rendered:
+// arg is the name of an installed package.
+func (p *previewFlags) onlyForSource(cmd *cobra.Command, arg string) error {
+	for _, flag := range []string{"component", "config", "config-path", "config-testcase", "package"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is for a package in a folder or an image, and %s is an installed one", flag, arg)
+		}
+	}
+	return nil
+}
+
 // load renders a package, and prints its warnings and problems.
 func (p *previewFlags) load(
 	ctx context.Context, streams genericiooptions.IOStreams, source string, files loader.Files,

@@ -96,8 +96,8 @@ and its constraints come from its manifest, and it is offered by its digest.`,
 				}
 				versions = append(versions, v)
 			}
-			if _, err := name.ParseReference(args[1]); err != nil {
-				return usageError(cmd, fmt.Errorf("IMAGE %q is no image reference: write it as host/path:tag or host/path@sha256:…", args[1]))
+			if _, err := imageReference("IMAGE", args[1]); err != nil {
+				return usageError(cmd, err)
 			}
 			return c.add(cmd.Context(), args[0], args[1], versions)
 		},
@@ -134,22 +134,36 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	return c.write(path, index)
 }
 
-func newRepositoryRemove(streams genericiooptions.IOStreams) *cobra.Command {
-	c := repositoryCommand{streams: streams}
+// onImage returns a command on a repository file and an image, which it calls noun.
+func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx context.Context, path string, ref name.Reference, text string) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "remove FILE IMAGE",
-		Short: "Withdraw a package image with all of its versions",
-		Args:  takes("FILE", "IMAGE"),
+		Use:   verb + " FILE " + noun,
+		Short: short,
+		Args:  takes("FILE", noun),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := name.ParseReference(args[1])
+			ref, err := imageReference(noun, args[1])
 			if err != nil {
-				return usageError(cmd, fmt.Errorf("IMAGE %q is no image reference: write it as host/path:tag or host/path@sha256:…", args[1]))
+				return usageError(cmd, err)
 			}
-			return c.remove(cmd.Context(), args[0], ref, args[1])
+			return run(cmd.Context(), args[0], ref, args[1])
 		},
 	}
 	c.registry.add(cmd)
 	return cmd
+}
+
+// imageReference reads an argument; noun is what usage calls it.
+func imageReference(noun, text string) (name.Reference, error) {
+	ref, err := name.ParseReference(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q is no image reference: write it as host/path:tag or host/path@sha256:…", noun, text)
+	}
+	return ref, nil
+}
+
+func newRepositoryRemove(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	return c.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", c.remove)
 }
 
 func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Reference, text string) error {
@@ -169,27 +183,19 @@ func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Re
 
 func newRepositoryPull(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
-	cmd := &cobra.Command{
-		Use:   "pull FILE TAG",
-		Short: "Write the repository in an image to a file",
-		Args:  takes("FILE", "TAG"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := name.ParseReference(args[1]); err != nil {
-				return usageError(cmd, fmt.Errorf("TAG %q is no image reference: write it as host/path:tag", args[1]))
-			}
-			image, err := c.registry.pullFolder(cmd.Context(), repository.Folder, args[1])
-			if err != nil {
-				return err
-			}
-			index, err := repository.FromImage(args[1], image.Files)
-			if err != nil {
-				return err
-			}
-			return c.write(args[0], index)
-		},
+	return c.onImage("pull", "TAG", "Write the repository in an image to a file", c.pull)
+}
+
+func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Reference, text string) error {
+	image, err := c.registry.pullFolder(ctx, repository.Folder, text)
+	if err != nil {
+		return err
 	}
-	c.registry.add(cmd)
-	return cmd
+	index, err := repository.FromImage(text, image.Files)
+	if err != nil {
+		return err
+	}
+	return c.write(path, index)
 }
 
 func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {

@@ -9,43 +9,24 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-type statusCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	output     output.Flags
-}
+type statusCommand struct{ aboutPackage }
 
 func newStatus(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := statusCommand{streams: streams}
-	cmd := &cobra.Command{
+	c := statusCommand{aboutPackage{streams: streams}}
+	return c.complete(&cobra.Command{
 		Use:   "status NAME",
 		Short: "Show how a package stands, what blocks it and why",
 		Long: `Show how a package stands: its phases, what blocks them and why, its image and revision.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME. Exits with 0 whenever the package exists, however it stands; to test for
-availability: kubectl wait --for=condition=Available package/NAME`,
-		Args: takes("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := cluster.ParseName(args[0])
-			if err == nil {
-				err = c.output.Check()
-			}
-			if err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), n)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
-	c.output.Add(cmd)
-	return cmd
+clusterpackage/NAME; kind and name may be two arguments as well. Exits with 0 whenever the
+package exists, however it stands; to test for availability:
+kubectl wait --for=condition=Available package/NAME`,
+	}, dial, c.run)
 }
 
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {

@@ -10,11 +10,38 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// bad are the types of conditions that are wrong when they are True; others are
-// when they are not.
-var bad = []string{
-	"Failed", "Degraded", "Stalled", "ReplicaFailure", "FailureTarget", "NonStructuralSchema", "KubernetesAPIApprovalPolicyConformant", "Terminating",
-	"DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable",
+// bad are the types of conditions that are wrong when they are True, and badEnds
+// how others of them end. All but these and idle are wrong when they are not True.
+var (
+	bad = []string{
+		"Failed", "Degraded", "Stalled", "FailureTarget", "NonStructuralSchema", "Terminating", "Suspended", "Paused", "DisruptionTarget",
+	}
+	badEnds = []string{"Failure", "Failed", "Error", "Unhealthy", "Pressure", "Unavailable", "Remaining"}
+)
+
+// idle are the types of conditions that say whether something goes on: neither is
+// wrong. Of a Deployment, Progressing says that it has failed to go on.
+var idle = []string{
+	"Progressing", "Reconciling", "Issuing", "ScalingLimited", "Deleting", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
+	"Resizing", "FileSystemResizePending", "ControllerResizeInProgress", "NodeResizeInProgress",
+}
+
+var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+// isBad tells whether a type of condition is wrong when it is True.
+func isBad(typ string) bool {
+	return slices.Contains(bad, typ) || slices.ContainsFunc(badEnds, func(end string) bool { return strings.HasSuffix(typ, end) })
+}
+
+// isWrong tells whether a condition is not as it should be.
+func isWrong(kind schema.GroupKind, typ, status string) bool {
+	switch {
+	case isBad(typ):
+		return status == "True"
+	case slices.Contains(idle, typ) && kind != deployment:
+		return false
+	}
+	return status == "False" || status == "Unknown"
 }
 
 // conditionFindings are the conditions of an object that are not as they should be.
@@ -27,11 +54,7 @@ func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding 
 			continue
 		}
 		typ, status := text(c["type"]), text(c["status"])
-		wrong := status == "False" || status == "Unknown"
-		if slices.Contains(bad, typ) {
-			wrong = status == "True"
-		}
-		if !wrong {
+		if !isWrong(key.GroupKind(), typ, status) {
 			continue
 		}
 		found = append(found, finding{
@@ -74,7 +97,7 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 		return quotaCause("what "+object+" needs", message).inNamespace(key.Namespace).at(object)
 	case typ == "ReplicaFailure":
 		c.weight, c.text = weightPod, object+" cannot make its pods: "+message
-	case slices.Contains(bad, typ):
+	case isBad(typ):
 		c.text = object + " is " + typ + said(strings.TrimSpace(reason+said(message)))
 	}
 	return c

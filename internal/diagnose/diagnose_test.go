@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -98,6 +99,8 @@ func TestPod(t *testing.T) {
 	killed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 	unscheduled := podWith()
 	unscheduled.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."}}
+	placed := podWith(running("main", false))
+	placed.Spec.NodeName = "node"
 	for _, tc := range []struct {
 		reason string
 		pod    *corev1.Pod
@@ -112,6 +115,9 @@ func TestPod(t *testing.T) {
 		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
 		{"a probe that fails, by its event", podWith(running("main", false)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", 0)}, ReasonNotReady, "HTTP 503"},
 		{"a volume that is missing", podWith(waits("ContainerCreating", "")), []corev1.Event{warning("FailedMount", `configmap "web" not found`, 0)}, ReasonVolume, `configmap "web" not found`},
+		{"a node was found meanwhile, and a volume", placed, []corev1.Event{
+			warning("FailedScheduling", "0/2 nodes are available", 0), warning("FailedMount", "not yet", 0),
+		}, ReasonNotReady, "runs and is not ready"},
 		{"only begun", podWith(waits("ContainerCreating", "")), nil, "", ""},
 	} {
 		f := pod(tc.pod, tc.events)
@@ -155,5 +161,55 @@ func TestConditions(t *testing.T) {
 	}
 	if c := f.best(); c.reason != ReasonNotEstablished || !strings.Contains(c.text, `its names are taken: "Widget" is already in use`) {
 		t.Errorf("the cause is %+v", c)
+	}
+}
+
+// TestWrongConditions knows which way round conditions are.
+func TestWrongConditions(t *testing.T) {
+	t.Parallel()
+	other := schema.GroupKind{Group: "example.com", Kind: "Widget"}
+	for _, tc := range []struct {
+		reason      string
+		kind        schema.GroupKind
+		typ, status string
+		want        bool
+	}{
+		{"good ones are wrong when they are not", other, "Ready", "False", true},
+		{"or when nobody knows", other, "Ready", "Unknown", true},
+		{"and not when they are", other, "Ready", "True", false},
+		{"an approved definition is as it should be", crd, "KubernetesAPIApprovalPolicyConformant", "True", false},
+		{"one that is not approved is not", crd, "KubernetesAPIApprovalPolicyConformant", "False", true},
+		{"a failure that there is not", deployment, "ReplicaFailure", "False", false},
+		{"a failure", deployment, "ReplicaFailure", "True", true},
+		{"a namespace that is deleted without trouble", schema.GroupKind{Kind: "Namespace"}, "NamespaceDeletionContentFailure", "False", false},
+		{"a namespace that something holds", schema.GroupKind{Kind: "Namespace"}, "NamespaceFinalizersRemaining", "True", true},
+		{"an autoscaler within its bounds", schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, "ScalingLimited", "False", false},
+		{"nothing goes on any more", other, "Progressing", "False", false},
+		{"a Deployment that has given up", deployment, "Progressing", "False", true},
+		{"a Job that is held", job, "Suspended", "True", true},
+	} {
+		if got := isWrong(tc.kind, tc.typ, tc.status); got != tc.want {
+			t.Errorf("%s: %s=%s of a %s is wrong: %t", tc.reason, tc.typ, tc.status, tc.kind.Kind, got)
+		}
+	}
+}
+
+// TestLogs asks for the log of the run before only where there was one.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	crashing := waits("CrashLoopBackOff", "back-off")
+	ended := corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}
+	for reason, tc := range map[string]struct {
+		status corev1.ContainerStatus
+		want   string
+	}{
+		"it runs":                      {running("main", false), "logs web-1 -c main"},
+		"it has ended":                 {ended, "logs web-1 -c main"},
+		"it waits to be started again": {crashing, "logs web-1 -c main --previous"},
+	} {
+		f := pod(podWith(tc.status), nil)
+		if remedy := f.best().remedy; !strings.HasSuffix(remedy, tc.want) {
+			t.Errorf("%s: %s", reason, remedy)
+		}
 	}
 }

@@ -29,11 +29,24 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 	if p.Status.Phase == corev1.PodFailed && len(f.below) == 0 {
 		f.cause = cause{
 			weight: weightPod, reason: ReasonCrash, object: object,
-			text: object + " has failed: " + cmp.Or(p.Status.Message, p.Status.Reason, "no reason is given"), remedy: logs(p, ""),
+			text: object + " has failed: " + cmp.Or(p.Status.Message, p.Status.Reason, "no reason is given"), remedy: logs(p, "", false),
 		}
 	}
-	f.below = append(f.below, eventFindings(object, events)...)
+	f.below = append(f.below, eventFindings(object, slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return overcome(p, &e) }))...)
 	return f
+}
+
+// overcome tells whether a pod has got past what an event warned of.
+func overcome(p *corev1.Pod, e *corev1.Event) bool {
+	switch e.Reason {
+	case "FailedScheduling":
+		return p.Spec.NodeName != ""
+	case "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox":
+		return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
+			return s.State.Running != nil || s.State.Terminated != nil || s.RestartCount > 0
+		})
+	}
+	return false
 }
 
 func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
@@ -58,7 +71,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
 		f.link.State, f.link.Message = ended(s.State.Terminated), s.State.Terminated.Message
 		c.reason, c.text = ReasonCrash, fmt.Sprintf("container %s of %s %s%s", s.Name, object, ended(s.State.Terminated), said(s.State.Terminated.Message))
-		c.remedy = logs(p, s.Name)
+		c.remedy = logs(p, s.Name, false)
 	case s.State.Running != nil && !s.Ready && !isInit(p, s.Name):
 		f.link.State = "not ready"
 		if last := s.LastTerminationState.Terminated; last != nil {
@@ -66,7 +79,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 		}
 		c.weight, c.reason = weightEvent, ReasonNotReady
 		c.text = fmt.Sprintf("container %s of %s runs and is not ready", s.Name, object)
-		c.remedy = "Its readiness probe fails, or has not run yet. " + logs(p, s.Name)
+		c.remedy = "Its readiness probe fails, or has not run yet. " + logs(p, s.Name, false)
 	default:
 		return f, false
 	}
@@ -89,7 +102,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 			how = ": it " + ended(last) + said(last.Message)
 		}
 		c.text = fmt.Sprintf("container %s of %s crashes again and again, %s so far%s", s.Name, c.object, plural(int(s.RestartCount), "restart"), how)
-		c.remedy = logs(p, s.Name)
+		c.remedy = logs(p, s.Name, true)
 	default:
 		c.reason = ReasonContainer
 		c.text = fmt.Sprintf("container %s of %s cannot start: %s%s", s.Name, c.object, w.Reason, said(w.Message))
@@ -130,12 +143,17 @@ func said(message string) string {
 	return ": " + message
 }
 
-func logs(p *corev1.Pod, container string) string {
+// logs says how to see the log of a container; previous means that of its run
+// before, of a container that waits to be started again.
+func logs(p *corev1.Pod, container string, previous bool) string {
 	text := fmt.Sprintf("See its log: kubectl -n %s logs %s", p.Namespace, p.Name)
 	if container != "" {
 		text += " -c " + container
 	}
-	return text + " --previous"
+	if previous {
+		text += " --previous"
+	}
+	return text
 }
 
 // worst puts the pods that explain most first.

@@ -28,10 +28,10 @@ const podsExamined = 3
 // dependents examines what an object runs: its ReplicaSet and pods.
 func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	switch key.GroupKind() {
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+	case deployment:
 		return e.replicaSet(ctx, live)
 	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"},
-		schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, job:
+		schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}, job:
 		return e.pods(ctx, live)
 	case schema.GroupKind{Kind: "Pod"}:
 		p := &corev1.Pod{}

@@ -8,7 +8,7 @@ type conditionProbe struct{ conditionType, status string }
 
 func (p conditionProbe) evaluate(o *object) outcome {
 	value, found := lookup(o.root, "status", "conditions")
-	if !found {
+	if !found || value == nil { // a new CustomResourceDefinition has null there
 		return outcome{message: "missing .status.conditions"}
 	}
 	list, isList := value.([]any)

@@ -106,6 +106,8 @@ func TestEvaluate(t *testing.T) {
 			unknown(`.status.condition["Old"] outdated`)},
 		{"no conditions", `{apiVersion: apps/v1, kind: Deployment, status: {}}`,
 			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
+		{"conditions are null, as in a new definition", `{apiVersion: apps/v1, kind: Deployment, status: {conditions: null}}`,
+			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
 		{"no status", `{apiVersion: apps/v1, kind: Deployment}`,
 			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
 		{"conditions are a map", `{apiVersion: apps/v1, kind: Deployment, status: {conditions: {}}}`,

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"lockstep.run/lockstep/internal/objectdiff"
 )
 
 // Key is one key of the configuration.
@@ -24,6 +27,9 @@ type Key struct {
 	// Allowed says in words which values may stand there.
 	Allowed string `json:"allowed,omitempty"`
 }
+
+// hidden stands for the default of a password.
+var hidden = json.RawMessage(strconv.Quote(objectdiff.Hidden))
 
 // configKeys are the keys of a schema, a mapping before what is in it.
 func configKeys(schema *apiextensionsv1.JSONSchemaProps) []Key {
@@ -42,7 +48,10 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 			Key: full, Type: typeOf(&props), Description: strings.TrimSpace(props.Description),
 			Required: slices.Contains(schema.Required, name), Allowed: allowed(&props),
 		}
-		if props.Default != nil {
+		switch {
+		case props.Default != nil && props.Format == "password":
+			key.Default = hidden
+		case props.Default != nil:
 			key.Default = props.Default.Raw
 		}
 		// A mapping is told by what is in it, unless it says something itself.
@@ -86,7 +95,7 @@ func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	}
 	number := func(sign string, value *float64) {
 		if value != nil {
-			parts = append(parts, fmt.Sprintf("%s %v", sign, *value))
+			parts = append(parts, sign+" "+strconv.FormatFloat(*value, 'f', -1, 64))
 		}
 	}
 	length := func(most, noun string, value *int64) {

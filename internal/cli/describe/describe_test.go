@@ -85,6 +85,8 @@ spec:
       required: [name]
       properties:
         name: {type: string, minLength: 1, pattern: "^a", format: hostname, default: ab}
+        secret: {type: string, format: password, default: hunter2}
+        large: {type: integer, maximum: 1000000000}
         ports: {type: array, maxItems: 3, items: {type: object, required: [port], properties: {port: {type: integer, minimum: 1, exclusiveMaximum: true, maximum: 9}}}}
         limits: {type: object, additionalProperties: {type: object, properties: {cpu: {x-kubernetes-int-or-string: true}}}}
         inner: {type: object, x-kubernetes-validations: [{rule: "self.a == 'a'", message: a is a}], properties: {a: {type: string, enum: [a, b]}}}

@@ -41,7 +41,7 @@ type screen struct {
 func (s *screen) head() {
 	target := Target{Scope: corev1alpha1.ScopeOf(s.Namespace), Namespace: s.Namespace, Name: s.Name}
 	s.lines = append(s.lines, s.Styles.Strong(terminal.Line(target.String())))
-	s.field("Status", s.tone()(headline[s.Summary])+s.also())
+	s.field("Status", s.tone()(s.Summary.Words())+s.also())
 	if s.Summary != SummaryAvailable {
 		s.why()
 	}
@@ -53,12 +53,6 @@ func (s *screen) head() {
 		s.field("Revision", fmt.Sprint(s.Revision))
 	}
 	s.field("Age", age(s.Created, s.Now))
-}
-
-var headline = map[Summary]string{
-	SummaryAvailable: "available", SummaryPending: "pending", SummaryProgressing: "rolling out",
-	SummaryStalled: "stuck", SummaryUnavailable: "unavailable", SummaryInvalid: "invalid",
-	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
 }
 
 func (s *screen) tone() func(string) string {

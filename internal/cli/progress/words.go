@@ -9,6 +9,15 @@ import (
 
 const unnoticed = "no manager has looked at it yet: is lockstep-manager running?"
 
+var headlines = map[Summary]string{
+	SummaryAvailable: "available", SummaryPending: "pending", SummaryProgressing: "rolling out",
+	SummaryStalled: "stuck", SummaryUnavailable: "unavailable", SummaryInvalid: "invalid",
+	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
+}
+
+// Words are a Summary for a person, as in "package shop/web: rolling out".
+func (s Summary) Words() string { return headlines[s] }
+
 // phaseWord says what goes on in a phase.
 func phaseWord(ph Phase, deleting bool) string {
 	switch ph.State {

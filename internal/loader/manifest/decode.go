@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -20,6 +21,8 @@ import (
 type decoder struct {
 	doc    *document.Document
 	reason violation.Reason
+	// root is the type of the document as a whole.
+	root reflect.Type
 
 	unknown  violation.Violations
 	warnings violation.Violations
@@ -35,7 +38,8 @@ func (d *decoder) at(path string) violation.Violation {
 
 // decode fills into, a pointer to a struct. It is filled as far as possible.
 func (d *decoder) decode(into any) {
-	v := d.walk(d.doc.Value, reflect.TypeOf(into).Elem(), "")
+	d.root = reflect.TypeOf(into).Elem()
+	v := d.walk(d.doc.Value, d.root, "")
 	if len(d.problems) > 0 {
 		return
 	}
@@ -153,8 +157,27 @@ func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type
 		fallback = "Known here: " + strings.Join(known, ", ") + "."
 	}
 	v.Details = "unknown field"
-	v.Remedy = violation.Suggest(key, known, fallback)
+	v.Remedy = cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
 	d.unknown = append(d.unknown, v)
+}
+
+// misplaced says where a field belongs that was written a level too high or too
+// low; empty where it is none of those.
+func (d *decoder) misplaced(path, key string) string {
+	top := fieldsOf(d.root)
+	spec, hasSpec := top["spec"]
+	if !hasSpec {
+		return ""
+	}
+	_, isTop := top[key]
+	_, isSpec := fieldsOf(spec)[key]
+	switch {
+	case isTop && path == "spec."+key:
+		return "Write it at the top of the document, beside spec."
+	case isSpec && path == key:
+		return "Write it below spec."
+	}
+	return ""
 }
 
 func (d *decoder) walkMap(v any, t reflect.Type, path string) any {

@@ -21,17 +21,21 @@ func Nearest(written string, known []string) (string, bool) {
 	if len(written) > 64 {
 		return "", false
 	}
-	best, bestDistance := "", 1+max(1, len(written)/3)
+	best, bestDistance := "", len(written)
 	for _, name := range slices.Sorted(slices.Values(known)) {
 		if strings.EqualFold(name, written) {
 			return name, true
 		}
-		if d := distance(written, name); d < bestDistance {
+		if d := distance(written, name); d <= slips(written, name) && d < bestDistance {
 			best, bestDistance = name, d
 		}
 	}
 	return best, best != ""
 }
+
+// slips is how many typing errors may lie between two names: one for every three
+// letters of the longer one, so that "fases" is taken for "phases".
+func slips(a, b string) int { return max(1, max(len(a), len(b))/3) }
 
 // distance is the edit distance in which swapping two neighbours counts once.
 func distance(a, b string) int {

@@ -64,6 +64,7 @@ func TestSuggest(t *testing.T) {
 	known := []string{"phases", "scopes", "availabilityProbes"}
 	for written, want := range map[string]string{
 		"phase": `Did you mean "phases"?`, "phsaes": `Did you mean "phases"?`, "Phases": `Did you mean "phases"?`,
+		"fases": `Did you mean "phases"?`, "b": "Remove it.",
 		"availabilityProbe": `Did you mean "availabilityProbes"?`, "zzz": "Remove it.", "": "Remove it.", strings.Repeat("x", 1000): "Remove it.",
 	} {
 		if got := Suggest(written, known, "Remove it."); got != want {

@@ -1,0 +1,31 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Golden compares text with testdata/NAME.txt, which it writes instead where
+// LOCKSTEP_UPDATE is set. part is what of both is compared; all of it where it is
+// nil.
+func Golden(tb testing.TB, name, got string, part func(string) string) {
+	tb.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if os.Getenv("LOCKSTEP_UPDATE") != "" {
+		must(tb, os.MkdirAll("testdata", 0o755))
+		must(tb, os.WriteFile(path, []byte(got), 0o644))
+		return
+	}
+	raw, err := os.ReadFile(path)
+	must(tb, err)
+	want := string(raw)
+	if part != nil {
+		want, got = part(want), part(got)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
