@@ -208,6 +208,7 @@ func normalise(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
 	annotations := obj.GetAnnotations()
 	delete(annotations, corev1alpha1.RevisionAnnotation) // information only: the last writer
+	delete(annotations, corev1alpha1.UnpackedHashAnnotation)
 	obj.SetAnnotations(annotations)
 	observed(obj.Object["status"], generation)
 	if conditions, found, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); found {
