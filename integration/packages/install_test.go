@@ -77,9 +77,10 @@ func TestInstall(t *testing.T) {
 	}
 	annotations := map[string]string{
 		corev1alpha1.PackageSourceImageAnnotation: image, corev1alpha1.PackageConfigAnnotation: "null",
-		corev1alpha1.PackageDigestAnnotation: shop(t, ns).Status.Resolved.Digest,
-		corev1alpha1.UnpackedHashAnnotation:  shop(t, ns).Status.UnpackedHash,
-		corev1alpha1.ChangeCauseAnnotation:   "Installing shop package.",
+		corev1alpha1.PackageDigestAnnotation:     shop(t, ns).Status.Resolved.Digest,
+		corev1alpha1.UnpackedHashAnnotation:      shop(t, ns).Status.UnpackedHash,
+		corev1alpha1.PackageGenerationAnnotation: "1",
+		corev1alpha1.ChangeCauseAnnotation:       "Installing shop package.",
 	}
 	if diff := cmp.Diff(annotations, dep.Annotations); diff != "" {
 		t.Error(diff)

@@ -91,6 +91,11 @@ const (
 	// record yet what was written.
 	UnpackedHashAnnotation = "package-operator.run/unpacked-hash"
 
+	// PackageGenerationAnnotation is the generation of the Package that an
+	// ObjectDeployment was last written for. A Package that is read as it was before
+	// is out of date: it is read again, and nothing is taken back.
+	PackageGenerationAnnotation = "package-operator.run/package-generation"
+
 	// PackageComponentAnnotation is the Package's component, on the
 	// ObjectDeployment and its revisions; absent for the root package.
 	PackageComponentAnnotation = "package-operator.run/package-component"

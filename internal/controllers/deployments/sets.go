@@ -272,6 +272,7 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 	}
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	delete(annotations, corev1alpha1.UnpackedHashAnnotation) // of the deployment, whose template may come back
+	delete(annotations, corev1alpha1.PackageGenerationAnnotation)
 	annotations[corev1alpha1.HashAnnotation] = hash
 	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
 	set.SetAnnotations(annotations)

@@ -43,6 +43,7 @@ func (s *session) install(
 	if err := fill(dep, s.pkg, s.fingerprint, content, template); err != nil {
 		return err
 	}
+	stamp(dep, s.pkg)
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{}
 	}
@@ -105,6 +106,7 @@ func (s *session) upgrade(
 			return err
 		}
 		made = nil // once is enough
+		stamp(dep, s.pkg)
 		err := s.send(ctx, before, dep)
 		if !apierrors.IsConflict(err) || try == fresher {
 			return err
@@ -127,6 +129,7 @@ func (s *session) settle(ctx context.Context) error {
 		if equality.Semantic.DeepEqual(before, dep) {
 			return nil
 		}
+		stamp(dep, s.pkg)
 		err := s.send(ctx, before, dep)
 		if !apierrors.IsConflict(err) || try == fresher {
 			return err

@@ -115,8 +115,28 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 	if s.dep, err = r.deployment(ctx, key, newest.GetUID()); err != nil {
 		return nil, err
 	}
-	s.input = Input{Package: newest, Namespace: s.keys.namespaceOf(newest)}
+	if outdated(newest, s.dep) {
+		if s.pkg, err = r.lookAtPackage(ctx, newest); err != nil || s.pkg == nil {
+			return nil, err
+		}
+	}
+	s.input = Input{Package: s.pkg, Namespace: s.keys.namespaceOf(s.pkg)}
 	return s, nil
+}
+
+// lookAtPackage reads a Package from the API server; nil where it is gone, which
+// its event tells of.
+func (r *Reconciler) lookAtPackage(ctx context.Context, known corev1alpha1.GenericPackage) (corev1alpha1.GenericPackage, error) {
+	pkg := corev1alpha1.ScopeOf(known.GetNamespace()).NewPackage()
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(known), pkg)
+	if apierrors.IsNotFound(err) || err == nil && pkg.GetUID() != known.GetUID() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the package, which is known as it was: %w", err)
+	}
+	r.fresh.Put(pkg)
+	return pkg, nil
 }
 
 // deployment returns the deployment of that name, or nil.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,9 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 		Kind:       corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package"),
 		Name:       pkg.GetName(), UID: pkg.GetUID(), Controller: ptr.To(true),
 	}
+	if outdated(pkg, dep) {
+		stamp(dep, pkg) // by someone else: the Package was looked at
+	}
 	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.UID == pkg.GetUID() || namesake(&ref, pkg)
 	})
@@ -51,6 +55,24 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
+}
+
+// stamp records which generation of the Package the deployment is written for.
+func stamp(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+	annotations := orMake(dep.GetAnnotations())
+	annotations[corev1alpha1.PackageGenerationAnnotation] = strconv.FormatInt(pkg.GetGeneration(), 10)
+	dep.SetAnnotations(annotations)
+}
+
+// outdated tells whether a deployment was written for a later generation of the
+// Package than this one: a list may be answered from a cache of the API server
+// that is behind.
+func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
+	if dep == nil || !metav1.IsControlledBy(dep, pkg) {
+		return false // generations of another Package count anew
+	}
+	written, err := strconv.ParseInt(dep.GetAnnotations()[corev1alpha1.PackageGenerationAnnotation], 10, 64)
+	return err == nil && written > pkg.GetGeneration()
 }
 
 // fill gives the deployment the content of the package. The template stays as it

@@ -1,0 +1,86 @@
+package packages
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/fresh"
+)
+
+func TestOutdated(t *testing.T) {
+	t.Parallel()
+	written := func(generation string) func(*corev1alpha1.ObjectDeployment) {
+		return annotated(corev1alpha1.PackageGenerationAnnotation, generation)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		dep    *corev1alpha1.ObjectDeployment
+		want   bool
+	}{
+		"no deployment":     {reason: "nothing was written for any generation"},
+		"earlier engine":    {reason: "nobody recorded it", dep: newOwned()},
+		"changed since":     {reason: "the usual case after a change of the spec", dep: newOwned(written("1"))},
+		"same":              {reason: "the usual case at rest", dep: newOwned(written("2"))},
+		"known as it was":   {reason: "somebody saw the spec as it is by now", dep: newOwned(written("3")), want: true},
+		"not a number":      {reason: "somebody wrote it by hand", dep: newOwned(written("three"))},
+		"of a former one":   {reason: "the generations of a new Package begin anew", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
+		"of nobody by now":  {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
+		"of someone else's": {reason: "not ours to write at all", dep: newOwned(written("9"), controlledBy("ConfigMap", "someone", ""))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var dep corev1alpha1.GenericObjectDeployment
+			if tc.dep != nil {
+				dep = tc.dep
+			}
+			if got := outdated(newPackage(), dep); got != tc.want {
+				t.Errorf("outdated = %t: %s", got, tc.reason)
+			}
+		})
+	}
+}
+
+// A Package that a list shows as it was is read again before anything is made of
+// it; a record that is wrong is mended by the next look.
+func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	is := newPackage(func(p *corev1alpha1.Package) { p.Generation, p.ResourceVersion = 3, "8" })
+	is.Spec.Image = "registry.test/shop:v2"
+	dep := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "3"))
+	r := &Reconciler{
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage(), dep).Build(),
+		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(),
+		Now:    func() time.Time { return start }, fresh: fresh.NewStore(), attempts: newAttempts(nil, nil, time.Now),
+	}
+	key := types.NamespacedName{Namespace: "team", Name: "shop"}
+	s, err := r.gather(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.pkg.PackageSpec().Image != is.Spec.Image || s.input.Package.PackageSpec().Image != is.Spec.Image {
+		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, s.input.Package.PackageSpec().Image)
+	}
+	if err := r.Reader.(client.Client).Delete(t.Context(), is); err != nil {
+		t.Fatal(err)
+	}
+	r.fresh = fresh.NewStore()
+	if s, err = r.gather(t.Context(), key); err == nil && s != nil && s.pkg.GetDeletionTimestamp() == nil {
+		t.Errorf("a Package that is gone is reconciled: %+v", s.pkg)
+	}
+
+	wrong := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "9"))
+	follow(wrong, newPackage())
+	if outdated(newPackage(), wrong) {
+		t.Errorf("the record stays wrong: %v", wrong.Annotations)
+	}
+}
