@@ -47,7 +47,7 @@ type check struct {
 	Says *regexp.Regexp
 }
 
-var fileName = regexp.MustCompile(`^(\d\d)-([a-z0-9-]+)\.patch$`)
+var fileName = regexp.MustCompile(`^(\d\d\d?)-([a-z0-9-]+)\.patch$`)
 
 // readBugs reads the headers of all patches of a folder, by invariant and number.
 func readBugs(dir string) ([]bug, error) {
@@ -85,7 +85,7 @@ func readBug(path string) (bug, error) {
 func parseBug(file string, content io.Reader) (bug, error) {
 	name := fileName.FindStringSubmatch(file)
 	if name == nil {
-		return bug{}, errors.New("the name is not like 01-short-name.patch")
+		return bug{}, errors.New("the name is not like 01-short-name.patch, with two or three digits")
 	}
 	b := bug{Number: name[1], Name: name[2]}
 	key, value := "", ""

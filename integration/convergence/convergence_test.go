@@ -1,0 +1,162 @@
+package convergence_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+const (
+	// rounds is how many there are without LOCKSTEP_CONVERGENCE.
+	rounds = 2
+	// steps is how many changes a round has, and healthy how many of them are made
+	// after what keeps packages from getting anywhere was taken away.
+	steps, healthy = 60, 20
+	// quiet is how long the manager makes no request before a round counts as over:
+	// longer than it holds anything back.
+	quiet = 2500 * time.Millisecond
+)
+
+// TestConvergence plays rounds: LOCKSTEP_CONVERGENCE is for how long, and
+// LOCKSTEP_SEED the number that the first one is drawn from; the next one has the
+// next number.
+func TestConvergence(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		check(t, err)
+	}
+	end := time.Now()
+	if given := os.Getenv("LOCKSTEP_CONVERGENCE"); given != "" {
+		length, err := time.ParseDuration(given)
+		check(t, err)
+		end = end.Add(length)
+	}
+	t.Logf("LOCKSTEP_SEED=%d", seed)
+	images, version, collector := push(t), serverVersion(t), probeCollector(t)
+	check(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}))
+	for i := 0; (i < rounds || time.Now().Before(end)) && !t.Failed(); i++ {
+		t.Run(fmt.Sprintf("seed-%d", seed+uint64(i)), func(t *testing.T) {
+			w := newWorld(t, seed+uint64(i), images, version, collector)
+			t.Cleanup(func() { w.end(false) })
+			w.round(t)
+		})
+	}
+}
+
+func serverVersion(t *testing.T) string {
+	t.Helper()
+	asking, err := discovery.NewDiscoveryClientForConfig(env.Config())
+	check(t, err)
+	info, err := asking.ServerVersion()
+	check(t, err)
+	return info.GitVersion
+}
+
+// round changes everything, and judges what comes of it; then it removes
+// everything and judges that.
+func (w *world) round(t *testing.T) {
+	for i := range steps {
+		if i == steps-healthy {
+			check(t, w.heal(t.Context()))
+		}
+		w.step(t)
+	}
+	w.note("the last change was made")
+	w.start()
+	if !w.settle(t, "the end is not what was asked for last") {
+		return
+	}
+	w.withdraw(t)
+	for _, s := range w.subjects {
+		check(t, s.remove(t.Context(), false, metav1.DeletePropagationBackground))
+	}
+	w.note("everything is deleted")
+	if w.settle(t, "something is left") {
+		w.clear(t)
+	}
+}
+
+// settle waits until everything is as it was asked for, and until the manager
+// makes no request any more; then everything is still so.
+func (w *world) settle(t *testing.T, otherwise string) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := w.await(ctx); err != nil {
+		w.fail(t, otherwise, err)
+		return false
+	}
+	audit, err := env.Audit()
+	check(t, err)
+	from, err := audit.Mark(ctx)
+	check(t, err)
+	requests := []sandbox.Filter{
+		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")),
+	}
+	if _, err := audit.Settled(ctx, from, quiet, requests...); err != nil {
+		w.fail(t, "requests are made all the time", err)
+		return false
+	}
+	from, err = audit.Mark(ctx)
+	check(t, err)
+	err = w.judge(ctx)
+	late, auditErr := audit.Since(ctx, from, requests...)
+	check(t, auditErr)
+	switch {
+	case err != nil:
+		w.fail(t, "it was so, and is not any more: "+otherwise, err)
+	case w.manager.Exited():
+		w.fail(t, "the manager has ended by itself", fmt.Errorf("see its log"))
+	case len(late) > 0:
+		var lines []string
+		for _, e := range late {
+			lines = append(lines, fmt.Sprintf("%s %s (%d)", e.Verb, e.RequestURI, e.Code))
+		}
+		w.fail(t, "requests after it was quiet", fmt.Errorf("%s", strings.Join(lines, "\n")))
+	default:
+		return true
+	}
+	return false
+}
+
+// await waits until everything is as it was asked for, or returns what is not.
+func (w *world) await(ctx context.Context) error {
+	var last error
+	for ctx.Err() == nil {
+		err := w.judgeAnew(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err // more telling than that time is up
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return last
+}
+
+// judgeAnew creates what can be created by now, and judges.
+func (w *world) judgeAnew(ctx context.Context) error {
+	for _, s := range w.subjects {
+		if err := s.create(ctx); err != nil {
+			return err
+		}
+	}
+	return w.judge(ctx)
+}

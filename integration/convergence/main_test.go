@@ -1,0 +1,38 @@
+// Package convergence_test checks that no update is lost: whatever is asked of
+// Packages, one thing right after the other, whatever others change meanwhile and
+// whenever the manager is killed, the end is what was asked for last.
+//
+//	round: draw changes ─► apply them, without waiting for any ─► quiet ─► judge ─► delete ─► judge
+//
+// What is wanted in the end is rendered by the loader, from the last spec and
+// nothing else. What is there is read from the API server, never from the
+// manager. A round is drawn from one number, which a failure prints.
+package convergence_test
+
+import (
+	"os"
+	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// env is a control plane that all rounds share, and suite what lasts as long.
+var (
+	env   *harness.Env
+	suite *harness.Suite
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	suite = harness.NewSuite()
+	defer func() { suite.End(code) }()
+	ok := suite.Do(func() {
+		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+	})
+	if !ok {
+		return 1
+	}
+	return harness.Main(m)
+}

@@ -1,0 +1,247 @@
+package convergence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// patience is how long a round has at most to come to rest.
+const patience = 90 * time.Second
+
+// world is what one round changes.
+type world struct {
+	seed     uint64
+	random   *rand.Rand
+	images   []image
+	version  string // of the API server
+	manager  *harness.Manager
+	subjects []*subject
+	// namespace is that of the Packages, and of the hosted cluster's control plane.
+	namespace string
+	// hosting tells that the kind of hosted clusters exists, and hosted that ours
+	// does.
+	hosting, hosted bool
+	// collector tells that the garbage collector knows our kinds.
+	collector func() bool
+	// healed tells that nothing is asked for any more that keeps a package from
+	// getting where it is asked to go.
+	healed bool
+	// history is what was done, for a failure.
+	history []string
+	begun   time.Time
+}
+
+// clusters is the namespace of hosted clusters.
+const clusters = "clusters"
+
+func newWorld(t *testing.T, seed uint64, images []image, version string, collector func() bool) *world {
+	t.Helper()
+	w := &world{
+		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), images: images, version: version, collector: collector, begun: time.Now(),
+	}
+	round := fmt.Sprintf("r%x", seed%(1<<32))
+	w.namespace = clusters + "-" + round
+	elsewhere := "of-cluster-" + round
+	for _, ns := range []string{w.namespace, elsewhere} {
+		env.Namespace(t, ns)
+	}
+	for _, name := range []string{"one", "two", "three"} {
+		w.subjects = append(w.subjects, newSubject(corev1alpha1.ScopeNamespaced, w.namespace, name, w.namespace, images))
+	}
+	w.subjects = append(w.subjects, newSubject(corev1alpha1.ScopeCluster, "", "cluster-"+round, elsewhere, images))
+	w.start()
+	return w
+}
+
+// start starts a manager, where none runs. It leads at once: two never run at a
+// time.
+func (w *world) start() {
+	if w.manager == nil {
+		w.manager = env.LaunchManager(suite, "--leader-elect=false")
+	}
+}
+
+// end ends the manager, in an orderly way or as a crash.
+func (w *world) end(crash bool) {
+	switch {
+	case w.manager == nil:
+		return
+	case crash:
+		w.manager.Kill()
+	default:
+		w.manager.Stop()
+	}
+	w.manager = nil
+}
+
+// note remembers what is done.
+func (w *world) note(format string, args ...any) {
+	w.history = append(w.history, fmt.Sprintf("%7.3fs  ", time.Since(w.begun).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// fail reports a failure with all that is needed to look into it.
+func (w *world) fail(t *testing.T, what string, err error) {
+	t.Helper()
+	t.Errorf("%s: %v\nLOCKSTEP_SEED=%d repeats the round, whose changes were:\n%s\n%s", what, err, w.seed, strings.Join(w.history, "\n"), w.describe(t.Context()))
+	if w.manager != nil {
+		lines := strings.Split(strings.TrimSpace(w.manager.Log()), "\n")
+		t.Logf("the manager's log ends with:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
+	}
+}
+
+// describe shows the Packages as they are.
+func (w *world) describe(ctx context.Context) string {
+	var b strings.Builder
+	for _, s := range w.subjects {
+		pkg := s.object()
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", s, err)
+			continue
+		}
+		fmt.Fprintf(&b, "%s, generation %d, deleted %v:\n", s, pkg.GetGeneration(), pkg.GetDeletionTimestamp())
+		status := pkg.PackageStatus()
+		for _, c := range status.Conditions {
+			fmt.Fprintf(&b, "  %s=%s (%d) %s: %.300s\n", c.Type, c.Status, c.ObservedGeneration, c.Reason, c.Message)
+		}
+		fmt.Fprintf(&b, "  blocking %+v\n", status.Blocking)
+	}
+	return b.String()
+}
+
+// sees is what packages see of the cluster in a namespace.
+func (w *world) sees(namespace string) *manifestsv1alpha1.PackageEnvironment {
+	e := &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: w.version}}
+	if w.hosting {
+		e.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
+	}
+	if w.hosted && namespace == w.namespace {
+		e.HyperShift.HostedCluster = &manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster{
+			Metadata:               manifestsv1alpha1.TemplateContextObjectMeta{Name: w.hostedCluster().GetName(), Namespace: clusters},
+			HostedClusterNamespace: w.namespace,
+		}
+	}
+	return e
+}
+
+func (w *world) hostedCluster() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("hypershift.openshift.io/v1beta1")
+	u.SetKind("HostedCluster")
+	u.SetNamespace(clusters)
+	u.SetName(strings.TrimPrefix(w.namespace, clusters+"-"))
+	return u
+}
+
+func hostedKind() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "hostedclusters.hypershift.openshift.io", Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved"},
+		},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "hypershift.openshift.io", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "HostedCluster", Plural: "hostedclusters"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1beta1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: ptr.To(true),
+				}},
+			}},
+		},
+	}
+}
+
+// change lets a hosted cluster, or its kind, come or go.
+func (w *world) change(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	switch {
+	case !w.hosting:
+		harness.Eventually(t, patience, "the former kind of hosted clusters to be gone", func(ctx context.Context) error {
+			return env.Client.Create(ctx, hostedKind())
+		})
+		w.hosting = true
+	case !w.hosted:
+		harness.Eventually(t, patience, "hosted clusters to be served", func(ctx context.Context) error {
+			return env.Client.Create(ctx, w.hostedCluster())
+		})
+		w.hosted = true
+	case w.random.IntN(3) == 0:
+		w.withdraw(t)
+	default:
+		check(t, env.Client.Delete(ctx, w.hostedCluster()))
+		w.hosted = false
+	}
+	w.note("environment: kind of hosted clusters %t, hosted cluster %t", w.hosting, w.hosted)
+}
+
+// withdraw takes the kind of hosted clusters away, with what there is of it.
+func (w *world) withdraw(t *testing.T) {
+	t.Helper()
+	check(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), hostedKind())))
+	w.hosting, w.hosted = false, false
+}
+
+// probeCollector returns a function that tells whether the garbage collector
+// knows our kinds by now, which it looks for every half minute.
+func probeCollector(t *testing.T) func() bool {
+	t.Helper()
+	leftover := &corev1alpha1.ObjectSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", GenerateName: "leftover-",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"}},
+		},
+		Objects: []corev1alpha1.ObjectSetObject{},
+	}
+	env.Create(t, leftover)
+	known := false
+	return func() bool {
+		if !known {
+			known = apierrors.IsNotFound(env.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(leftover), leftover))
+		}
+		return known
+	}
+}
+
+// clear removes the namespaces of a round.
+func (w *world) clear(t *testing.T) {
+	t.Helper()
+	for _, ns := range []string{w.namespace, w.subjects[len(w.subjects)-1].objects} {
+		check(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	}
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		check(t, w.subjects[len(w.subjects)-1].forget(t.Context(), kind))
+	}
+}
+
+// tolerable drops errors of changes that come too late.
+func tolerable(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// What an earlier engine wrote by updates is known for ours once it was taken over:
+// a field that leaves the template leaves the object, and what others added stays.
+func TestFieldsOfAnEarlierEngineLeave(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	former := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
+		Data:       map[string]string{"value": "v1", "leaves": "v1"},
+	}
+	must(t, env.Client.Create(t.Context(), former, client.FieldOwner("package-operator")))
+	edit(t, ns, "object", `{"data":{"others":"added"}}`)
+
+	both := configMap("object", "v1", collision(corev1alpha1.CollisionProtectionIfNoController))
+	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
+	dep := install(t, deployment(ns, phase("one", both)))
+	if taken := get(t, ns, "object"); taken.UID != former.UID || metav1.GetControllerOf(taken) == nil || taken.Data["leaves"] != "v1" {
+		t.Fatalf("it was not taken over: %+v", taken)
+	}
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2", collision(corev1alpha1.CollisionProtectionIfNoController))
+	})
+	awaitValue(t, ns, "object", "v2")
+	awaitRollout(t, dep)
+	if is := get(t, ns, "object"); is.Data["leaves"] != "" || is.Data["others"] != "added" || is.UID != former.UID {
+		t.Errorf("after a field left the template the object has %v", is.Data)
+	}
+}
+
+// A field that cannot be changed makes the rollout of an object stop, and that of
+// one that says so delete it and make it anew.
+func TestRecreateWhereAsked(t *testing.T) {
+	t.Parallel()
+	fixed := func(value, annotations string) corev1alpha1.ObjectSetObject {
+		return configMap("object", value, func(o *corev1alpha1.ObjectSetObject) {
+			o.Object.Raw = []byte(strings.Replace(strings.Replace(string(o.Object.Raw), `"data":{`, `"immutable":true,"data":{`, 1), `"metadata":{`, `"metadata":{`+annotations, 1))
+		})
+	}
+	const recreate = corev1alpha1.OnImmutableAnnotation + `":"` + corev1alpha1.OnImmutableRecreate + `"`
+	for name, tc := range map[string]struct {
+		annotations string
+		anew        bool
+	}{
+		"asked":            {annotations: `"annotations":{"` + recreate + `},`, anew: true},
+		"not-asked":        {},
+		"asked-to-be-kept": {annotations: `"annotations":{"` + recreate + `,"` + corev1alpha1.DeletionPolicyAnnotation + `":"` + corev1alpha1.DeletionPolicyKeep + `"},`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			dep := install(t, deployment(ns, phase("one", fixed("v1", tc.annotations))))
+			before := get(t, ns, "object")
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Objects[0] = fixed("v2", tc.annotations) })
+			if tc.anew {
+				awaitRollout(t, dep)
+				if is := get(t, ns, "object"); is.UID == before.UID || is.Data["value"] != "v2" {
+					t.Errorf("it is %v, the same object %t", is.Data, is.UID == before.UID)
+				}
+				return
+			}
+			await(t, dep, "to name the field", func(d *corev1alpha1.ObjectDeployment) error {
+				for _, object := range d.Status.Blocking {
+					if strings.Contains(object.Message, "immutable") {
+						return nil
+					}
+				}
+				return fmt.Errorf("it was not refused: blocking %+v", d.Status.Blocking)
+			})
+			if is := get(t, ns, "object"); is.UID != before.UID || is.Data["value"] != "v1" {
+				t.Errorf("it was made anew: %v", is.Data)
+			}
+		})
+	}
+}
