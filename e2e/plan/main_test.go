@@ -4,11 +4,16 @@ package plan_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/e2e/harness"
@@ -38,4 +43,19 @@ func planOf(t *testing.T, env *harness.Env, args ...string) preview.Plan {
 		t.Fatalf("plan %v: %v\n%s\n%s", args, err, out, errOut)
 	}
 	return p
+}
+
+// awaitValue waits until a ConfigMap has a value.
+func awaitValue(t *testing.T, env *harness.Env, namespace, name, value string) {
+	t.Helper()
+	harness.Eventually(t, 60*time.Second, "ConfigMap "+name+" to say "+value, func(ctx context.Context) error {
+		cm := &corev1.ConfigMap{}
+		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, cm); err != nil {
+			return err
+		}
+		if cm.Data["value"] != value {
+			return fmt.Errorf("it says %q", cm.Data["value"])
+		}
+		return nil
+	})
 }

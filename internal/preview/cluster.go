@@ -162,6 +162,8 @@ func unverifiable(err error) (why string, is bool) {
 	switch {
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "User \"") && strings.Contains(s.Message, "cannot "):
 		return "you may not write it: " + s.Message, true
+	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "is attempting to grant RBAC permissions not currently held"):
+		return "you may not grant all of the rights that it grants; the engine may", true
 	case strings.Contains(s.Message, "does not support dry run"):
 		return "a webhook has no dry runs: " + s.Message, true
 	}

@@ -26,17 +26,22 @@ func (w *world) foresee(ctx context.Context, s phases.Step) (*unstructured.Unstr
 		return nil, err
 	}
 	id := rollout.TemplateID(s.Desired, s.Labels, w.rollout.Owner)
+	undefined, err := w.defined.judge(ctx, s.Key.GroupKind().WithVersion(s.Desired.Version), template)
+	if err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	var known *unstructured.Unstructured
 	if s.Action != phases.Verify {
 		known = o.dry[id]
 	}
 	why, err := w.blind(s, o)
+	why = cmp.Or(undefined, why)
 	w.mu.Unlock()
 	switch {
 	case err != nil:
 		return nil, err
-	case known != nil:
+	case known != nil && undefined == "":
 		return known, nil
 	case why != "":
 		return w.guess(o, template, why), nil
@@ -64,11 +69,10 @@ func (w *world) foresee(ctx context.Context, s phases.Step) (*unstructured.Unstr
 func (w *world) blind(s phases.Step, o *object) (string, error) {
 	gk := s.Key.GroupKind()
 	switch {
-	case o.mapping == nil && w.defined[gk]:
-		return "its CustomResourceDefinition comes with the package", nil
+	case o.mapping == nil && w.defined.brings(gk): // definitions say the rest
 	case o.mapping == nil:
 		return "", &Refused{fmt.Sprintf("the API server does not serve %s in version %s: bring the object in a version that is served", gk, s.Desired.Version)}
-	case s.Live == nil && s.Key.Namespace != "" && w.namespaces[s.Key.Namespace] && w.objects[namespaceKey(s.Key.Namespace)].live == nil:
+	case s.Live == nil && s.Key.Namespace != "" && w.bringsNamespace(s.Key.Namespace):
 		return "its namespace comes with the package", nil
 	case s.Live != nil && o.live == nil:
 		return "it is made by the package itself", nil
@@ -79,8 +83,6 @@ func (w *world) blind(s phases.Step, o *object) (string, error) {
 	}
 	return "", nil
 }
-
-func namespaceKey(name string) objects.Key { return objects.Key{Kind: "Namespace", Name: name} }
 
 // dryRun asks the API server. The guards are those of the object as it is.
 func (w *world) dryRun(ctx context.Context, s phases.Step, o *object, template map[string]any) (*unstructured.Unstructured, error) {

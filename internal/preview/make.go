@@ -70,6 +70,9 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err := s.run(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.quotas(ctx, in); err != nil {
+		return nil, err
+	}
 	plan.Warnings = in.warnings
 	plan.Refusals = s.refusals
 	in.report(s, plan)
@@ -124,7 +127,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision
 	}
 	w := &world{
 		Cluster: in.Cluster, tracker: tracker, rollout: roll, now: in.now, reached: true,
-		objects: map[objects.Key]*object{}, defined: map[schema.GroupKind]bool{}, namespaces: map[string]bool{},
+		objects: map[objects.Key]*object{}, defined: newDefinitions(),
 	}
 	s := &simulation{world: w, next: in.revision(roll)}
 	tracker.Own(in.key, append(uids(in.sets), uid)...)
@@ -197,7 +200,6 @@ func (w *world) fill(ctx context.Context) error {
 			}
 		}
 	}
-	// Namespaces that the package makes are not there to look into.
 	sights, err := w.read(ctx, versions)
 	if err != nil {
 		return err

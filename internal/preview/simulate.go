@@ -2,6 +2,7 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/schemas"
 )
 
 // simulation plays a rollout in a world, from the claim of the new revision to the
@@ -122,12 +124,19 @@ func (s *simulation) checkTypes(ctx context.Context, steps []phases.Step) (bool,
 		if err != nil {
 			return false, err
 		}
+		if why, err := s.defined.judge(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version), template); why != "" || err != nil {
+			continue // what is served now says nothing about it
+		}
 		of, objs = append(of, step), append(objs, &unstructured.Unstructured{Object: template})
 	}
 	ok := true
 	for i, err := range s.Schemas.Check(ctx, objs) {
 		if err == nil {
 			continue
+		}
+		var unavailable *schemas.UnavailableError
+		if errors.As(err, &unavailable) {
+			return false, err
 		}
 		ok = false
 		if err := s.fail(ctx, of[i], &Refused{err.Error()}, true); err != nil {

@@ -26,16 +26,14 @@ type world struct {
 	now     time.Time
 	// reached tells that the engine would get this far.
 	reached bool
+	// defined are the kinds that the package defines.
+	defined *definitions
 	// order is that in which objects were removed.
 	order []objects.Key
 
 	// mu guards the objects and the memory of the rollout.
 	mu      sync.Mutex
 	objects map[objects.Key]*object
-	// defined are the kinds whose definitions the package brings, namespaces those
-	// that it makes.
-	defined    map[schema.GroupKind]bool
-	namespaces map[string]bool
 }
 
 // object is one object of the world.
@@ -72,7 +70,7 @@ func (w *world) look(key objects.Key) phases.Sight {
 	if o == nil {
 		return phases.Sight{Synced: true}
 	}
-	if !o.served && !w.defined[key.GroupKind()] {
+	if !o.served && !w.defined.brings(key.GroupKind()) {
 		return phases.Sight{Unserved: true}
 	}
 	return phases.Sight{Synced: true, Object: o.observed}
@@ -193,7 +191,9 @@ func (w *world) settle(s phases.Step, after *unstructured.Unstructured, written 
 	rec := w.rollout.Memory.At(s.Key)
 	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
 	rec.Baseline, rec.UID, rec.Gone, rec.Failure = obs.Projection, obs.UID, false, nil
-	w.learn(s.Key, after)
+	if s.Key.GroupKind() == crdKind {
+		w.defined.learn(s.Key, o.live, after)
+	}
 }
 
 // formerOwner names who an adopted object is taken from; empty where it is one of
@@ -208,19 +208,12 @@ func (w *world) formerOwner(o *object) string {
 	return "nobody"
 }
 
-// learn notes the kinds that a definition brings, and namespaces. mu is held.
-func (w *world) learn(key objects.Key, obj *unstructured.Unstructured) {
-	switch key.GroupKind() {
-	case crdKind:
-		group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
-		w.defined[schema.GroupKind{Group: group, Kind: kind}] = true
-	case schema.GroupKind{Kind: "Namespace"}:
-		w.namespaces[key.Name] = true
-	}
+// bringsNamespace tells whether a namespace is made by the package: it is not there
+// yet, or is being deleted.
+func (w *world) bringsNamespace(name string) bool {
+	o := w.objects[objects.Key{Kind: "Namespace", Name: name}]
+	return o != nil && o.now != nil && (o.live == nil || o.live.GetUID() != o.now.GetUID())
 }
-
-var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // remove foresees a removal.
 func (w *world) remove(s phases.Step) {
@@ -248,7 +241,7 @@ func (w *world) fail(ctx context.Context, s phases.Step, err error, preflight bo
 	defer w.mu.Unlock()
 	f := &phases.Failure{
 		Immutable: len(apply.ImmutableFields(err)) > 0,
-		Message:   w.cause(err), Preflight: preflight,
+		Message:   w.cause(s.Key, err), Preflight: preflight,
 		Attempts: 1, Until: w.now.Add(24 * time.Hour),
 	}
 	if s.Live != nil {
@@ -264,10 +257,14 @@ func (w *world) fail(ctx context.Context, s phases.Step, err error, preflight bo
 	return nil
 }
 
-// cause is an error without the request that it is of: a plan names the object.
-func (w *world) cause(err error) string {
+// cause is an error without the request that it is of: a plan names the object. It
+// quotes no value of a Secret.
+func (w *world) cause(key objects.Key, err error) string {
 	var request *apply.Error
 	if errors.As(err, &request) {
+		if key.GroupKind() == secretKind {
+			return apply.Brief(err)
+		}
 		for _, rev := range w.rollout.Revisions() {
 			if rev.Sensitive {
 				return apply.Brief(err) // what is refused may repeat sensitive values
@@ -277,6 +274,8 @@ func (w *world) cause(err error) string {
 	}
 	return strings.TrimSpace(err.Error())
 }
+
+var secretKind = schema.GroupKind{Kind: "Secret"}
 
 // Refused is a refusal that no request was needed for.
 type Refused struct{ Message string }

@@ -1,0 +1,271 @@
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+// definition is a CustomResourceDefinition of Dials whose spec has the given
+// properties, in the given versions, the last of which is stored.
+func definition(group, properties string, versions ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: dials.%s
+  annotations: {package-operator.run/phase: crds}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: Dial, listKind: DialList, plural: dials, singular: dial}
+  versions:
+`, group)
+	for i, version := range versions {
+		fmt.Fprintf(&b, `  - name: %s
+    served: true
+    storage: %t
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}
+`, version, i == len(versions)-1, properties)
+	}
+	return b.String()
+}
+
+func dial(group, version, namespace, spec string) string {
+	return fmt.Sprintf("apiVersion: %s/%s\nkind: Dial\nmetadata: {name: main, namespace: %s, annotations: {package-operator.run/phase: resources}}\nspec: {%s}\n", group, version, namespace, spec)
+}
+
+const established = `  availabilityProbes:
+  - selector: {kind: {group: apiextensions.k8s.io, kind: CustomResourceDefinition}}
+    probes: [{condition: {type: Established, status: "True"}}]
+`
+
+// A definition and its resources change together: the resource is not judged by the
+// schema that is served before.
+func TestPlanOfADefinitionWithItsResources(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "dials")
+	const group = "dials.example.com"
+	files := func(crd, cr string) harness.Files {
+		return harness.Files{"manifest.yaml": harness.Manifest("dials", []string{"crds", "resources"}, established), "crd.yaml": crd, "cr.yaml": cr}
+	}
+	const size, unit = "size: {type: integer}", "unit: {type: string, default: bar}"
+	steps := []harness.Files{
+		files(definition(group, size, "v1"), dial(group, "v1", "dials", "size: 1")),
+		files(definition(group, size+", "+unit, "v1"), dial(group, "v1", "dials", "size: 1, unit: pascal")),       // a new field, used at once
+		files(definition(group, size+", "+unit, "v1", "v2"), dial(group, "v2", "dials", "size: 2, unit: pascal")), // a new version, used at once
+	}
+	env.Create(t, harness.ClusterPackage("dials", env.Push(t, "dials:v0", steps[0])))
+	env.WaitAvailable(t, "", "dials")
+	for i, step := range steps[1:] {
+		image := env.Push(t, fmt.Sprintf("dials:v%d", i+1), step)
+		p := planOf(t, env, image, "clusterpackage/dials")
+		if p.Outcome != preview.OutcomeChanges || len(p.Refusals) > 0 {
+			t.Errorf("step %d: %s, %+v", i+1, p.Outcome, p.Refusals)
+		}
+		change := p.Phases[1].Changes
+		if len(change) != 1 || change[0].Action != preview.ActionChange || !strings.Contains(change[0].Unverified, "CustomResourceDefinition") || len(change[0].Fields) == 0 {
+			t.Errorf("step %d: the resource: %+v", i+1, change)
+		}
+		env.SetImage(t, "", "dials", image)
+		env.WaitAvailable(t, "", "dials")
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v2", Kind: "Dial"})
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "dials", Name: "main"}, u); err != nil {
+		t.Fatal(err)
+	}
+	if unit, _, _ := unstructured.NestedString(u.Object, "spec", "unit"); unit != "pascal" {
+		t.Errorf("the unit is %q", unit)
+	}
+	// What the new schema does not have either is named, though no dry run can.
+	wrong := files(definition(group, size+", "+unit+", more: {type: string}", "v1", "v2"), dial(group, "v2", "dials", "size: 2, unlit: pascal"))
+	p := planOf(t, env, env.Push(t, "dials:wrong", wrong), "clusterpackage/dials")
+	if p.Outcome != preview.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "unlit") {
+		t.Errorf("a field that no schema has: %s, %+v", p.Outcome, p.Refusals)
+	}
+}
+
+// A namespace that is being deleted is waited for: what is in it is not refused for
+// that.
+func TestPlanIntoANamespaceThatGoes(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	held := &corev1.Namespace{}
+	held.Name, held.Finalizers = "leaving", nil
+	held.Spec.Finalizers = []corev1.FinalizerName{"kubernetes", "example.com/hold"}
+	env.Create(t, held)
+	if err := env.Client.Delete(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		held.Spec.Finalizers = nil
+		_ = env.Client.SubResource("finalize").Update(t.Context(), held)
+	})
+	files := harness.Files{
+		"manifest.yaml": harness.Manifest("leaving", []string{"namespace", "content"}, ""),
+		"ns.yaml":       "apiVersion: v1\nkind: Namespace\nmetadata: {name: leaving, annotations: {package-operator.run/phase: namespace}}\n",
+		"cm.yaml":       strings.Replace(harness.ConfigMap("inside", "content", "v"), "  name: inside\n", "  name: inside\n  namespace: leaving\n", 1),
+	}
+	p := planOf(t, env, env.Push(t, "leaving:v1", files), "clusterpackage/leaving")
+	if p.Outcome != preview.OutcomeChanges || p.Summary.Create != 2 || p.Phases[1].Changes[0].Unverified == "" {
+		t.Errorf("%s: %+v, %+v", p.Outcome, p.Refusals, p.Phases)
+	}
+}
+
+// Values of a Secret are in no message about it.
+func TestRefusedSecretIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "quoted")
+	files := harness.Files{
+		"manifest.yaml": harness.Manifest("quoted", []string{"deploy"}, ""),
+		"secret.yaml":   "apiVersion: v1\nkind: Secret\nmetadata: {name: quoted, annotations: {package-operator.run/phase: deploy}}\nstringData: {password: first}\n",
+	}
+	image := env.Push(t, "quoted:v1", files)
+	env.Create(t, harness.Package("quoted", "quoted", image))
+	env.WaitAvailable(t, "quoted", "quoted")
+	for name, content := range map[string]string{
+		"text": "stringData: {password: hunter2hunter2, \"no key\": x}\n", "base64": "data: {password: \"hunter2hunter2!\"}\n",
+		"type": "type: kubernetes.io/tls\nstringData: {password: hunter2hunter2}\n",
+	} {
+		files["secret.yaml"] = "apiVersion: v1\nkind: Secret\nmetadata: {name: quoted, annotations: {package-operator.run/phase: deploy}}\n" + content
+		code, out, errOut := plan(t, env, env.Push(t, "quoted:"+name, files), "package/quoted", "-n", "quoted")
+		t.Log(out, errOut)
+		if code != 1 || strings.Contains(out+errOut, "hunter2") || strings.Contains(out+errOut, "aHVudGVy") {
+			t.Errorf("%s: %d\n%s%s", name, code, out, errOut)
+		}
+	}
+}
+
+// A plan made while a revision is stuck is what happens when the next one comes.
+func TestPlanBetweenRevisions(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "between")
+	waits := "  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}, selector: {matchLabels: {waits: \"yes\"}}}\n    probes: [{fieldsEqual: {fieldA: .data.value, fieldB: .data.text}}]\n"
+	files := func(version string, stuck bool, extra ...string) harness.Files {
+		f := harness.Files{"manifest.yaml": harness.Manifest("between", []string{"one", "two"}, waits), "two.yaml": harness.ConfigMap("two", "two", version)}
+		one := harness.ConfigMap("one", "one", version)
+		if stuck {
+			one = strings.Replace(one, "  annotations:", "  labels: {waits: \"yes\"}\n  annotations:", 1)
+		}
+		f["one.yaml"] = one
+		for _, name := range extra {
+			f[name+".yaml"] = harness.ConfigMap(name, "one", version)
+		}
+		return f
+	}
+	env.Create(t, harness.Package("between", "between", env.Push(t, "between:v1", files("v1", false, "a"))))
+	env.WaitAvailable(t, "between", "between")
+	env.SetImage(t, "between", "between", env.Push(t, "between:v2", files("v2", true, "b")))
+	env.WaitCondition(t, "between", "between", "Progressing", "True")
+	awaitValue(t, env, "between", "one", "v2")
+	awaitValue(t, env, "between", "b", "v2")
+	three := env.Push(t, "between:v3", files("v3", false, "c"))
+	p := planOf(t, env, three, "package/between", "-n", "between")
+	got := map[string]preview.Action{}
+	for _, ph := range p.Phases {
+		for _, c := range ph.Changes {
+			got[c.Name] = c.Action
+		}
+	}
+	for _, c := range p.Cleanup {
+		got[c.Name] = c.Action
+	}
+	want := map[string]preview.Action{"one": preview.ActionChange, "two": preview.ActionChange, "c": preview.ActionCreate, "a": preview.ActionDelete, "b": preview.ActionDelete}
+	for name, action := range want {
+		if got[name] != action {
+			t.Errorf("%s: %q, want %q", name, got[name], action)
+		}
+	}
+	if p.Outcome != preview.OutcomeChanges || len(got) != len(want) || p.Revision != 3 {
+		t.Errorf("%s, revision %d: %v", p.Outcome, p.Revision, got)
+	}
+	env.SetImage(t, "between", "between", three)
+	env.WaitAvailable(t, "between", "between")
+	list := &corev1.ConfigMapList{}
+	if err := env.Client.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	for _, cm := range list.Items {
+		if cm.Namespace == "between" && (cm.Name == "a" || cm.Name == "b") {
+			t.Errorf("%s is still there", cm.Name)
+		}
+	}
+}
+
+// used waits until a quota counts so many Services.
+func used(t *testing.T, env *harness.Env, namespace string, services int64) {
+	t.Helper()
+	harness.Eventually(t, 30*time.Second, "the quota to be counted", func(ctx context.Context) error {
+		quota := &corev1.ResourceQuota{}
+		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "small"}, quota); err != nil {
+			return err
+		}
+		if used, counted := quota.Status.Used["count/services"]; !counted || used.Value() != services {
+			return fmt.Errorf("it says %v", quota.Status.Used)
+		}
+		return nil
+	})
+}
+
+// New objects that exhaust a quota together are foreseen, though the dry run of each
+// is admitted; and the upgrade then stops where the plan says.
+func TestPlanOfAQuotaForAllTogether(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "room")
+	env.Create(t, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "room", Name: "small"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/services": resource.MustParse("3"), "count/deployments.apps": resource.MustParse("5")}},
+	})
+	service := func(name, phase string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, annotations: {package-operator.run/phase: %s}}\nspec: {ports: [{port: 80}]}\n", name, phase)
+	}
+	files := harness.Files{
+		"manifest.yaml": harness.Manifest("room", []string{"one", "two", "three"}, ""), "a.yaml": service("a", "one"), "b.yaml": service("b", "one"),
+		"last.yaml": harness.ConfigMap("last", "three", "v1"),
+	}
+	used(t, env, "room", 0)
+	first := env.Push(t, "room:v1", files)
+	if p := planOf(t, env, first, "package/room", "-n", "room"); p.Outcome != preview.OutcomeChanges || p.Summary.Create != 3 {
+		t.Errorf("what fits: %s, %+v", p.Outcome, p.Refusals)
+	}
+	env.Create(t, harness.Package("room", "room", first))
+	env.WaitAvailable(t, "room", "room")
+	used(t, env, "room", 2)
+	files = files.Clone()
+	files["c.yaml"], files["d.yaml"], files["last.yaml"] = service("c", "two"), service("d", "two"), harness.ConfigMap("last", "three", "v2")
+	second := env.Push(t, "room:v2", files)
+	p := planOf(t, env, second, "package/room", "-n", "room")
+	want := preview.Refusal{
+		Phase: "two", Kind: "ResourceQuota", Namespace: "room", Name: "small",
+		Message: "exceeded quota: count/services is limited to 3, 2 of it used, and what is created up to this phase takes 2 more",
+	}
+	if diff := cmp.Diff([]preview.Refusal{want}, p.Refusals); diff != "" || p.Outcome != preview.OutcomeRefused || p.Phases[2].Reached || p.Phases[2].Changes[0].Reached {
+		t.Errorf("%s, %+v (-want +got):\n%s", p.Outcome, p.Phases, diff)
+	}
+	env.SetImage(t, "room", "room", second)
+	harness.Eventually(t, 60*time.Second, "the upgrade to stop at the quota", func(context.Context) error {
+		blocking := env.Package(t, "room", "room").PackageStatus().Blocking
+		if len(blocking) == 1 && blocking[0].Phase == "two" && strings.Contains(blocking[0].Message, "exceeded quota") {
+			return nil
+		}
+		return fmt.Errorf("it waits for %+v", blocking)
+	})
+}
