@@ -34,7 +34,7 @@ type planCommand struct {
 }
 
 func newPlan(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := planCommand{streams: streams}
+	c := &planCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "plan SOURCE|IMAGE [NAME]",
 		Short: "Show what an install or an upgrade would do, without doing it",
@@ -61,7 +61,8 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 
   # What a folder would be as a new package, for a pipeline
   kubectl package plan ./web -n shop --exit-code -o json`,
-		Args: takes("SOURCE|IMAGE", "[NAME]"),
+		Args:              takes("SOURCE|IMAGE", "[NAME]"),
+		ValidArgsFunction: c.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.changesComponent = cmd.Flags().Changed("component")
 			if err := c.output.Check(); err != nil {
@@ -84,6 +85,18 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 	return cmd
 }
 
+// completeArgs completes a folder or an installed package, and then the name of one.
+func (c *planCommand) completeArgs(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	names, end := c.connection.completeNames(cmd, nil, begin)
+	if len(args) == 0 {
+		end = cobra.ShellCompDirectiveDefault // folders, too
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, end
+}
+
 // plannedPackage is what a plan is asked for.
 type plannedPackage struct {
 	// source is an image or a folder; empty for the image of the installed package.
@@ -100,7 +113,7 @@ func (c *planCommand) wanted(args []string) (plannedPackage, error) {
 	switch {
 	case len(args) > 1:
 		w.name, err = cluster.ParseName(args[1])
-	case !w.folder:
+	case !w.folder && !c.source.pull:
 		if installed, parseErr := cluster.ParseName(args[0]); parseErr == nil && installed.Scope != "" {
 			w.source, w.name = "", installed
 		}

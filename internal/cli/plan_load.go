@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +17,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/preview"
@@ -27,7 +30,10 @@ type planned struct {
 	// pkg is the Package as it would be, before what it is; nil where there is none.
 	pkg, before corev1alpha1.GenericPackage
 	digest      string
-	loaded      *loader.Package
+	// folder that the package is in; empty for an image.
+	folder   string
+	loaded   *loader.Package
+	warnings []string
 	// client reads kinds of all sorts.
 	client client.Client
 }
@@ -46,10 +52,11 @@ func (p *planned) request() preview.Request {
 
 // complete says in the plan what package it is about.
 func (p *planned) complete(plan *preview.Plan) {
-	plan.To = preview.Release{
-		Image: p.pkg.PackageSpec().Image, Digest: p.digest,
-		Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version,
+	plan.To = preview.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
+	if p.folder == "" {
+		plan.To.Image = p.pkg.PackageSpec().Image
 	}
+	plan.Warnings = append(plan.Warnings, p.warnings...)
 	for _, w := range p.loaded.Warnings {
 		plan.Warnings = append(plan.Warnings, w.String())
 	}
@@ -74,6 +81,7 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	var files loader.Files
 	var err error
 	if want.folder {
+		p.folder = want.source
 		if files, err = readSource(want.source); err != nil {
 			return p, err
 		}
@@ -89,15 +97,13 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	if err := c.change(want, p); err != nil {
 		return p, err
 	}
-	if !want.folder {
-		image, err := c.source.registry.pullFolder(ctx, "", p.reference())
-		if err != nil {
-			return p, err
-		}
-		files, p.digest = image.Files, image.Digest
-	}
 	if p.client, err = cl.AnyKind(); err != nil {
 		return p, err
+	}
+	if !want.folder {
+		if files, err = c.pull(ctx, p); err != nil {
+			return p, err
+		}
 	}
 	opts, err := loaderOptions(ctx, cl, p.client, p.pkg)
 	if err != nil {
@@ -125,24 +131,30 @@ func nameOf(want plannedPackage, files loader.Files) (string, error) {
 
 // find reads the installed package, if there is one.
 func (c *planCommand) find(ctx context.Context, cl *cluster.Cluster, want plannedPackage, p *planned) error {
+	if want.source == "" {
+		var err error
+		p.target, p.before, err = cl.Find(ctx, want.name)
+		return err
+	}
 	p.target = cl.Target(cmp.Or(want.name.Scope, corev1alpha1.ScopeNamespaced), want.name.Name)
-	pkg, err := cl.Read(ctx, p.target)
+	target, pkg, err := cl.Find(ctx, want.name)
 	switch {
 	case err == nil:
-		p.before = pkg
+		p.target, p.before = target, pkg
+		if want.name.Scope != target.Scope && target.Scope == corev1alpha1.ScopeCluster {
+			p.warnings = append(p.warnings, fmt.Sprintf(
+				"%s was meant, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
+		}
 		return nil
-	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
-		return cl.Explain("cannot read "+p.target.String(), err)
-	case want.source == "":
-		return fmt.Errorf("there is no %s", p.target)
-	case want.name.Scope == "":
-		// A bare name may be that of a ClusterPackage.
-		target := cl.Target(corev1alpha1.ScopeCluster, want.name.Name)
-		if pkg, err := cl.Read(ctx, target); err == nil {
-			p.target, p.before = target, pkg
+	case errors.Is(err, cluster.ErrNoPackage):
+		return nil
+	case want.name.Scope == "" && apierrors.IsForbidden(err):
+		// Who may read Packages only means one of them.
+		if _, err := cl.Read(ctx, p.target); apierrors.IsNotFound(err) && !cluster.Unserved(err) {
+			return nil
 		}
 	}
-	return nil
+	return err
 }
 
 // change makes the Package what it would be.
@@ -171,23 +183,37 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	return nil
 }
 
-// reference is the image to pull. A package whose spec stays as it is stays with
-// what its tag stood for.
-func (p *planned) reference() string {
-	spec := p.pkg.PackageSpec()
-	if p.before == nil {
-		return spec.Image
-	}
-	old, resolved := p.before.PackageSpec(), p.before.PackageStatus().Resolved
-	same := old.Image == spec.Image && old.Component == spec.Component && sameConfig(old.Config, spec.Config)
-	if !same || resolved == nil || resolved.Image != spec.Image || resolved.Digest == "" {
-		return spec.Image
-	}
-	ref, err := name.ParseReference(spec.Image)
+// pull reads the package out of its image, with the credentials that the Package
+// names where the user may read them, and else with the user's own.
+func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error) {
+	keys, missing, err := sources.Keychain(ctx, sources.Getter(p.client), sources.PullSecrets(p.pkg.PackageSpec(), p.home()))
 	if err != nil {
-		return spec.Image
+		return nil, err
 	}
-	return ref.Context().Digest(resolved.Digest).Name()
+	image, err := c.source.registry.pullWith(ctx, "", sources.Reference(p.pkg, p.changed()), keys)
+	if err != nil && len(missing) > 0 {
+		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range missing {
+		p.warnings = append(p.warnings, "spec.imagePullSecrets: "+problem)
+	}
+	p.digest = image.Digest
+	return image.Files, nil
+}
+
+// home is the namespace of what the spec names.
+func (p *planned) home() string { return cmp.Or(p.pkg.GetNamespace(), corev1alpha1.DefaultNamespace) }
+
+// changed tells whether the manager has not unpacked the spec as it would be.
+func (p *planned) changed() bool {
+	if p.before == nil || !conditions.IsTrueFor(*p.before.StatusConditions(), corev1alpha1.ConditionUnpacked, p.before.GetGeneration()) {
+		return true
+	}
+	old, spec := p.before.PackageSpec(), p.pkg.PackageSpec()
+	return old.Image != spec.Image || old.Component != spec.Component || !sameConfig(old.Config, spec.Config)
 }
 
 func sameConfig(a, b *runtime.RawExtension) bool {
@@ -205,8 +231,7 @@ func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Clien
 	if err != nil {
 		return loader.Options{}, err
 	}
-	namespace := cmp.Or(pkg.GetNamespace(), corev1alpha1.DefaultNamespace)
-	values, err := sources.Read(ctx, sources.Getter(reader), spec, namespace)
+	values, err := sources.Read(ctx, sources.Getter(reader), spec, cmp.Or(pkg.GetNamespace(), corev1alpha1.DefaultNamespace))
 	if err != nil {
 		return loader.Options{}, err
 	}

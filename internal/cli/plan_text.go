@@ -64,7 +64,7 @@ func (t *planPrinter) head(p *preview.Plan) {
 	}
 	var rows [][]string
 	for _, row := range [][3]string{
-		{"package", title(from), title(p.To)}, {"image", from.Image, p.To.Image}, {"digest", from.Digest, p.To.Digest},
+		{"package", title(from), title(p.To)}, {"image", from.Image, p.To.Image}, {"folder", "", p.To.Folder}, {"digest", from.Digest, p.To.Digest},
 	} {
 		was, is := terminal.Line(row[1]), terminal.Line(row[2])
 		switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller,
 		}
 	}
 	return registry.NewPuller(registry.Options{
-		Folder: folder, InsecureRegistries: insecure, CABundle: r.caFile, UserAgent: "kubectl-package/" + version.Get(),
+		Folder: folder, InsecureRegistries: insecure, CABundle: r.caFile, Once: true, UserAgent: "kubectl-package/" + version.Get(),
 	})
 }
 
@@ -52,11 +53,17 @@ func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, err
 }
 
 func (r *registryFlags) pullFolder(ctx context.Context, folder, ref string) (*registry.Image, error) {
+	return r.pullWith(ctx, folder, ref, nil)
+}
+
+// pullWith pulls with credentials that come before those of the Docker config; nil
+// for none.
+func (r *registryFlags) pullWith(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
 	puller, err := r.puller(folder, ref)
 	if err != nil {
 		return nil, err
 	}
-	image, err := puller.Pull(ctx, ref)
+	image, err := puller.With(registry.Access{Keychain: keys}).Pull(ctx, ref)
 	return image, advise(err)
 }
 

@@ -45,14 +45,14 @@ func (in *input) readSets(ctx context.Context) error {
 	if in.deployment == nil {
 		return nil
 	}
-	list := in.Scope.NewObjectSetList()
-	if err := in.Reader.List(ctx, list.(client.ObjectList), client.InNamespace(in.Namespace)); err != nil {
-		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
-	}
-	for _, set := range list.GenericObjectSets() {
+	err := in.eachSet(ctx, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
 		if rollout.OwnerOf(set) == in.key && rollout.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
 	}
 	slices.SortFunc(in.sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
@@ -66,6 +66,30 @@ func (in *input) readSets(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// setsPage is how many revisions one answer holds: they may be large, and all of a
+// cluster need not be in memory at the same time.
+const setsPage = 50
+
+// eachSet visits the sets of a scope, in a namespace where one is given.
+func (c *Cluster) eachSet(ctx context.Context, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error) error {
+	next := ""
+	for {
+		list := scope.NewObjectSetList()
+		err := c.Reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next))
+		if err != nil {
+			return err
+		}
+		for _, set := range list.GenericObjectSets() {
+			if err := visit(set); err != nil {
+				return err
+			}
+		}
+		if next = list.(client.ObjectList).GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 func newStored() rollout.Stored {
@@ -191,23 +215,17 @@ func (in *input) foreign() string {
 func (in *input) claims(ctx context.Context, s *simulation) ([]phases.Blocker, error) {
 	table := claims.NewTable(func(claims.Holder) {})
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		list := scope.NewObjectSetList()
-		var opts []client.ListOption
-		if scope == corev1alpha1.ScopeNamespaced && in.Namespace != "" {
-			opts = append(opts, client.InNamespace(in.Namespace)) // others cannot bring objects of this namespace
+		var namespace string
+		if scope == corev1alpha1.ScopeNamespaced {
+			namespace = in.Namespace // others cannot bring objects of this namespace
 		}
-		err := in.Reader.List(ctx, list.(client.ObjectList), opts...)
+		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error { return in.claim(ctx, table, scope, set) })
 		if apierrors.IsForbidden(err) {
 			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so claims of other packages are not known", scope.Kind("ObjectSet")))
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the claims of other packages: %w", err)
-		}
-		for _, set := range list.GenericObjectSets() {
-			if err := in.claim(ctx, table, scope, set); err != nil {
-				return nil, err
-			}
 		}
 	}
 	var blocked []phases.Blocker

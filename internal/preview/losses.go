@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,6 +33,10 @@ func (s *simulation) losses(ctx context.Context) []Loss {
 			if text := s.deletion(ctx, key, o.live); text != "" {
 				found = append(found, Loss{objectName(key), text})
 			}
+		case key.GroupKind() == statefulSetKind && o.now != nil:
+			if text := scaledDown(o.live.Object, o.now.Object); text != "" {
+				found = append(found, Loss{objectName(key), text})
+			}
 		case key.GroupKind() == crdKind && o.now != nil:
 			for _, text := range definitionLosses(o.live.Object, o.now.Object) {
 				found = append(found, Loss{objectName(key), text})
@@ -57,12 +62,35 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 		return s.definitionGoes(ctx, live)
 	case schema.GroupKind{Kind: "Namespace"}:
 		return "everything in the namespace goes with it"
+	case statefulSetKind:
+		if retention(live.Object, "whenDeleted") == "Delete" {
+			return "the claims that it made go with it, by spec.persistentVolumeClaimRetentionPolicy"
+		}
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		return "its volume is released, and deleted where its reclaim policy says so"
 	case schema.GroupKind{Kind: "PersistentVolume"}:
 		return "what it stores may go with it"
 	}
 	return ""
+}
+
+var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+
+// retention is what a StatefulSet says about its claims in one case.
+func retention(set map[string]any, when string) string {
+	policy, _, _ := unstructured.NestedString(set, "spec", "persistentVolumeClaimRetentionPolicy", when)
+	return policy
+}
+
+// scaledDown says which claims a StatefulSet lets go that gets fewer replicas.
+func scaledDown(before, after map[string]any) string {
+	was, had, _ := unstructured.NestedInt64(before, "spec", "replicas")
+	is, has, _ := unstructured.NestedInt64(after, "spec", "replicas")
+	claims, _, _ := unstructured.NestedSlice(after, "spec", "volumeClaimTemplates")
+	if !had || !has || is >= was || len(claims) == 0 || retention(after, "whenScaled") != "Delete" {
+		return ""
+	}
+	return fmt.Sprintf("the claims of the replicas beyond %d go with them, by spec.persistentVolumeClaimRetentionPolicy", is)
 }
 
 // definitionGoes counts the objects that go with their definition.
@@ -149,16 +177,19 @@ func schemaOf(version map[string]any) map[string]any {
 // schemaLosses returns the fields that a schema does not have any more: the API
 // server prunes them from objects that it reads or writes.
 func schemaLosses(version string, before, after map[string]any) []string {
-	var paths []string
-	dropped(before, after, "", &paths, 0)
-	slices.Sort(paths)
+	var all []pruned
+	dropped(before, after, "", &all, 0)
+	slices.SortFunc(all, func(a, b pruned) int { return cmp.Compare(a.path, b.path) })
 	var found []string
-	for i, path := range paths {
-		if i == lossesShown {
-			found = append(found, fmt.Sprintf("%d more fields of %s leave the schema", len(paths)-i, version))
-			break
+	for i, p := range all {
+		switch {
+		case i == lossesShown:
+			return append(found, fmt.Sprintf("%d more fields of %s leave the schema", len(all)-i, version))
+		case p.unnamed:
+			found = append(found, fmt.Sprintf("what %s has that the schema of %s does not name is kept no more: such values are pruned", p.path, version))
+		default:
+			found = append(found, fmt.Sprintf("field %s leaves the schema of %s: its values are pruned", p.path, version))
 		}
-		found = append(found, fmt.Sprintf("field %s leaves the schema of %s: its values are pruned", path, version))
 	}
 	return found
 }
@@ -166,9 +197,20 @@ func schemaLosses(version string, before, after map[string]any) []string {
 // lossesShown is how many fields of one version are named.
 const lossesShown = 20
 
-func dropped(before, after map[string]any, path string, paths *[]string, depth int) {
-	if before == nil || after == nil || after["x-kubernetes-preserve-unknown-fields"] == true || depth > limits.FieldsDepth {
+// pruned is a field that a schema does not have any more, or one in which it kept
+// unnamed fields.
+type pruned struct {
+	path    string
+	unnamed bool
+}
+
+func dropped(before, after map[string]any, path string, found *[]pruned, depth int) {
+	const keeps = "x-kubernetes-preserve-unknown-fields"
+	if before == nil || after == nil || after[keeps] == true || depth > limits.FieldsDepth {
 		return
+	}
+	if before[keeps] == true {
+		*found = append(*found, pruned{path, true})
 	}
 	old, _ := before["properties"].(map[string]any)
 	now, _ := after["properties"].(map[string]any)
@@ -177,17 +219,17 @@ func dropped(before, after map[string]any, path string, paths *[]string, depth i
 		next, stays := now[name]
 		if !stays {
 			if _, open := after["additionalProperties"]; !open {
-				*paths = append(*paths, at)
+				*found = append(*found, pruned{at, false})
 			}
 			continue
 		}
 		a, _ := schema.(map[string]any)
 		b, _ := next.(map[string]any)
-		dropped(a, b, at, paths, depth+1)
+		dropped(a, b, at, found, depth+1)
 	}
-	for _, inner := range []string{"items", "additionalProperties"} {
+	for inner, end := range map[string]string{"items": "[]", "additionalProperties": ".*"} {
 		a, _ := before[inner].(map[string]any)
 		b, _ := after[inner].(map[string]any)
-		dropped(a, b, path+map[string]string{"items": "[]", "additionalProperties": ".*"}[inner], paths, depth+1)
+		dropped(a, b, path+end, found, depth+1)
 	}
 }

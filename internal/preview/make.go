@@ -245,7 +245,14 @@ func (in *input) admit(ctx context.Context, s *simulation) error {
 			existing[key] = o.observed
 		}
 	}
-	for _, b := range slices.Concat(conflicts, s.rollout.Collisions(next, existing, in.now)) {
+	claimed := map[objects.Key]bool{}
+	for _, b := range conflicts {
+		claimed[b.Key] = true
+	}
+	collisions := slices.DeleteFunc(s.rollout.Collisions(next, existing, in.now), func(b phases.Blocker) bool {
+		return claimed[b.Key] // the claim says it already
+	})
+	for _, b := range slices.Concat(conflicts, collisions) {
 		s.refusePackage(b.Key, b.Message)
 		s.object(b.Key).refusal = &Refusal{Message: b.Message}
 		d, _ := next.Find(b.Key)

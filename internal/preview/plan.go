@@ -50,7 +50,9 @@ type Plan struct {
 
 // Release is a package in one version.
 type Release struct {
+	// Image, or the Folder where it is not in an image.
 	Image   string `json:"image,omitempty"`
+	Folder  string `json:"folder,omitempty"`
 	Digest  string `json:"digest,omitempty"`
 	Package string `json:"package,omitempty"`
 	Version string `json:"version,omitempty"`

@@ -8,7 +8,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -26,6 +28,9 @@ type role struct {
 	rules []rbacv1.PolicyRule
 	// into are the cluster roles that take its rules over by its labels.
 	into []string
+	// labels of a cluster role, and those of the ones whose rules it takes over.
+	labels labels.Set
+	takes  []labels.Selector
 }
 
 type binding struct {
@@ -47,6 +52,8 @@ func (s *simulation) powers(ctx context.Context) ([]Power, error) {
 	if err := s.foreignRoles(ctx, before, after); err != nil {
 		return nil, err
 	}
+	before.aggregate()
+	after.aggregate()
 	found, bound := bindingPowers(before, after)
 	return append(found, s.rolePowers(before, after, bound)...), nil
 }
@@ -123,13 +130,41 @@ func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 	case "Role", "ClusterRole":
 		var r rbacv1.ClusterRole
 		if json.Unmarshal(raw, &r) == nil {
-			g.roles[key] = role{rules: r.Rules, into: aggregated(r.Labels)}
+			g.roles[key] = role{rules: r.Rules, into: aggregated(r.Labels), labels: r.Labels, takes: selectors(r.AggregationRule)}
 		}
 	case "RoleBinding", "ClusterRoleBinding":
 		var b rbacv1.RoleBinding
 		if json.Unmarshal(raw, &b) == nil {
 			g.bindings[key] = binding{role: roleKey(b.RoleRef, key.Namespace), subjects: subjectsOf(b.Subjects, key.Namespace)}
 		}
+	}
+}
+
+func selectors(rule *rbacv1.AggregationRule) []labels.Selector {
+	if rule == nil {
+		return nil
+	}
+	var all []labels.Selector
+	for i := range rule.ClusterRoleSelectors {
+		if s, err := metav1.LabelSelectorAsSelector(&rule.ClusterRoleSelectors[i]); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// aggregate adds the rules that cluster roles take over from others of the package:
+// a controller of Kubernetes does so after the rollout.
+func (g *grants) aggregate() {
+	for _, key := range sorted(g.roles) {
+		into := g.roles[key]
+		for _, from := range sorted(g.roles) {
+			matches := func(s labels.Selector) bool { return s.Matches(g.roles[from].labels) }
+			if from != key && from.Kind == "ClusterRole" && slices.ContainsFunc(into.takes, matches) {
+				into.rules = append(into.rules[:len(into.rules):len(into.rules)], g.roles[from].rules...)
+			}
+		}
+		g.roles[key] = into
 	}
 }
 
@@ -226,18 +261,26 @@ func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return found
 }
 
-// narrowed leaves out the resources of which all verbs are covered.
+// narrowed leaves out the groups, resources, names and paths of which all verbs are
+// covered.
 func narrowed(held []rbacv1.PolicyRule, rule rbacv1.PolicyRule) rbacv1.PolicyRule {
-	var resources []string
-	for _, resource := range rule.Resources {
-		one := rule
-		one.Resources = []string{resource}
-		if !covers(held, one) {
-			resources = append(resources, resource)
+	for _, list := range []func(*rbacv1.PolicyRule) *[]string{
+		func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.Resources },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.NonResourceURLs },
+	} {
+		var open []string
+		for _, value := range *list(&rule) {
+			one := rule
+			*list(&one) = []string{value}
+			if !covers(held, one) {
+				open = append(open, value)
+			}
 		}
-	}
-	if len(rule.Resources) > 0 {
-		rule.Resources = resources
+		if len(open) > 0 {
+			*list(&rule) = open
+		}
 	}
 	return rule
 }

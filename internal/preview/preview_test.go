@@ -2,13 +2,19 @@ package preview
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"lockstep.run/lockstep/internal/objects"
 )
 
 func decode(t *testing.T, text string) map[string]any {
@@ -48,8 +54,10 @@ func TestUncovered(t *testing.T) {
 		{
 			"paths, by their beginning", []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/*"}}},
 			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/a", "/healthz"}}},
-			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/a", "/healthz"}}},
+			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz"}}},
 		},
+		{"one more name", []rbacv1.PolicyRule{rule("", "secrets", "get", "web")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "web", "db")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "db")}},
+		{"one more group", []rbacv1.PolicyRule{rule("apps", "*", "get")}, []rbacv1.PolicyRule{rule("apps,batch", "*", "get")}, []rbacv1.PolicyRule{rule("batch", "*", "get")}},
 	} {
 		if diff := cmp.Diff(tc.want, uncovered(tc.held, tc.wanted)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -88,6 +96,10 @@ func TestDefinitionLosses(t *testing.T) {
 		{
 			"a field less that is still kept", definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)),
 			definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)), nil,
+		},
+		{
+			"fields that were kept without being named", definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}`)),
+			definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"what .spec.any has that the schema of v1 does not name is kept no more"},
 		},
 		{"another scope", definition(t, "Cluster", version("v1", stored, size)), definition(t, "Namespaced", version("v1", stored, size)), []string{"spec.scope changes from Cluster to Namespaced"}},
 	} {
@@ -175,4 +187,123 @@ func TestOverlay(t *testing.T) {
 	if diff := cmp.Diff(want, live); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestAggregate adds what a cluster role takes over from others of the package.
+func TestAggregate(t *testing.T) {
+	t.Parallel()
+	g := newGrants()
+	for name, text := range map[string]string{
+		"whole": `{"kind":"ClusterRole","aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"part":"yes"}}]},"rules":[]}`,
+		"part":  `{"kind":"ClusterRole","metadata":{"labels":{"part":"yes"}},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
+		"other": `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
+	} {
+		g.add(objects.Key{Group: rbacGroup, Kind: "ClusterRole", Name: name}, &unstructured.Unstructured{Object: decode(t, text)})
+	}
+	g.aggregate()
+	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
+	want[0].ResourceNames = nil
+	if diff := cmp.Diff(want, g.roles[objects.Key{Group: rbacGroup, Kind: "ClusterRole", Name: "whole"}].rules); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestScaledDown is about the claims of a StatefulSet.
+func TestScaledDown(t *testing.T) {
+	t.Parallel()
+	set := func(replicas, policy string) map[string]any {
+		return decodeNumbers(t, `{"spec":{"replicas":`+replicas+`,"volumeClaimTemplates":[{}],"persistentVolumeClaimRetentionPolicy":{"whenScaled":"`+policy+`"}}}`)
+	}
+	for _, tc := range []struct {
+		reason        string
+		before, after map[string]any
+		want          string
+	}{
+		{"fewer", set("3", "Delete"), set("1", "Delete"), "the claims of the replicas beyond 1 go"},
+		{"fewer, and they are kept", set("3", "Retain"), set("1", "Retain"), ""},
+		{"kept from now on", set("3", "Delete"), set("1", "Retain"), ""},
+		{"more", set("1", "Delete"), set("3", "Delete"), ""},
+	} {
+		if got := scaledDown(tc.before, tc.after); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", tc.reason, got)
+		}
+	}
+}
+
+// TestUsage counts as the API server does.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		gr     schema.GroupResource
+		object string
+		want   map[corev1.ResourceName]string
+	}{
+		{schema.GroupResource{Group: "apps", Resource: "deployments"}, `{}`, map[corev1.ResourceName]string{"count/deployments.apps": "1"}},
+		{schema.GroupResource{Resource: "configmaps"}, `{}`, map[corev1.ResourceName]string{"count/configmaps": "1", "configmaps": "1"}},
+		{
+			schema.GroupResource{Resource: "services"}, `{"spec":{"type":"LoadBalancer","ports":[{"port":1},{"port":2}]}}`,
+			map[corev1.ResourceName]string{"count/services": "1", "services": "1", "services.loadbalancers": "1", "services.nodeports": "2"},
+		},
+		{
+			schema.GroupResource{Resource: "persistentvolumeclaims"}, `{"spec":{"storageClassName":"fast","resources":{"requests":{"storage":"5Gi"}}}}`,
+			map[corev1.ResourceName]string{
+				"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1", "requests.storage": "5Gi",
+				"fast.storageclass.storage.k8s.io/requests.storage": "5Gi", "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
+			},
+		},
+	} {
+		got := map[corev1.ResourceName]string{}
+		for name, q := range usage(tc.gr, &unstructured.Unstructured{Object: decodeNumbers(t, tc.object)}) {
+			got[name] = q.String()
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.gr, diff)
+		}
+	}
+}
+
+// TestDefinitions is about resources whose definition comes or changes.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	const version = `{"name":"%s","served":%s,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{%s}}}}}}`
+	crd := func(versions ...string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: decodeNumbers(t, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"dials.example.com"},
+			"spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Dial","plural":"dials"},"versions":[`+strings.Join(versions, ",")+`]}}`)}
+	}
+	size, unit := `"size":{"type":"integer"}`, `"size":{"type":"integer"},"unit":{"type":"string"}`
+	for _, tc := range []struct {
+		reason      string
+		before, now *unstructured.Unstructured
+		resource    string
+		why, wrong  string
+	}{
+		{"another kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Other"}`, "", ""},
+		{"a new kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "comes or changes", ""},
+		{"a new kind, a wrong field", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "comes or changes", "spec.unit: unknown field"},
+		{"as it was", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "", ""},
+		{"a new field", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "comes or changes", ""},
+		{"another version changes", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size), fmt.Sprintf(version, "v2", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "", ""},
+		{"a version that is not served", nil, crd(fmt.Sprintf(version, "v1", "false", size), fmt.Sprintf(version, "v2", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial"}`, "", "does not serve version v1 but v2"},
+	} {
+		d := newDefinitions()
+		d.learn(objects.Key{Group: crdKind.Group, Kind: crdKind.Kind, Name: "dials.example.com"}, tc.before, tc.now)
+		u := &unstructured.Unstructured{Object: decodeNumbers(t, tc.resource)}
+		why, err := d.judge(t.Context(), u.GroupVersionKind(), u.Object)
+		if (why == "") != (tc.why == "") || !strings.Contains(why, tc.why) {
+			t.Errorf("%s: %q", tc.reason, why)
+		}
+		if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+	}
+}
+
+// decodeNumbers reads whole numbers as clients of Kubernetes do.
+func decodeNumbers(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var obj map[string]any
+	if err := utiljson.Unmarshal([]byte(text), &obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -41,23 +42,30 @@ func (in *input) report(s *simulation, plan *Plan) {
 }
 
 // sensitive returns the objects whose values are not shown: those that hold values
-// of Secrets.
+// of Secrets, or did in a revision that is installed.
 func (in *input) sensitive() map[objects.Key]bool {
-	if in.Sensitive == nil {
-		return nil
-	}
 	found := map[objects.Key]bool{}
+	note := func(o corev1alpha1.ObjectSetObject) {
+		u := &unstructured.Unstructured{}
+		if json.Unmarshal(o.Object.Raw, &u.Object) != nil {
+			return
+		}
+		gvk := u.GroupVersionKind()
+		key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+		found[key] = true
+		key.Namespace = cmp.Or(key.Namespace, in.Namespace)
+		found[key] = true
+	}
+	for _, sealed := range in.stored.Secrets {
+		for _, o := range sealed {
+			note(o)
+		}
+	}
 	for i := range in.Template.Phases {
-		for j := range in.Template.Phases[i].Objects {
-			u := &unstructured.Unstructured{}
-			if !in.Sensitive(i, j) || json.Unmarshal(in.Template.Phases[i].Objects[j].Object.Raw, &u.Object) != nil {
-				continue
+		for j, o := range in.Template.Phases[i].Objects {
+			if in.Sensitive != nil && in.Sensitive(i, j) {
+				note(o)
 			}
-			gvk := u.GroupVersionKind()
-			key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
-			found[key] = true
-			key.Namespace = cmp.Or(key.Namespace, in.Namespace)
-			found[key] = true
 		}
 	}
 	return found

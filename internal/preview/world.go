@@ -263,7 +263,7 @@ func (w *world) cause(key objects.Key, err error) string {
 	var request *apply.Error
 	if errors.As(err, &request) {
 		if key.GroupKind() == secretKind {
-			return apply.Brief(err)
+			return apply.Brief(err) + " (what else the API server says is left out, because it may repeat a value)"
 		}
 		for _, rev := range w.rollout.Revisions() {
 			if rev.Sensitive {

@@ -59,9 +59,30 @@ func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keyc
 	if account != nil {
 		refs = slices.Concat(refs, account.PullSecrets)
 	}
+	keys, more, err := keychain(ctx, refs, c.allowed)
+	return keys, append(missing, more...), err
+}
+
+// Keychain returns the credentials in the pull secrets refs for a user who pulls, and
+// may not read all of them. missing is as in [Credentials.Keychain].
+func Keychain(ctx context.Context, get Get, refs []Ref) (keys authn.Keychain, missing []string, err error) {
+	return keychain(ctx, refs, func(ctx context.Context, ref Ref) (*Object, string, error) {
+		object, err := get(ctx, ref)
+		if apierrors.IsForbidden(err) {
+			return nil, fmt.Sprintf("you may not read %s", ref), nil
+		}
+		return object, "", err
+	})
+}
+
+// keychain reads the pull secrets refs. read says in words of one that may not be
+// read.
+func keychain(
+	ctx context.Context, refs []Ref, read func(context.Context, Ref) (*Object, string, error),
+) (keys authn.Keychain, missing []string, err error) {
 	var contents [][]byte
 	for _, ref := range refs {
-		object, problem, err := c.allowed(ctx, ref)
+		object, problem, err := read(ctx, ref)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,6 +62,16 @@ func (c *Cluster) Read(ctx context.Context, t progress.Target) (corev1alpha1.Gen
 	return pkg, err
 }
 
+// ErrNoPackage is that there is no package of a name.
+var ErrNoPackage = errors.New("there is no such package")
+
+// noPackageError is ErrNoPackage in words.
+type noPackageError string
+
+func (e noPackageError) Error() string { return string(e) }
+
+func (e noPackageError) Is(target error) bool { return target == ErrNoPackage }
+
 // Find reads the package that a person means: without a kind, the Package of the
 // namespace, or else the ClusterPackage. Where both exist, neither is meant.
 func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alpha1.GenericPackage, error) {
@@ -93,9 +104,9 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	case denied != nil:
 		return progress.Target{}, nil, denied
 	case len(scopes) == 1:
-		return progress.Target{}, nil, fmt.Errorf("there is no %s", c.Target(n.Scope, n.Name))
+		return progress.Target{}, nil, noPackageError(fmt.Sprintf("there is no %s", c.Target(n.Scope, n.Name)))
 	}
-	return progress.Target{}, nil, fmt.Errorf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace)
+	return progress.Target{}, nil, noPackageError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
 }
 
 // Complete lists the names that begin as given, for the shell's completion. It

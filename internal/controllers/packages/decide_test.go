@@ -196,24 +196,3 @@ func TestForeignHashes(t *testing.T) {
 		}
 	}
 }
-
-func TestPinned(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		image    string
-		resolved *corev1alpha1.ResolvedPackage
-		want     string
-	}{
-		"tag":           {image, &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}, "registry.test/shop@" + digest},
-		"never":         {image, nil, image},
-		"another image": {image, &corev1alpha1.ResolvedPackage{Image: "x", Digest: digest}, image},
-		"no digest":     {image, &corev1alpha1.ResolvedPackage{Image: image}, image},
-		"by digest":     {"registry.test/shop@" + digest, &corev1alpha1.ResolvedPackage{Image: "registry.test/shop@" + digest, Digest: digest}, "registry.test/shop@" + digest},
-	} {
-		pkg := newPackage()
-		pkg.Spec.Image, pkg.Status.Resolved = tc.image, tc.resolved
-		if got := pinned(pkg); got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
-	}
-}

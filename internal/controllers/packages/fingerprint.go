@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/sources"
 )
 
 // fingerprint names what a package is rendered from, as status.unpackedHash
@@ -141,43 +142,13 @@ func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	return unpackedNever
 }
 
-// pinned returns the reference by digest of what the spec's image stood for when
-// it was unpacked last, or the image itself where that is not known.
-func pinned(pkg corev1alpha1.GenericPackage) string {
-	image, resolved := pkg.PackageSpec().Image, pkg.PackageStatus().Resolved
-	if resolved == nil || resolved.Image != image || resolved.Digest == "" {
-		return image
-	}
-	return byDigest(image, resolved.Digest)
-}
-
-// byDigest returns the reference of an image by a digest.
-func byDigest(image, digest string) string {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return image
-	}
-	return ref.Context().Digest(digest).Name()
-}
-
-// reference returns what to pull: a tag that moved since is followed where the
-// pull policy says to ask for it again, or where the Package looks after its tag
-// and found another digest, moved.
+// reference returns what to pull: a digest that the Package found its tag to stand
+// for by now, moved, or else what the pull policy says.
 func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, moved string) string {
-	spec := pkg.PackageSpec()
 	if moved != "" {
-		return byDigest(spec.Image, moved)
+		return sources.ByDigest(pkg.PackageSpec().Image, moved)
 	}
-	switch spec.ImagePullPolicy {
-	case corev1alpha1.ImagePullPolicyAlways:
-		return spec.Image
-	case corev1alpha1.ImagePullPolicyIfNotPresent, corev1alpha1.ImagePullPolicyNever:
-		return pinned(pkg)
-	}
-	if reuse == unpackedNever {
-		return spec.Image
-	}
-	return pinned(pkg)
+	return sources.Reference(pkg, reuse == unpackedNever)
 }
 
 // tagged tells whether an image is named by a tag, which may move.

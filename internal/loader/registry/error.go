@@ -147,7 +147,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	default:
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
 	}
-	e.Details, e.Remedy = secrets.redact(e.Details), cmp.Or(e.Remedy, remedies[e.Reason])
+	e.Details, e.Remedy = secrets.redact(e.Details), cmp.Or(e.Remedy, p.remedy(e.Reason))
 	return e
 }
 
@@ -157,6 +157,20 @@ var remedies = map[Reason]string{
 	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is tried again by itself.",
 	ReasonUnavailable:    "Ask whoever runs the registry; the pull is tried again by itself.",
 	ReasonDigestMismatch: "Push the image again, and ask whoever runs the registry.",
+}
+
+// onceRemedies stand for others where nobody tries again.
+var onceRemedies = map[Reason]string{
+	ReasonTimeout:     "Try again, or ask whoever runs the registry.",
+	ReasonUnreachable: "Check the host in the image reference, and that it can be reached from here.",
+	ReasonUnavailable: "Try again, or ask whoever runs the registry.",
+}
+
+func (p *Puller) remedy(reason Reason) string {
+	if text := onceRemedies[reason]; p.opts.Once && text != "" {
+		return text
+	}
+	return remedies[reason]
 }
 
 // timeout names the limit that a registry did not keep.

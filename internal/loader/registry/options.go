@@ -37,6 +37,8 @@ type Options struct {
 	CacheBytes int64
 	// Proxy returns the proxy of a request. Nil means the environment's.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Once tells that nobody tries again: a person has asked for the pull.
+	Once bool
 	// UserAgent of the requests.
 	UserAgent string
 	// Timeouts; each that is 0 has its value from package limits.

@@ -1,0 +1,158 @@
+package plan_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+// closedRegistry is one that asks for a password; it returns its address.
+func closedRegistry(t *testing.T, user, password string) string {
+	t.Helper()
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u, p, ok := r.BasicAuth(); !ok || u != user || p != password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="closed"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// An image is pulled with the credentials that the Package names, where the user may
+// read them.
+func TestPlanWithPullSecrets(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "closed")
+	host := closedRegistry(t, "robot", "hunter2hunter2")
+	image := host + "/shop:v1"
+	ref, err := name.ParseReference(image, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := harness.Files{"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, ""), "cm.yaml": harness.ConfigMap("shop", "deploy", "v1")}
+	if err := remote.Write(ref, harness.Image(t, files), remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: "robot", Password: "hunter2hunter2"}))); err != nil {
+		t.Fatal(err)
+	}
+	pkg := harness.Package("closed", "shop", image)
+	pkg.Spec.Paused = true // the manager cannot reach this registry
+	pkg.Spec.ImagePullSecrets = append(pkg.Spec.ImagePullSecrets, corev1alpha1.LocalSecretReference{Name: "robot"})
+	env.Create(t, pkg)
+	args := []string{"package/shop", "-n", "closed", "--insecure-registry", host}
+	code, out, errOut := plan(t, env, args...)
+	if code != 1 || !strings.Contains(errOut, "Of spec.imagePullSecrets, Secret closed/robot does not exist") {
+		t.Errorf("without the Secret: %d\n%s%s", code, out, errOut)
+	}
+	env.Create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "closed", Name: "robot"}, Type: corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"robot","password":"hunter2hunter2"}}}`, host)},
+	})
+	code, out, errOut = plan(t, env, args...)
+	if code != 0 || !strings.Contains(out, "+ ConfigMap closed/shop") || !strings.Contains(out, "the package is paused") || strings.Contains(out+errOut, "hunter2") {
+		t.Errorf("with it: %d\n%s%s", code, out, errOut)
+	}
+	env.Create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "closed", Name: "some"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"packages", "objectdeployments", "configmaps"}, Verbs: []string{"*"}}}})
+	env.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "closed", Name: "some"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "some"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "ann"}},
+	})
+	code, out, errOut = plan(t, env, append(args, "--as", "ann")...)
+	if code != 1 || !strings.Contains(errOut, "Of spec.imagePullSecrets, you may not read Secret closed/robot") {
+		t.Errorf("by someone who may not read it: %d\n%s%s", code, out, errOut)
+	}
+}
+
+// A bare name means what it means to the other commands.
+func TestPlanOfABareName(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "bare")
+	image := env.Push(t, "twin:v1", harness.Files{"manifest.yaml": harness.Manifest("twin", []string{"deploy"}, ""), "cm.yaml": strings.Replace(harness.ConfigMap("twin", "deploy", "v1"), "  name: twin\n", "  name: twin\n  namespace: bare\n", 1)})
+	env.Create(t, harness.ClusterPackage("twin", image))
+	env.WaitAvailable(t, "", "twin")
+	if p := planOf(t, env, image, "-n", "bare"); p.Kind != "ClusterPackage" || p.Outcome != preview.OutcomeNothing ||
+		len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "install it as clusterpackage/twin") {
+		t.Errorf("%s, %s, %v", p.Kind, p.Outcome, p.Warnings)
+	}
+	pkg := harness.Package("bare", "twin", image)
+	pkg.Spec.Paused = true
+	env.Create(t, pkg)
+	if code, out, errOut := plan(t, env, image, "-n", "bare"); code != 1 || out != "" || !strings.Contains(errOut, "twin is ambiguous") {
+		t.Errorf("%d\n%s%s", code, out, errOut)
+	}
+	// Two packages may not bring the same object.
+	if p := planOf(t, env, image, "package/twin", "-n", "bare"); p.Outcome != preview.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "ClusterObjectDeployment twin") {
+		t.Errorf("%s, %+v", p.Outcome, p.Refusals)
+	}
+}
+
+// A folder is named as such, and not as the image that is installed.
+func TestPlanOfAFolder(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "folder")
+	files := harness.Files{"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, ""), "cm.yaml": harness.ConfigMap("shop", "deploy", "v1")}
+	env.Create(t, harness.Package("folder", "shop", env.Push(t, "folder:v1", files)))
+	env.WaitAvailable(t, "folder", "shop")
+	dir := t.TempDir()
+	files["cm.yaml"] = harness.ConfigMap("shop", "deploy", "v2")
+	for path, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := planOf(t, env, dir, "-n", "folder")
+	if p.To.Image != "" || p.To.Folder != dir || p.Summary.Change != 1 {
+		t.Errorf("%+v, %+v", p.To, p.Summary)
+	}
+	code, out, _ := plan(t, env, dir, "-n", "folder", "--exit-code")
+	if code != 2 || !strings.Contains(out, "  folder   "+dir+"\n") || strings.Contains(out, "  image ") {
+		t.Errorf("%d\n%s", code, out)
+	}
+	// Who may not write gets a plan all the same, and it says what it does not know.
+	env.Create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "plan-reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "plan-reader"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},
+	})
+	env.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plan-reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}})
+	files["role.yaml"] = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: shop, annotations: {package-operator.run/phase: deploy}}\nrules: [{apiGroups: [\"\"], resources: [secrets], verbs: [delete]}]\n"
+	if err := os.WriteFile(filepath.Join(dir, "role.yaml"), []byte(files["role.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
+	if p.Outcome != preview.OutcomeChanges || p.Summary.Change != 1 || p.Summary.Create != 1 || !strings.Contains(p.Phases[0].Changes[0].Unverified, "you may not write it") {
+		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
+	}
+	// Nor is a right that the user does not have one that the engine cannot give.
+	env.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "folder", Name: "roles"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "plan-roles"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},
+	})
+	env.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plan-roles"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create", "patch"}}}})
+	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
+	if p.Outcome != preview.OutcomeChanges || !strings.Contains(p.Phases[0].Changes[1].Unverified, "you may not grant") {
+		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
+	}
+}

@@ -1,0 +1,43 @@
+package sources
+
+import (
+	"github.com/google/go-containerregistry/pkg/name"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Reference returns what to pull for a Package: a tag that may have moved since it
+// was unpacked last is followed where the pull policy says so, or where the spec has
+// changed and the policy says nothing.
+func Reference(pkg corev1alpha1.GenericPackage, changed bool) string {
+	spec := pkg.PackageSpec()
+	switch spec.ImagePullPolicy {
+	case corev1alpha1.ImagePullPolicyAlways:
+		return spec.Image
+	case corev1alpha1.ImagePullPolicyIfNotPresent, corev1alpha1.ImagePullPolicyNever:
+		return pinned(pkg)
+	}
+	if changed {
+		return spec.Image
+	}
+	return pinned(pkg)
+}
+
+// pinned returns the reference by digest of what the spec's image stood for when
+// it was unpacked last, or the image itself where that is not known.
+func pinned(pkg corev1alpha1.GenericPackage) string {
+	image, resolved := pkg.PackageSpec().Image, pkg.PackageStatus().Resolved
+	if resolved == nil || resolved.Image != image || resolved.Digest == "" {
+		return image
+	}
+	return ByDigest(image, resolved.Digest)
+}
+
+// ByDigest returns the reference of an image by a digest.
+func ByDigest(image, digest string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return image
+	}
+	return ref.Context().Digest(digest).Name()
+}
