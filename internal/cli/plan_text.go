@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -176,16 +174,7 @@ func (t *planPrinter) fields(fields []preview.Field) []string {
 	return terminal.Table(rows)
 }
 
-// planValue is a value of a field as JSON, cut where it is long.
-func planValue(v any) string {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return "?"
-	}
-	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), planValueWidth)
-}
+func planValue(v any) string { return valueText(v, planValueWidth) }
 
 // section lists what an upgrade means beyond its fields.
 func (t *planPrinter) section(name string, style func(string) string, rows [][]string) {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -208,26 +207,14 @@ func diffText(what string, c comparison, styles terminal.Styles) string {
 func fieldChange(f objectdiff.Change) string {
 	switch {
 	case f.Before == nil:
-		return "+ " + shortJSON(f.After)
+		return "+ " + diffValue(f.After)
 	case f.After == nil:
-		return "- " + shortJSON(f.Before)
+		return "- " + diffValue(f.Before)
 	}
-	return shortJSON(f.Before) + " → " + shortJSON(f.After)
+	return diffValue(f.Before) + " → " + diffValue(f.After)
 }
 
-// shortJSON is a value on one line, cut where it is long.
-func shortJSON(v any) string {
-	const longest = 120
-	if v == objectdiff.Hidden {
-		return objectdiff.Hidden
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return "?"
-	}
-	text := []rune(string(raw))
-	if len(text) > longest {
-		text = append(text[:longest], '…')
-	}
-	return terminal.Line(string(text))
-}
+// diffValueWidth is at most how wide one value of a field is shown.
+const diffValueWidth = 120
+
+func diffValue(v any) string { return valueText(v, diffValueWidth) }

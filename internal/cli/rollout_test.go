@@ -390,3 +390,27 @@ func TestPauseErrors(t *testing.T) {
 		}
 	}
 }
+
+// What was never rolled out is undone by going back to what is.
+func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		image     string
+		condition metav1.Condition
+		want      string
+	}{
+		"cannot be pulled":              {"example.com/web:v3", condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 2)\n"},
+		"invalid":                       {"example.com/web:v3", condition("Invalid", "True", "ConfigInvalid", "spec.config.x"), "(revision 2)\n"},
+		"it is what the newest is of":   {"example.com/web:v2", condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 1)\n"},
+		"rolled out, and not available": {"example.com/web:v3", condition("Available", "False", "ObjectSetUnready", "it waits"), "(revision 1)\n"},
+	} {
+		c := fakeCluster(t, revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+			pkg.Spec.Image = tc.image
+			pkg.Status.Conditions = []metav1.Condition{tc.condition}
+			pkg.Status.ObservedGeneration = 1
+		})...)
+		if got := invokeOn(t, dialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.code != 0 || !strings.HasSuffix(got.out, tc.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

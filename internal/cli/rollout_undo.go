@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
@@ -17,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -33,7 +35,9 @@ func newRolloutUndo(streams genericiooptions.IOStreams, dial dialer) *cobra.Comm
 	cmd := &cobra.Command{
 		Use:   "undo RESOURCE",
 		Short: "Go back to an earlier revision",
-		Long: `Go back to the revision before the newest, or to the one of --to-revision.
+		Long: `Go back to the revision before the newest, or to the one of --to-revision. Where nothing was
+rolled out of what a package asks for now, because its image cannot be pulled or is invalid, it
+goes back to the newest revision.
 
 Of a package, the image of that revision by its digest, its configuration and its component
 are written into the spec; patches, common metadata and the rest of the spec stay as they are
@@ -90,10 +94,36 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	if current == nil {
 		return nil, fmt.Errorf("%s: %w", r, errNoRevision)
 	}
-	if c.revision == 0 {
-		return previous(r, current)
+	switch {
+	case c.revision > 0:
+		return r.Revision(c.revision)
+	case neverRolledOut(r, current):
+		return current, nil
 	}
-	return r.Revision(c.revision)
+	return previous(r, current)
+}
+
+// neverRolledOut tells whether no revision was made of what a package asks for now,
+// because it cannot be pulled or is invalid: what is undone then is the spec, and
+// the newest revision is the one before it.
+func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {
+	if r.Package == nil {
+		return false
+	}
+	state := progress.Of(progress.Snapshot{Target: r.Target, Package: r.Package})
+	spec, made := r.Package.PackageSpec(), newest.GetAnnotations()
+	same := made[corev1alpha1.PackageSourceImageAnnotation] == spec.Image && made[corev1alpha1.PackageComponentAnnotation] == spec.Component &&
+		sameConfig(configOf(newest), spec.Config)
+	return (state.Invalid != "" || state.PullError != "") && !same
+}
+
+// configOf is the configuration that a revision was made with; nil for none.
+func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
+	text := set.GetAnnotations()[corev1alpha1.PackageConfigAnnotation]
+	if text == "" || text == "null" {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: []byte(text)}
 }
 
 // pkg writes image, configuration and component of a revision into its package.
@@ -144,14 +174,14 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPack
 		want.image = ref.Context().Digest(digest).Name()
 	}
 	want.component = annotations[corev1alpha1.PackageComponentAnnotation]
-	config := annotations[corev1alpha1.PackageConfigAnnotation]
+	config := configOf(set)
 	switch {
-	case config == "" || config == "null":
+	case config == nil:
 		want.dropsConfig = true
-	case !json.Valid([]byte(config)):
+	case !json.Valid(config.Raw):
 		return want, fmt.Errorf("revision %d of %s records a configuration that cannot be read", number, r)
 	default:
-		want.config = []byte(config)
+		want.config = config.Raw
 	}
 	return want, nil
 }

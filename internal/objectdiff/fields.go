@@ -81,8 +81,14 @@ func (d *differ) values(path string, before, after any) {
 	}
 }
 
-// equal compares values of JSON; 1 and 1.0 are the same number.
+// equal compares values of JSON; 1 and 1.0 are the same number. Whole numbers are
+// compared as such: as floating point, large ones that differ are the same.
 func equal(a, b any) bool {
+	m, isWhole := a.(int64)
+	n, bothWhole := b.(int64)
+	if isWhole && bothWhole {
+		return m == n
+	}
 	x, isNumber := number(a)
 	y, both := number(b)
 	if isNumber && both {

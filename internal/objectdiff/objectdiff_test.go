@@ -163,3 +163,14 @@ func drawValue(rt *rapid.T, depth int) any {
 	}
 	return list
 }
+
+// Large whole numbers that differ are different, though floating point has one number
+// for both.
+func TestLargeNumbers(t *testing.T) {
+	t.Parallel()
+	before, after := map[string]any{"n": int64(9007199254740992)}, map[string]any{"n": int64(9007199254740993)}
+	want := []objectdiff.Change{{Path: "n", Before: int64(9007199254740992), After: int64(9007199254740993)}}
+	if diff := cmp.Diff(want, objectdiff.Fields(before, after)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

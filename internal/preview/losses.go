@@ -210,7 +210,7 @@ func dropped(before, after map[string]any, path string, found *[]pruned, depth i
 		return
 	}
 	if before[keeps] == true {
-		*found = append(*found, pruned{path, true})
+		*found = append(*found, pruned{cmp.Or(path, "."), true})
 	}
 	old, _ := before["properties"].(map[string]any)
 	now, _ := after["properties"].(map[string]any)
