@@ -60,6 +60,8 @@ type reporter struct {
 	rule     *Rule
 	c        *oneCase
 	findings *[]Finding
+	// known are the names of all rules.
+	known []string
 }
 
 // at reports something about an object.

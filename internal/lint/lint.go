@@ -76,12 +76,12 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 		}
 		pair(cases, older)
 	}
-	findings := []Finding{}
+	findings, known := []Finding{}, names(Rules())
 	for _, c := range cases {
 		disabled := split(c.manifest.Annotations[DisableAnnotation])
 		for i := range rules {
 			if !slices.Contains(disabled, rules[i].Name) {
-				rules[i].check(c, reporter{rule: &rules[i], c: c, findings: &findings})
+				rules[i].check(c, reporter{rule: &rules[i], c: c, findings: &findings, known: known})
 			}
 		}
 	}
@@ -137,18 +137,23 @@ func pair(cases, older []*oneCase) {
 // choose returns the rules that options ask for.
 func choose(opts Options) ([]Rule, error) {
 	all := Rules()
-	var names []string
-	for _, rule := range all {
-		names = append(names, rule.Name)
-	}
+	known := names(all)
 	for _, name := range slices.Concat(opts.Only, opts.Disable) {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, names, "The rules are: "+strings.Join(names, ", ")+"."))
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
 		}
 	}
 	return slices.DeleteFunc(all, func(rule Rule) bool {
 		return slices.Contains(opts.Disable, rule.Name) || len(opts.Only) > 0 && !slices.Contains(opts.Only, rule.Name)
 	}), nil
+}
+
+func names(rules []Rule) []string {
+	all := make([]string, len(rules))
+	for i := range rules {
+		all[i] = rules[i].Name
+	}
+	return all
 }
 
 func split(list string) []string {

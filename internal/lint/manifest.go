@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // manifestRules are about the manifest, and report in the first case.
@@ -15,6 +18,11 @@ var manifestRules = []Rule{
 		"no-tests", Warning,
 		"The manifest has no test cases: nothing notices what a change of a template does.",
 		once(noTests),
+	},
+	{
+		"unknown-rule", Warning,
+		"The manifest leaves out a rule that does not exist: a mistyped name, and what was meant is still reported.",
+		once(unknownRule),
 	},
 	{
 		"no-version", Warning,
@@ -50,6 +58,14 @@ func once(check func(*oneCase, reporter)) func(*oneCase, reporter) {
 func noTests(c *oneCase, r reporter) {
 	if len(c.manifest.Test.Template) == 0 {
 		r.manifest("test.template", "Add a case, and run `kubectl package test --update`.", "there is no test case")
+	}
+}
+
+func unknownRule(c *oneCase, r reporter) {
+	for _, name := range split(c.manifest.Annotations[DisableAnnotation]) {
+		if !slices.Contains(r.known, name) {
+			r.manifest(document.Child("metadata.annotations", DisableAnnotation), violation.Suggest(name, r.known, "Remove it; `kubectl package lint --rules` lists the rules."), "there is no rule %q", name)
+		}
 	}
 }
 

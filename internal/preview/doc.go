@@ -17,10 +17,14 @@
 // whether it would be reached.
 //
 // What a dry run cannot tell is marked as unverified: kinds whose
-// CustomResourceDefinition comes with the package, namespaces that do,
-// webhooks without dry runs, and what the user may not write. There the template
-// is compared with the live values.
+// CustomResourceDefinition comes or changes with the package, namespaces that come
+// with it, webhooks without dry runs, and what the user may not write. There the
+// template is compared with the live values, and resources are checked against the
+// definition as it will be.
 //
-// It cannot foresee what others do meanwhile, which probes fail, and quotas that
-// several new objects exhaust together: each dry run stands alone.
+// Each dry run stands alone, so quotas that the new objects exhaust together are
+// counted apart: by objects and by the storage of claims, not by what pods take.
+// It cannot foresee what others do meanwhile, and which probes fail.
+//
+// No value of a Secret, and of no object that holds or held one, is in a plan.
 package preview
