@@ -97,6 +97,34 @@ func TestGateIsConfirmed(t *testing.T) {
 	}
 }
 
+// Phases of which nothing is probed open together with the claim, and are written in
+// their order all the same: each when the one before it is complete (invariant 1).
+func TestOrderWithoutProbes(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := deployment(ns, phase("one", configMap("one", "v1"), configMap("REFUSED", "v1")), phase("two", configMap("two", "v1")), phase("three", configMap("three", "v1")))
+	j := begin(t)
+	env.Create(t, dep)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateWaiting)
+	await(t, dep, "to name what is refused", func(d *corev1alpha1.ObjectDeployment) error {
+		if len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "REFUSED" {
+			return fmt.Errorf("it names %+v", d.Status.Blocking)
+		}
+		return nil
+	})
+	if writes := j.requests(t, ns, named("two"), sandbox.Writes()); len(writes) > 0 {
+		t.Fatalf("phase two was written, and one of phase one never was:%s", lines(writes))
+	}
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Objects = d.Spec.Template.Spec.Phases[0].Objects[:1] })
+	awaitRollout(t, dep)
+	for _, pair := range [][2]string{{"one", "two"}, {"two", "three"}} {
+		earlier, later := j.requests(t, ns, named(pair[0]), sandbox.ByVerb("create")), j.requests(t, ns, named(pair[1]), sandbox.ByVerb("create"))
+		if len(earlier) != 1 || len(later) != 1 || !earlier[0].Done.Before(later[0].Received) {
+			t.Errorf("%s was created by %s, and %s by %s", pair[0], lines(earlier), pair[1], lines(later))
+		}
+	}
+}
+
 // What allows a write is on a status first: the claim before the first object, the
 // gate before the first object of its phase (invariants 1 and 4). The owners carry
 // our finalizer before there is anything to tear down.

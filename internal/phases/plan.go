@@ -14,8 +14,8 @@ type Plan struct {
 	// Entry is a phase whose steps have to be checked as a whole before the
 	// first of them is performed; nil where none is due.
 	Entry *Entry
-	// Gate is the phase to open next; the caller records it durably, sets
-	// Revision.Opened and asks again. Nil where none is due.
+	// Gate is the phase to open next; the caller records it durably, calls
+	// Revision.Open and asks again. Nil where none is due.
 	Gate *Gate
 	// Reports are parallel to State.Revisions.
 	Reports []Report
@@ -54,6 +54,9 @@ type Entry struct {
 type Gate struct {
 	Revision *Revision
 	Phase    int
+	// Ahead tells that the phase is open already by what is durable, and has not
+	// begun: nothing is to be recorded.
+	Ahead bool
 	// Probed are the objects of the earlier phases that probes select with the
 	// resourceVersion that was judged, if they are of more than one kind: the
 	// caller proves that these are current at one moment, because each kind has a
@@ -146,15 +149,15 @@ func (p *planner) rollout(i int) {
 	writable := r.Claimed && !r.Paused && r.Blocked == "" && !p.active().Incomplete
 	ready := true
 	for ph := range r.Phases {
-		if ph >= r.Opened {
+		if ph >= r.Begun() {
 			break
 		}
 		if !p.phase(r, ph, report, writable) {
 			ready = false
 		}
 	}
-	if r == p.active() && ready && writable && r.Opened < len(r.Phases) {
-		p.plan.Gate = &Gate{Revision: r, Phase: r.Opened, Probed: p.probed(r)}
+	if r == p.active() && ready && writable && r.Begun() < len(r.Phases) {
+		p.plan.Gate = &Gate{Revision: r, Phase: r.Begun(), Ahead: r.Ahead > 0, Probed: p.probed(r)}
 	}
 }
 

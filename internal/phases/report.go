@@ -53,7 +53,7 @@ type Report struct {
 // PhaseReport is how one phase stands.
 type PhaseReport struct {
 	Name string
-	// Opened tells that objects of the phase may have been written.
+	// Opened tells that the phase has begun.
 	Opened bool
 	// Pending objects wait for a write, Written ones show what the revision wants,
 	// Ready ones are written and pass all of their probes, Taken ones are a newer
@@ -124,7 +124,7 @@ func DescribeDrift(drifted []Blocker) string {
 func (r *Report) init(rev *Revision) {
 	r.Phases = make([]PhaseReport, len(rev.Phases))
 	for i := range rev.Phases {
-		r.Phases[i] = PhaseReport{Name: rev.Phases[i].Name, Opened: i < rev.Opened, Total: len(rev.Phases[i].Objects)}
+		r.Phases[i] = PhaseReport{Name: rev.Phases[i].Name, Opened: i < rev.Begun(), Total: len(rev.Phases[i].Objects)}
 	}
 }
 
@@ -154,7 +154,7 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 func (p *planner) probed(r *Revision) map[objects.Key]string {
 	probed := map[objects.Key]string{}
 	kinds := map[schema.GroupKind]struct{}{}
-	for ph := range r.Opened {
+	for ph := range r.Begun() {
 		for _, d := range r.Phases[ph].Objects {
 			if live := p.Look(d.Key).Object; live != nil && live.Trimmed != nil {
 				probed[d.Key] = live.ResourceVersion

@@ -229,6 +229,12 @@ func (p *player) set(r *phases.Revision, words []string) error {
 				return err
 			}
 			r.Opened = n
+		case "ahead":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			r.Ahead = n
 		case "entered":
 			for i := range r.Phases {
 				r.Phases[i].Entered = true
@@ -340,7 +346,11 @@ func (p *player) print(plan phases.Plan) string {
 		}
 	}
 	if g := plan.Gate; g != nil {
-		line("open phase %s of %s%s", g.Revision.Phases[g.Phase].Name, g.Revision.Name, proofText(g))
+		verb := "open"
+		if g.Ahead {
+			verb = "begin"
+		}
+		line("%s phase %s of %s%s", verb, g.Revision.Phases[g.Phase].Name, g.Revision.Name, proofText(g))
 	}
 	if plan.Torn {
 		line("nothing is left to remove")

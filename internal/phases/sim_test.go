@@ -389,6 +389,7 @@ func (s *simulation) createSet(number int64, tmpl *template, release string) {
 	s.wrote()
 	s.c.sets = append(s.c.sets, &set{
 		name: fmt.Sprintf("app-%d", number), uid: s.c.uid(), number: number, template: tmpl, release: release,
+		first: len(s.c.sets) == 0,
 	})
 }
 

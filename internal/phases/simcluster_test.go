@@ -108,8 +108,10 @@ type set struct {
 	number            int64
 	template          *template
 	release           string
+	first             bool // no set was there when it was made
 	claimed           bool
-	opened            int
+	opened            int // phases that may be written: what is recorded, or follows from it
+	begun             int // phases that had begun, by the status
 	ready             int // phases that were complete, by the status
 	succeeded         bool
 	archived          bool // the condition
@@ -122,6 +124,17 @@ type set struct {
 type template struct {
 	name   string
 	phases [][]wanted
+}
+
+// ahead is how many phases are open from the claim on: the first one, and those
+// behind phases of which nothing is probed.
+func (t *template) ahead() int {
+	for i, ph := range t.phases {
+		if slices.ContainsFunc(ph, func(w wanted) bool { return probed(w.key) }) {
+			return i + 1
+		}
+	}
+	return len(t.phases)
 }
 
 // fixed is what of a Job cannot be changed: it says on-immutable: Recreate.

@@ -204,7 +204,9 @@ func (e *engine) load() {
 		rev.Claimed, rev.Succeeded = s.claimed, s.succeeded
 		rev.Paused = s.paused || e.view.paused
 		rev.Removing = s.deleting || s.lifecycleArchived
+		begun := max(rev.Begun(), s.begun)
 		rev.Opened = max(rev.Opened, s.opened)
+		rev.Ahead = rev.Opened - begun
 	}
 	for key, src := range phases.Templates(e.state()) {
 		if _, followed := e.tracks[key]; !followed {
@@ -507,7 +509,11 @@ func (e *engine) claim() (bool, error) {
 	}
 	return true, e.request("claim "+s.name, func() error {
 		e.wrote()
-		s.claimed, s.opened = true, max(s.opened, min(1, len(rev.Phases)))
+		s.claimed, s.begun = true, max(s.begun, min(1, len(rev.Phases)))
+		s.opened = max(s.opened, s.begun)
+		if s.first {
+			s.opened = max(s.opened, s.template.ahead())
+		}
 		return nil
 	})
 }
@@ -519,6 +525,10 @@ func (e *engine) wroteBefore(rev *phases.Revision, key objects.Key) bool {
 // open records that a phase may be written.
 func (e *engine) open(gate *phases.Gate) (bool, error) {
 	s := e.setByUID(gate.Revision.UID)
+	if gate.Ahead {
+		gate.Revision.Open()
+		return true, nil
+	}
 	proof := e.watchProof(gate)
 	if len(gate.Probed) > 0 {
 		current := true
@@ -541,7 +551,7 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 	return true, e.request("open phase "+strconv.Itoa(gate.Phase+1)+" of "+s.name, func() error {
 		e.checkGate(s, gate, proof)
 		e.wrote()
-		s.opened, s.ready = gate.Phase+1, gate.Phase
+		s.opened, s.begun, s.ready = gate.Phase+1, gate.Phase+1, gate.Phase
 		return nil
 	})
 }
@@ -561,7 +571,7 @@ func (e *engine) succeed() (bool, error) {
 	}
 	return true, e.request("succeed "+s.name, func() error {
 		e.wrote()
-		s.succeeded, s.ready = true, len(s.template.phases)
+		s.succeeded, s.begun, s.ready = true, len(s.template.phases), len(s.template.phases)
 		return nil
 	})
 }

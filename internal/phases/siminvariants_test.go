@@ -84,7 +84,8 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 	case s.engine.loaded[writer.uid].Paused:
 		s.failf("%s was written for %s, which is paused", key, writer.name)
 	}
-	w, _ := writer.template.Find(key)
+	w, ph := writer.template.Find(key)
+	s.checkOrder(writer, key, ph)
 	if w.value != after.value {
 		s.failf("%s was written as %s, and its writer %s wants %s", key, after.value, writer.name, w.value)
 	}
@@ -103,6 +104,23 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 	case before.controller() == rivalUID && w.collision != corev1alpha1.CollisionProtectionNone,
 		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !s.c.engineMade[before.uid]:
 		s.failf("%s was taken over: %s", key, before)
+	}
+}
+
+// checkOrder checks the order of creation in invariant 1: before an object is
+// written, everything of the earlier phases was there once as the revision wants
+// it, whatever crashed in between. That the earlier phases were ready is checked
+// where a gate is opened.
+func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
+	for ph := range phase {
+		for _, w := range writer.template.phases[ph] {
+			there := slices.ContainsFunc(s.c.past[w.key], func(m moment) bool {
+				return m.obs != nil && m.obs.controller() == ownerUID && visible(w.value, m.obs.value) == w.value
+			})
+			if !there {
+				s.failf("%s was written for %s, and %s of phase %d never was before", key, writer.name, w.key, ph+1)
+			}
+		}
 	}
 }
 

@@ -60,6 +60,10 @@ type Revision struct {
 	Labels objects.Digest
 	// Opened is how many phases may be written; it is durable.
 	Opened int
+	// Ahead is how many of these, the last ones, have not begun: they opened together
+	// with the first one, because nothing before them has to prove anything. They are
+	// begun one by one all the same, each when the one before it is written.
+	Ahead int
 	// Claimed tells that the revision's claim is durable; without it nothing of
 	// the revision is written.
 	Claimed bool
@@ -92,6 +96,18 @@ type Phase struct {
 	// Earlier tells that every object of the phase was written before this
 	// process began, by the durable record.
 	Earlier bool
+}
+
+// Begun is how many phases have begun to be written.
+func (r *Revision) Begun() int { return r.Opened - r.Ahead }
+
+// Open begins the next phase, and opens it where it was not open ahead.
+func (r *Revision) Open() {
+	if r.Ahead > 0 {
+		r.Ahead--
+		return
+	}
+	r.Opened++
 }
 
 type position struct{ phase, index int }

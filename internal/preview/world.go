@@ -147,7 +147,7 @@ func (w *world) verify(ctx context.Context, s phases.Step) error {
 // content: a manager that runs remembers that.
 func (w *world) wrote(d *objects.Desired) bool {
 	for _, rev := range w.rollout.Revisions() {
-		if old, ph := rev.Find(d.Key); old != nil && rev.UID != newUID && ph < rev.Opened && old.Content == d.Content {
+		if old, ph := rev.Find(d.Key); old != nil && rev.UID != newUID && ph < rev.Begun() && old.Content == d.Content {
 			return true
 		}
 	}

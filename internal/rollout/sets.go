@@ -62,7 +62,12 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 	r.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
 	r.Paused = lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
 	r.Removing = lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
-	r.Opened = max(r.Opened, opened(set, len(r.Phases)))
+	begun := max(r.Begun(), opened(set, len(r.Phases)))
+	r.Opened = max(r.Opened, begun)
+	if r.Claimed && !r.Incomplete && len(set.ObjectSetSpec().Previous) == 0 {
+		r.Opened = max(r.Opened, r.unproven())
+	}
+	r.Ahead = r.Opened - begun
 	for i, phase := range status.Phases {
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
 		if i < len(r.Phases) && (written || r.Succeeded) {
@@ -72,6 +77,21 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 	}
 }
 
+// unproven returns how many phases open together with the claim of an owner's first
+// revision: the first phase, and those behind phases of which nothing is probed.
+// Nothing in its status has to say so, since a revision never changes. A later
+// revision records each phase: until then, its objects are those of an older one.
+func (r *Revision) unproven() int {
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if r.Probes.Selects(d.Key.GroupKind()) {
+				return i + 1
+			}
+		}
+	}
+	return len(r.Phases)
+}
+
 // legacy tells whether an earlier engine rolled the set out, which knows neither
 // claims nor a record of phases.
 func legacy(set corev1alpha1.GenericObjectSet) bool {
@@ -79,7 +99,7 @@ func legacy(set corev1alpha1.GenericObjectSet) bool {
 	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
 }
 
-// opened returns how many phases may have been written. A set that an earlier
+// opened returns how many phases have begun, by the record. A set that an earlier
 // engine rolled out has no record of it: all of them may have been.
 func opened(set corev1alpha1.GenericObjectSet, all int) int {
 	status := set.ObjectSetStatus()

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -96,8 +97,13 @@ func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
 }
 
 // open records durably that a phase may be written, and with it that the probes
-// of all earlier phases were true at one moment.
+// of all earlier phases were true at one moment. Where nothing of them is probed,
+// the claim has recorded it.
 func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
+	set, rev := s.setOf(gate.Revision), s.rollout.Loaded(gate.Revision.UID)
+	if gate.Ahead {
+		return true, s.begin(ctx, set, rev)
+	}
 	if len(gate.Probed) > 0 {
 		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
 		if err != nil {
@@ -109,9 +115,7 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 			return false, nil
 		}
 	}
-	set := s.setOf(gate.Revision)
-	rev := s.rollout.Loaded(gate.Revision.UID)
-	rev.Opened++
+	rev.Open()
 	if err := s.writeSetStatus(ctx, set, s.setStatus(set, rev)); err != nil {
 		rev.Opened--
 		return false, err
@@ -119,6 +123,17 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 	s.progressed[rev.UID] = s.Now()
 	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Phase].Name)
 	return true, nil
+}
+
+// begin goes on with a phase that has been open since the claim. That it has begun
+// is news only where the rollout takes long.
+func (s *session) begin(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+	rev.Open()
+	s.progressed[rev.UID] = s.Now()
+	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
+		return nil
+	}
+	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
 }
 
 // staleRetry is after what time a gate is tried again for which a watch was

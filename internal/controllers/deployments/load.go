@@ -72,15 +72,15 @@ func (s *session) loadSets(ctx context.Context) error {
 		}
 		rev := s.rollout.Loaded(set.GetUID())
 		if rev == nil || s.learned(rev) || s.restorable(rev) {
-			opened := 0
+			opened, ahead := 0, 0
 			if rev != nil {
-				opened = rev.Opened
+				opened, ahead = rev.Opened, rev.Ahead
 			}
 			loaded, err := s.loadSet(ctx, set)
 			if err != nil {
 				return err
 			}
-			loaded.Opened = opened
+			loaded.Opened, loaded.Ahead = opened, ahead
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
 			continue

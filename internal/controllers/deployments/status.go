@@ -145,7 +145,7 @@ func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *r
 		wasReady := i < len(old) && (old[i].State == corev1alpha1.PhaseStateReady || old[i].State == corev1alpha1.PhaseStateUnready)
 		st.Ready = int32(r.Ready + r.Taken)
 		switch {
-		case i >= rev.Opened:
+		case i >= rev.Begun():
 		case rev.Removing && r.Gone == r.Total:
 			st.State, st.Ready = corev1alpha1.PhaseStateGone, int32(r.Gone)
 		case rev.Removing:
@@ -182,7 +182,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 // goes into a write of its own after the rollout: nobody waits for it.
 func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
 	n := len(report.Controlled)
-	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Opened == len(rev.Phases) ||
+	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Begun() == len(rev.Phases) ||
 		report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 
@@ -215,7 +215,7 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 		reason, message = corev1alpha1.ReasonAvailable, "All objects are available."
 	}
 	put(corev1alpha1.ConditionAvailable, complete, reason, message)
-	if report.InTransition() || !complete && rev.Opened < len(rev.Phases) {
+	if report.InTransition() || !complete && rev.Begun() < len(rev.Phases) {
 		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionInTransition)
