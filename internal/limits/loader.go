@@ -96,6 +96,12 @@ const (
 	DocumentTextBytes = 8 << 20
 	// DocumentDepth is how deep a document nests. Schemas of CRDs reach 50.
 	DocumentDepth = 100
+	// DocumentPathBytes is the length of the path of a field: all keys that lead to
+	// it. The parser takes keys of up to 1,024 bytes, unless they begin with a "?".
+	DocumentPathBytes = 4 << 10
+	// DocumentDirectives is how many lines before a document begin with a percent
+	// sign. The parser compares each with every other.
+	DocumentDirectives = 100
 	// DocumentsPerFile is how many documents a file has.
 	DocumentsPerFile = 10_000
 )
@@ -115,16 +121,24 @@ const (
 	// ConfigBytes is the JSON size of a Package's config, which is kept in an
 	// annotation of the ObjectDeployment.
 	ConfigBytes = 200 << 10
-	// ConfigValues is how many values a configuration has with its defaults: about
-	// 15 MiB. A default of an element counts for each element.
-	ConfigValues = 100_000
+	// ConfigValues is how many values a configuration has with its defaults. A
+	// default of an element counts for each element. Where all of them are wrong,
+	// the validator compares each error with every other, in some seconds.
+	ConfigValues = 10_000
 	// ConfigMatchWork is the length of all texts of a configuration times the size
 	// of the patterns that one of them is matched with: some seconds.
 	ConfigMatchWork = 100_000_000
+	// ConfigCheckWork is how many values a configuration, or the defaults of a schema,
+	// have, times the schemas and values that one of them is compared with: some
+	// seconds.
+	ConfigCheckWork = 20_000_000
 	// SchemaNodes is how many schemas a config schema has within it.
 	SchemaNodes = 20_000
 	// SchemaRules is how many rules it has; each is compiled, in about 1 ms.
 	SchemaRules = 1000
+	// SchemaRuleValues is how many values a list or map may have that a rule builds
+	// out of ConfigValues: comparing two such takes about a second.
+	SchemaRuleValues = 50_000_000
 	// SchemaPatternWork is the size of the compiled patterns of a config schema,
 	// in instructions: about a second.
 	SchemaPatternWork = 500_000
@@ -177,6 +191,12 @@ const (
 	// TemplateMatchWork is the length of a text times the size of the program of
 	// a regular expression that runs over it: about a second.
 	TemplateMatchWork = 50_000_000
+	// TemplateCompareBytes is the size of a list times the number of values that each
+	// of its elements is compared with: about a second.
+	TemplateCompareBytes = 1 << 30
+	// TemplateVariables is how many variables one file of templates declares. Each
+	// use of one goes through all that are declared before it.
+	TemplateVariables = 5000
 	// TemplatePadding is the greatest width or precision in a format.
 	TemplatePadding = 9999
 	// RenderTime bounds the rendering of one package.
@@ -195,6 +215,17 @@ const (
 	// DifferentExpressions is how many of them there are; each is kept compiled, in
 	// about 10 KiB.
 	DifferentExpressions = 10_000
+	// ExpressionNesting is how deep lists and maps nest in the text of an expression,
+	// ExpressionMacros how many macros it has (map, exists and the like): checking
+	// the types of both together takes about 0.1 s.
+	ExpressionNesting = 32
+	ExpressionMacros  = 32
+	// ExpressionValues is how many values a list or map that an expression builds
+	// holds, with all that is in them. Comparing two such takes milliseconds.
+	ExpressionValues = 20_000
+	// ExpressionWork is the same for all lists and maps that the expressions of a
+	// package, or one evaluation of a probe, build: some 0.1 s.
+	ExpressionWork = 2_000_000
 	// Expressions is how many named conditions and path rules a manifest has.
 	Expressions = 1000
 	// LoadTime bounds the loading of one package as a whole. What is bounded by

@@ -4,8 +4,8 @@ import "time"
 
 // Limits of availability probes. They hold per probe, so that a package can
 // neither stall the engine nor exhaust its memory with one expression. All but
-// ProbeJQTime are counted and not timed: the verdict on an object does not
-// depend on how busy the machine is.
+// ProbeCELTime and ProbeJQTime are counted and not timed: the verdict on an object
+// does not depend on how busy the machine is.
 const (
 	// Probes is how many probes one revision has at most, over all entries.
 	// Each object of a kind is judged by all probes of its kind.
@@ -17,6 +17,9 @@ const (
 	// of cel-go: 10 to 100 ms of work. It also bounds the strings and lists that
 	// a rule builds.
 	ProbeCELCost = 1_000_000
+	// ProbeCELTime is the longest that one evaluation of a CEL rule may take: a
+	// safety net for comparisons of large values, which CEL counts as one step.
+	ProbeCELTime = 5 * time.Second
 	// ProbePatternSteps is how many steps of a regular expression cost one unit of
 	// ProbeCELCost: the instructions of its program times the bytes of the text. A
 	// step takes up to 20 ns, so a whole evaluation ends after a second or two.

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/cel-go/ext"
 	"k8s.io/apiserver/pkg/cel/library"
 
+	"lockstep.run/lockstep/internal/celsize"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -54,7 +56,13 @@ func compileCEL(rule string) (*celProgram, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
 	}
-	ast, issues := environment.Compile(rule)
+	ast, issues := environment.Parse(rule)
+	if issues.Err() == nil {
+		if err := celsize.Shape(ast.NativeRep().Expr()); err != nil {
+			return nil, &refusal{err.Error(), "split it into several probes"}
+		}
+		ast, issues = environment.Check(ast)
+	}
 	if issues.Err() != nil {
 		return nil, &refusal{
 			issueText(issues),
@@ -79,6 +87,8 @@ func compileCEL(rule string) (*celProgram, error) {
 		cel.EvalOptions(options...),
 		cel.CostTracking(&costs{}),
 		cel.CostLimit(limits.ProbeCELCost),
+		cel.InterruptCheckFrequency(1),
+		celsize.Option(),
 	)
 	if err != nil {
 		return nil, &refusal{err.Error(), "correct the constant that the message names"}
@@ -102,7 +112,11 @@ type celProbe struct {
 }
 
 func (p celProbe) evaluate(o *object) outcome {
-	value, _, err := p.program.Eval(map[string]any{self: o.root})
+	ctx, cancel := context.WithTimeout(context.Background(), limits.ProbeCELTime)
+	defer cancel()
+	variables := map[string]any{self: o.root}
+	celsize.NewBudget().AddTo(variables)
+	value, _, err := p.program.ContextEval(ctx, variables)
 	if err != nil {
 		return outcome{message: "CEL program failed: " + celErrorText(err, o)}
 	}

@@ -167,18 +167,43 @@ func TestAdmitIsBounded(t *testing.T) {
 	if errs != nil {
 		t.Fatal(errs)
 	}
+	choice, errs := compile(t, "type: object\nproperties:\n  a: {type: array, items: {type: string, enum: ["+repeated("v%d, ", 5000)+"x]}}\n")
+	if errs != nil {
+		t.Fatal(errs)
+	}
 	for _, test := range []struct {
 		reason, raw, want string
 		schema            *Schema
 	}{
+		{"many values, each of which may be one of many", `{"a":[` + strings.Repeat(`"x",`, 9000) + `"x"]}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork), choice},
+		{"a value that may be one of many", `{"a":["x"]}`, "", choice},
 		{"a default for each of many elements", `{"a":[` + strings.Repeat("{},", 20_000) + `{}]}`, fmt.Sprintf("more than %d values with its defaults", limits.ConfigValues), many},
-		{"a default for each of some elements", `{"a":[` + strings.Repeat("{},", 100) + `{}]}`, "", many},
+		{"a default for each of some elements", `{"a":[` + strings.Repeat("{},", 40) + `{}]}`, "", many},
 		{"a long text for a long pattern", `{"a":"` + strings.Repeat("a", 100_000) + `"}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigMatchWork), heavy},
 		{"a short text for a long pattern", `{"a":"aaa"}`, "", heavy},
 	} {
 		_, _, errs := test.schema.Admit(context.Background(), at, []byte(test.raw))
 		if test.want == "" && errs != nil || test.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), test.want)) {
 			t.Errorf("%s: %v", test.reason, errs)
+		}
+	}
+}
+
+// A schema must not keep whoever compiles it, or checks an empty configuration by
+// it, busy for ever.
+func TestSchemasThatGrow(t *testing.T) {
+	t.Parallel()
+	double := "[[0]]" + strings.Repeat(".map(y, y + y)", 15) + ".map(y, y + y + y + y)" + strings.Repeat(".map(y, y + y)", 9) + "[0]"
+	for _, test := range []struct{ reason, schema, want string }{
+		{"a rule whose types nest", "type: object\nx-kubernetes-validations: [{rule: '[0]" + strings.Repeat(".map(y, [y])", 100) + " == []'}]\n", fmt.Sprintf("more than %d macros", limits.ExpressionMacros)},
+		{"a rule that compares what it doubled", "type: object\nx-kubernetes-validations: [{rule: '" + double + " == [0]'}]\n", "a rule of the schema builds a list"},
+		{"a rule that searches what it doubled", "type: object\nx-kubernetes-validations: [{rule: '1 in " + double + "'}]\n", "a rule of the schema builds a list"},
+		{"a message that does", "type: object\nx-kubernetes-validations: [{rule: 'false', messageExpression: '1 in " + double + " ? \"a\" : \"b\"'}]\n", "a rule of the schema builds a list"},
+		{"many defaults", "type: object\nproperties: {a: {type: array, items: {type: string}, default: [" + repeated("a%d, ", 20_000) + "]}}\n", fmt.Sprintf("more than %d values in its defaults", limits.ConfigValues)},
+		{"defaults, each of which may be one of many", "type: object\nproperties: {a: {type: array, items: {type: string, enum: [" + repeated("a%d, ", 5000) + "]}, default: [" + repeated("a%d, ", 5000) + "]}}\n", fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork)},
+	} {
+		if _, errs := compile(t, test.schema); len(errs) != 1 || !strings.Contains(errs[0].Error(), test.want) {
+			t.Errorf("%s: %.300v", test.reason, errs)
 		}
 	}
 }

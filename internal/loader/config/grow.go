@@ -66,9 +66,12 @@ func (s *Schema) tooCostly(values map[string]any) string {
 	switch {
 	case g.values > limits.ConfigValues:
 		return fmt.Sprintf("the configuration has more than %d values with its defaults", limits.ConfigValues)
-	case s.patterns > 0 && g.text > limits.ConfigMatchWork/s.patterns:
+	case g.values > limits.ConfigCheckWork/max(1, s.heaviest.checks):
+		return fmt.Sprintf("the configuration has %d values with its defaults, and the schema compares one with up to %d; the limit of the product is %d",
+			g.values, s.heaviest.checks, limits.ConfigCheckWork)
+	case s.heaviest.patterns > 0 && g.text > limits.ConfigMatchWork/s.heaviest.patterns:
 		return fmt.Sprintf("the configuration has %d bytes of text, and the patterns of the schema have %d instructions; the limit of the product is %d",
-			g.text, s.patterns, limits.ConfigMatchWork)
+			g.text, s.heaviest.patterns, limits.ConfigMatchWork)
 	}
 	return ""
 }

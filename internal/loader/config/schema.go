@@ -22,8 +22,8 @@ type Schema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
 	rules      *cel.Validator
-	// patterns are the instructions that one text is matched with at most.
-	patterns int
+	// heaviest is what one value costs at most.
+	heaviest perValue
 }
 
 // Compile checks and compiles a schema. The fields of the errors begin with
@@ -39,7 +39,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	if internal.Type != "object" || internal.Nullable {
 		return nil, field.ErrorList{field.Invalid(path.Child("type"), internal.Type, "the root of the schema has to be an object that is not nullable")}
 	}
-	patterns, problem := weigh(path, props)
+	heaviest, problem := weigh(path, props)
 	if problem != nil {
 		return nil, field.ErrorList{problem}
 	}
@@ -55,7 +55,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
 	return &Schema{
-		structural: structural, validator: validator, patterns: patterns,
+		structural: structural, validator: validator, heaviest: heaviest,
 		rules: cel.NewValidator(structural, false, celconfig.PerCallLimit),
 	}, nil
 }

@@ -1,21 +1,39 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/environment"
 
+	"lockstep.run/lockstep/internal/celsize"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/pattern"
 )
 
 // weight is what compiling a schema costs.
 type weight struct {
-	nodes, rules, patterns int
-	// heaviest is what one text is matched with at most: the patterns of its
-	// schema, and those of alternatives in it and in the schemas around it.
-	heaviest int
+	nodes, rules, patterns, checks int
+	// defaults are the values within all defaults, at most.
+	defaults int
+	// built is the largest number of values that a rule builds.
+	built float64
+	// shape is what is wrong with the shape of a rule.
+	shape error
+	// heaviest is what one value costs at most.
+	heaviest perValue
+}
+
+// perValue is what looking at one value costs, by its schema, by alternatives in
+// that and by the schemas around it.
+type perValue struct {
+	// patterns are the instructions that a text is matched with.
+	patterns int
+	// checks are the schemas that it is compared with; four bytes of what it may be
+	// or has to have count as one, as errors repeat them.
+	checks int
 }
 
 // Weigh refuses a schema that takes too long to compile, before it is.
@@ -25,33 +43,53 @@ func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Erro
 }
 
 // weigh refuses a schema that takes too long to compile, before it is, and
-// returns the instructions that one text is matched with at most.
-func weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) (int, *field.Error) {
+// returns what one value costs at most.
+func weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) (perValue, *field.Error) {
 	w := &weight{}
-	w.add(props, 0)
+	w.add(props, perValue{})
 	for _, part := range []struct {
 		what     string
 		n, limit int
 	}{
 		{"schemas", w.nodes, limits.SchemaNodes}, {"rules", w.rules, limits.SchemaRules},
-		{"instructions in its patterns", w.patterns, limits.SchemaPatternWork},
+		{"instructions in its patterns", w.patterns, limits.SchemaPatternWork}, {"values in its defaults", w.defaults, limits.ConfigValues},
 	} {
 		if part.n > part.limit {
-			return 0, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the schema has more than %d %s", part.limit, part.what))
+			return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the schema has more than %d %s", part.limit, part.what))
 		}
+	}
+	if w.shape != nil {
+		return perValue{}, field.Invalid(path, field.OmitValueType{}, "a rule of the schema is too large: "+w.shape.Error())
+	}
+	if w.built > limits.SchemaRuleValues {
+		return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("a rule of the schema builds a list or map that may have more than %d values", limits.SchemaRuleValues))
+	}
+	// Compiling compares all defaults with the schema.
+	if w.defaults > limits.ConfigCheckWork/max(1, w.heaviest.checks) {
+		return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the defaults of the schema have %d values, and one may be compared with %d; the limit of the product is %d",
+			w.defaults, w.heaviest.checks, limits.ConfigCheckWork))
 	}
 	return w.heaviest, nil
 }
 
-// add weighs a schema. above are the patterns of the schemas around it that a
-// text in it is matched with as well.
-func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above int) {
+// add weighs a schema. above is what a value in it costs by the schemas around it.
+func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 	if p == nil || w.nodes > limits.SchemaNodes || w.patterns > limits.SchemaPatternWork {
 		return
 	}
 	w.nodes++
 	w.rules += len(p.XValidations)
-	before := w.patterns
+	if w.rules <= limits.SchemaRules {
+		for i := range p.XValidations {
+			w.rule(p.XValidations[i].Rule)
+			w.rule(p.XValidations[i].MessageExpression)
+		}
+	}
+	if p.Default != nil {
+		w.defaults += 1 + bytes.Count(p.Default.Raw, []byte{','}) + bytes.Count(p.Default.Raw, []byte{'{'}) + bytes.Count(p.Default.Raw, []byte{'['})
+	}
+	patterns, checks := w.patterns, w.checks
+	w.checks += checksOf(p)
 	if p.Pattern != "" {
 		w.patterns += instructions(p.Pattern)
 	}
@@ -61,8 +99,8 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above int) {
 		}
 	}
 	w.add(p.Not, above)
-	own := above + w.patterns - before
-	w.heaviest = max(w.heaviest, own)
+	own := perValue{above.patterns + w.patterns - patterns, above.checks + w.checks - checks}
+	w.heaviest = perValue{max(w.heaviest.patterns, own.patterns), max(w.heaviest.checks, own.checks)}
 	for _, m := range []map[string]apiextensionsv1.JSONSchemaProps{p.Properties, p.PatternProperties, p.Definitions} {
 		for name := range m {
 			child := m[name]
@@ -80,6 +118,34 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above int) {
 			w.add(or.Schema, own)
 		}
 	}
+}
+
+// rule weighs a rule. One that cannot be read is reported by whoever compiles it.
+func (w *weight) rule(text string) {
+	if text == "" {
+		return
+	}
+	tree, issues := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Parse(text)
+	if issues.Err() != nil {
+		return
+	}
+	expr := tree.NativeRep().Expr()
+	if err := celsize.Shape(expr); err != nil && w.shape == nil {
+		w.shape = err
+	}
+	w.built = max(w.built, celsize.Estimate(expr, limits.ConfigValues))
+}
+
+// checksOf returns the checks of a schema itself.
+func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
+	text := 0
+	for i := range p.Enum {
+		text += 4 + len(p.Enum[i].Raw)
+	}
+	for _, name := range p.Required {
+		text += 4 + len(name)
+	}
+	return 1 + text/4
 }
 
 // instructions returns the size of a compiled pattern. One that cannot be read

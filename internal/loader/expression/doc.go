@@ -10,5 +10,6 @@
 // expression has to be a bool; one that fails, for example over a missing key,
 // is an error and not false.
 //
-// Limits: limits.ExpressionBytes, limits.ExpressionCost.
+// Limits: limits.ExpressionBytes, limits.ExpressionCost; what expressions build is
+// bounded by package celsize.
 package expression

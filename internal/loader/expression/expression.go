@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 
+	"lockstep.run/lockstep/internal/celsize"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -30,6 +31,7 @@ type spent struct {
 	bytes  int
 	number int
 	match  int64
+	built  *celsize.Budget
 }
 
 type compiled struct {
@@ -39,7 +41,8 @@ type compiled struct {
 
 // New returns an Evaluator for a context: the values of JSON by variable.
 func New(context map[string]any) *Evaluator {
-	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}, spent: &spent{}}
+	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}, spent: &spent{built: celsize.NewBudget()}}
+	e.spent.built.AddTo(e.input)
 	e.options = append(e.options, cel.StdLib(cel.StdLibSubset(withoutMatches)), e.matches(), cel.EagerlyValidateDeclarations(true))
 	for _, name := range variables {
 		value, ok := context[name]
@@ -64,6 +67,9 @@ func (e *Evaluator) WithConditions(conditions map[string]bool) *Evaluator {
 
 // Bool evaluates an expression.
 func (e *Evaluator) Bool(ctx context.Context, text string) (bool, error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
 	program, err := e.compile(text)
 	if err != nil {
 		return false, err
@@ -109,15 +115,25 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 		}
 		e.env = env
 	}
-	ast, issues := e.env.Compile(text)
+	ast, issues := e.env.Parse(text)
 	if issues.Err() != nil {
-		first := issues.Errors()[0]
-		return nil, fmt.Errorf("column %d: %s", first.Location.Column()+1, first.Message)
+		return nil, firstOf(issues)
+	}
+	if err := celsize.Shape(ast.NativeRep().Expr()); err != nil {
+		return nil, err
+	}
+	if ast, issues = e.env.Check(ast); issues.Err() != nil {
+		return nil, firstOf(issues)
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the expression is of type %s, not bool", t)
 	}
-	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(100))
+	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(1), celsize.Option())
+}
+
+func firstOf(issues *cel.Issues) error {
+	first := issues.Errors()[0]
+	return fmt.Errorf("column %d: %s", first.Location.Column()+1, first.Message)
 }
 
 // charge adds up what evaluations cost.

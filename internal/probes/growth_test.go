@@ -1,0 +1,30 @@
+package probes
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// A rule that doubles a list with every few characters is done for at once, instead
+// of holding up the engine whenever the object changes.
+func TestRulesThatGrow(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []string{
+		"1 in [[0]]" + strings.Repeat(".map(y, y + y)", limits.ExpressionMacros-1) + "[0]",
+		"self.list" + strings.Repeat(".map(y, [y, y])", limits.ExpressionMacros-2) + " == self.list",
+	} {
+		compiled, err := compileCEL(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := celProbe{celProgram: compiled}.evaluate(&object{root: map[string]any{"list": []any{int64(1), "a"}}})
+		if got.status == True || !strings.Contains(got.message, "builds a list or map of more than") {
+			t.Errorf("%.60s: %+v", rule, got)
+		}
+	}
+	if _, err := compileCEL("[0]" + strings.Repeat(".map(y, [y])", limits.ExpressionMacros+1) + " == []"); err == nil {
+		t.Error("types that nest are accepted")
+	}
+}
