@@ -32,7 +32,7 @@ func (c *check) phase(annotations map[string]any) {
 		return
 	}
 	if c.r.phases != nil && !slices.Contains(c.r.phases, phase) {
-		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, "The manifest has: "+strings.Join(c.r.phases, ", ")+"."), "phase %q", phase)
+		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, "The manifest has: "+violation.Listed(c.r.phases)+"."), "phase %q", phase)
 	}
 	c.out.phase = phase
 }

@@ -245,6 +245,10 @@ func badExpressions() []badInput {
 	list := "[" + strings.Repeat("1,", 99) + "1]"
 	return []badInput{
 		{"D3 nested comprehensions", condition(`"` + strings.Repeat(list+".all(x, ", 6) + "true" + strings.Repeat(")", 6) + `"`), namespaced(), "cost limit exceeded", ""},
+		{"D3 search of a list that was doubled 31 times", condition("'1 in [[0]]" + strings.Repeat(".map(y, y + y)", 31) + "[0]'"), namespaced(), fmt.Sprintf("builds a list or map of more than %d values", limits.ExpressionValues), ""},
+		{"D3 types that nest", condition("'[0]" + strings.Repeat(".map(y, [y])", 100) + " == []'"), namespaced(), fmt.Sprintf("more than %d macros", limits.ExpressionMacros), ""},
+		{"D3 rule of a schema that doubles", pkg("manifest.yaml", plain+"  config: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: '1 in [[0]]"+strings.Repeat(".map(y, y + y)", 31)+"[0]'}]}}\n"), namespaced(), fmt.Sprintf("may have more than %d values", limits.SchemaRuleValues), ""},
+		{"D3 probe whose types nest", probe("{cel: {rule: '[0]" + strings.Repeat(".map(y, [y])", 100) + " == []', message: m}}"), namespaced(), fmt.Sprintf("more than %d macros", limits.ExpressionMacros), ""},
 		{"D3 huge literal", condition("'\"" + strings.Repeat("x", limits.ExpressionBytes) + "\" == config.a'"), namespaced(), fmt.Sprintf("the limit is %d", limits.ExpressionBytes), ""},
 		{"D3 unbounded matches", condition(`'config.text.matches("((a?){20}){20}b")'`), namespaced(withConfig(`{"text":"` + strings.Repeat("a", 150_000) + `"}`)), fmt.Sprintf("the limit of the product is %d", limits.TemplateMatchWork), ""},
 		{"D3 huge program of matches", condition(`'config.text.matches("` + strings.Repeat("(a?){1000}|", 300) + `b")'`), namespaced(withConfig(`{"text":"` + strings.Repeat("a", 150_000) + `"}`)), "actual cost limit exceeded", ""},

@@ -67,7 +67,7 @@ func readComponent(files Files, component string, strict bool) *unit {
 		names := componentNames(files)
 		u.add(violation.Violation{
 			Reason: violation.ReasonComponentNotFound, Details: fmt.Sprintf("component %q", component),
-			Remedy: violation.Suggest(component, names, "The package has: "+strings.Join(names, ", ")+"."),
+			Remedy: violation.Suggest(component, names, "The package has: "+violation.Listed(names)+"."),
 		})
 		return u
 	}

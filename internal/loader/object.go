@@ -40,6 +40,9 @@ func (c *check) at(reason violation.Reason, field string) violation.Violation {
 }
 
 func (c *check) fail(reason violation.Reason, field, remedy, format string, args ...any) {
+	if len(c.problems) > limits.Violations {
+		return // finding the line of a field takes a while, and more are not shown
+	}
 	v := c.at(reason, field)
 	v.Details, v.Remedy = fmt.Sprintf(format, args...)+c.afterPatches(), remedy
 	c.problems = append(c.problems, c.r.sourceOf(v))

@@ -64,6 +64,8 @@ type reader struct {
 	mu    sync.Mutex
 	bytes atomic.Int64
 	count atomic.Int64
+	// wrong counts problems.
+	wrong atomic.Int64
 }
 
 // found is what one file holds.
@@ -94,7 +96,9 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range paths {
 		group.Go(func() error {
-			if ctx.Err() == nil && !r.full() {
+			// A file is read as far as it alone goes, so that what is found in the
+			// first ones does not depend on which was read faster.
+			if ctx.Err() == nil && !r.full() && r.wrong.Load() <= limits.Violations {
 				r.readFile(p, files[p], &perFile[i])
 			}
 			return nil
@@ -144,9 +148,11 @@ func (r *reader) readFile(p string, data []byte, into *found) {
 		if c.left {
 			into.leave(d)
 		}
+		r.wrong.Add(int64(len(c.problems)))
 		into.problems = append(into.problems, c.problems...)
 		into.warnings = append(into.warnings, c.warnings...)
 	})
+	r.wrong.Add(int64(len(problems)))
 	for _, v := range problems {
 		into.problems = append(into.problems, r.sourceOf(v))
 	}

@@ -260,3 +260,34 @@ func TestPackageName(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Each problem is small, however many names there are to choose from, and there are
+// no more than are shown.
+func TestProblemsAreBounded(t *testing.T) {
+	t.Parallel()
+	phases, objects, labels := "", "", "  labels:\n"
+	for i := range limits.PackagePhases {
+		phases += fmt.Sprintf(", {name: %s%d}", strings.Repeat("p", 200), i)
+	}
+	for i := range 3000 {
+		objects += configMap(fmt.Sprintf("a%d", i), "none-of-them", "---\n")
+	}
+	for i := range 30_000 {
+		labels += fmt.Sprintf("    l%d: '-'\n", i)
+	}
+	manifest := strings.Replace(plain, ", {name: second}", phases, 1)
+	files := pkg("manifest.yaml", manifest, "a.yaml", objects, "b.yaml", objects, "c.yaml", objects, "d.yaml", configMap("x", "first", labels))
+	for _, files := range []Files{files, {"manifest.yaml": []byte(plain), "d.yaml": files["d.yaml"]}} {
+		_, err := Load(context.Background(), files, namespaced())
+		var problems violation.Violations
+		if !errors.As(err, &problems) || len(problems) > limits.Violations+1 {
+			t.Fatalf("%d problems", len(problems))
+		}
+		if n := len(err.Error()); n > 4<<20 {
+			t.Errorf("%d bytes of problems", n)
+		}
+		if !strings.Contains(err.Error(), "more problems are not shown") {
+			t.Errorf("it is not said that there are more: %s", err.Error()[max(0, len(err.Error())-300):])
+		}
+	}
+}

@@ -380,3 +380,21 @@ func TestPathOrder(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The name of an entry may have a megabyte: what hides nothing of the package is
+// not kept.
+func TestWhiteoutsBesideThePackage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		kept int
+	}{{"etc/.wh.passwd", 0}, {"etc/.wh..wh..opq", 0}, {".wh.etc", 0}, {".wh.package", 1}, {".wh..wh..opq", 1}, {"package/.wh.a", 1}, {"package/a/.wh..wh..opq", 1}} {
+		o := overlay{files: Files{}, dirs: map[string]bool{}, hidden: map[string]bool{}, opaque: map[string]bool{}}
+		if err := NewUnpacker().entry(&o, &tar.Header{Name: test.name, Typeflag: tar.TypeReg}, strings.NewReader("")); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(o.hidden) + len(o.opaque); got != test.kept {
+			t.Errorf("%s: %d names are kept, want %d", test.name, got, test.kept)
+		}
+	}
+}

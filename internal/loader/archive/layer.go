@@ -107,10 +107,15 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	}
 	switch {
 	case ok && opaque:
-		o.opaque[hidden] = true
+		if at.inside || hidden == "" {
+			o.opaque[hidden] = true
+		}
 		return nil
 	case ok:
-		o.hidden[hidden] = true
+		// What hides anything else is not kept: its name may have a megabyte.
+		if at.inside || hidden == u.folder {
+			o.hidden[hidden] = true
+		}
 		return nil
 	case !at.inside || isDotted(at.path):
 		return nil

@@ -24,17 +24,21 @@ func atKey(key string) segment { return segment{key, -1} }
 
 // converter turns the nodes of one document into values.
 type converter struct {
-	doc      *Document
-	nodes    int
-	text     int
-	path     []segment
-	active   map[*yaml.Node]bool
-	problems violation.Violations
-	warnings violation.Violations
-	stopped  bool
+	doc   *Document
+	nodes int
+	text  int
+	path  []segment
+	// pathBytes is the length of all keys in path.
+	pathBytes int
+	active    map[*yaml.Node]bool
+	problems  violation.Violations
+	warnings  violation.Violations
+	stopped   bool
 }
 
+// fail notes a problem. Beyond what is shown, nothing is gained by more.
 func (c *converter) fail(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) {
+	c.stopped = c.stopped || len(c.problems) >= limits.Violations
 	c.problems = append(c.problems, violation.Violation{
 		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line,
 		Field: joinPath(c.path), Details: fmt.Sprintf(format, args...), Remedy: remedy,
@@ -122,9 +126,13 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 			lines = make(map[string]int, len(n.Content)/2)
 		}
 		lines[key] = k.Line
-		c.path = append(c.path, atKey(key))
+		if c.pathBytes+len(key) > limits.DocumentPathBytes {
+			c.stop(k, "the keys that lead to a field have more than %d bytes together", limits.DocumentPathBytes)
+			break
+		}
+		c.path, c.pathBytes = append(c.path, atKey(key)), c.pathBytes+len(key)
 		out[key] = c.value(v, depth+1)
-		c.path = c.path[:len(c.path)-1]
+		c.path, c.pathBytes = c.path[:len(c.path)-1], c.pathBytes-len(key)
 	}
 	for _, m := range merges {
 		c.merge(out, m, depth)

@@ -98,6 +98,9 @@ func parse(path string, p part, index int) (doc *Document, problem *violation.Vi
 			fmt.Sprintf("the document has %d lines, brackets, commas and other structural characters; the limit is %d", n, limits.DocumentMarks),
 			"Split it into several objects, or compress embedded data.")
 	}
+	if directives(p.text) > limits.DocumentDirectives {
+		return nil, fail(violation.ReasonLimit, p.line+1, fmt.Sprintf("the document has more than %d directives", limits.DocumentDirectives), "Remove them.")
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			doc, problem = nil, fail(violation.ReasonInvalidYAML, p.line+1, "the document cannot be parsed", "Check its syntax with another tool.")

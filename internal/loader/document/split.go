@@ -81,6 +81,20 @@ func onlyDirectives(text []byte) bool {
 	return found
 }
 
+// directives counts the lines before a document that begin with a percent sign.
+func directives(text []byte) int {
+	n := 0
+	for line := range bytes.Lines(text) {
+		if isMarker(line, "---") {
+			break
+		}
+		if line[0] == '%' {
+			n++
+		}
+	}
+	return n
+}
+
 // marks counts the characters of a document from which nodes can arise.
 func marks(text []byte) int {
 	n := 0

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -30,6 +31,12 @@ type decoder struct {
 	// writeOnly are the places of schemas that say so. The type has no field for
 	// it, because CustomResourceDefinitions must not have it.
 	writeOnly map[string]bool
+}
+
+// full tells that more problems are noted than are shown: what is found further on
+// is found again once those are corrected.
+func (d *decoder) full() bool {
+	return len(d.unknown)+len(d.warnings)+len(d.problems) > limits.Violations
 }
 
 func (d *decoder) at(path string) violation.Violation {
@@ -92,6 +99,9 @@ func (d *decoder) walk(v any, t reflect.Type, path string) any {
 }
 
 func (d *decoder) mismatch(v any, want, path string) any {
+	if d.full() && len(d.problems) > 0 {
+		return nil
+	}
 	problem := d.at(path)
 	problem.Details = fmt.Sprintf("has to be %s, is %s", want, kindOf(v))
 	d.problems = append(d.problems, problem)
@@ -134,7 +144,9 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 			d.writeOnly[path] = mark
 			continue
 		}
-		d.reportUnknown(child, key, fields)
+		if !d.full() {
+			d.reportUnknown(child, key, fields)
+		}
 		// Go's JSON ignores case, and with it Package Operator.
 		for name, field := range fields {
 			if _, both := m[name]; strings.EqualFold(name, key) && !both {
@@ -245,6 +257,9 @@ func (d *decoder) text(v any, path string) any {
 	case string:
 		return v
 	case map[string]any, []any:
+		return d.mismatch(v, "text", path)
+	}
+	if d.full() {
 		return d.mismatch(v, "text", path)
 	}
 	raw, ok := d.doc.Raw(path)

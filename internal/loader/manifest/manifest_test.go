@@ -1,10 +1,14 @@
 package manifest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/Masterminds/semver/v3"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
 )
 
 func TestParseRange(t *testing.T) {
@@ -39,6 +43,26 @@ func TestPinned(t *testing.T) {
 	} {
 		if got, err := pinned(test.image, test.digest); got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%s: %q, %v", test.image, got, err)
+		}
+	}
+}
+
+// Finding the line of a field takes longer the more fields there are: beyond what
+// is shown, problems are not noted.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec: {scopes: [Cluster], phases: [{name: a}]}\n"
+	var unknown, numbers strings.Builder
+	numbers.WriteString("test: {template: [{name: a, context: {package: {metadata: {name: x, labels: {")
+	for i := range 60_000 {
+		fmt.Fprintf(&unknown, "f%d: 1\n", i)
+		fmt.Fprintf(&numbers, "l%d: 1, ", i)
+	}
+	numbers.WriteString("}}}}}]}\n")
+	for reason, text := range map[string]string{"unknown fields": head + unknown.String(), "numbers that are to be texts": head + numbers.String()} {
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "", true)
+		if n := len(problems); n == 0 || n > limits.Violations+2 {
+			t.Errorf("%s: %d problems", reason, n)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -92,7 +93,8 @@ func (r *renderer) step() error {
 	if r.steps > limits.TemplateSteps {
 		return limitf("the templates of the package take more than %d steps", limits.TemplateSteps)
 	}
-	if r.steps%64 == 0 && r.ctx.Err() != nil {
+	// One step may take a second: that of a regular expression, for example.
+	if r.ctx.Err() != nil {
 		return r.interrupted()
 	}
 	return nil
@@ -148,18 +150,23 @@ var checks = map[string]func(args []reflect.Value) error{
 	"splitList": func(a []reflect.Value) error {
 		return items(int64(strings.Count(a[1].String(), a[0].String())))
 	},
-	"split":    func(a []reflect.Value) error { return items(int64(strings.Count(a[1].String(), a[0].String()))) },
-	"splitn":   func(a []reflect.Value) error { return items(int64(strings.Count(a[2].String(), a[0].String()))) },
-	"uniq":     quadratic,
-	"mustUniq": quadratic,
+	"split":       func(a []reflect.Value) error { return items(int64(strings.Count(a[1].String(), a[0].String()))) },
+	"splitn":      func(a []reflect.Value) error { return items(int64(strings.Count(a[2].String(), a[0].String()))) },
+	"uniq":        func(a []reflect.Value) error { return compared(a[0], listLen(a[0])) },
+	"mustUniq":    func(a []reflect.Value) error { return compared(a[0], listLen(a[0])) },
+	"without":     func(a []reflect.Value) error { return compared(a[0], a[1].Len()) },
+	"mustWithout": func(a []reflect.Value) error { return compared(a[0], a[1].Len()) },
 
-	"printf":        format,
-	"print":         noPointers,
-	"println":       noPointers,
-	"fromJson":      parsed,
-	"mustFromJson":  parsed,
-	"semver":        short,
-	"semverCompare": short,
+	"printf":           format,
+	"print":            noPointers,
+	"println":          noPointers,
+	"fromJson":         parsed,
+	"mustFromJson":     parsed,
+	"toYAML":           indented,
+	"toPrettyJson":     indented,
+	"mustToPrettyJson": indented,
+	"semver":           short,
+	"semverCompare":    short,
 }
 
 func init() {
@@ -214,6 +221,13 @@ func items(n int64) error {
 }
 
 func steps(start, stop, step int64) error {
+	// Beyond, the counter would go round: it would never reach the end.
+	const far = 1 << 60
+	for _, n := range []int64{start, stop, step} {
+		if n > far || n < -far {
+			return limitf("a list from %d to %d by %d; the limit of each is 2 to the power of 60", start, stop, step)
+		}
+	}
 	if step == 0 {
 		return nil
 	}
@@ -234,13 +248,23 @@ func seq(args []reflect.Value) error {
 	return nil
 }
 
-// quadratic bounds functions that compare every element with every other.
-func quadratic(args []reflect.Value) error {
-	const most = 5000
-	if n := listLen(args[0]); n > most {
-		return limitf("a list of %d elements to compare with each other; the limit is %d", n, most)
+// compared bounds functions that compare each element of a list with a number of
+// values.
+func compared(list reflect.Value, with int) error {
+	size, err := measure(list)
+	if err == nil && with > 0 && size > limits.TemplateCompareBytes/with {
+		err = limitf("a list of %d elements to compare with %d values; the limit is %d bytes", listLen(list), with, limits.TemplateCompareBytes)
 	}
-	return nil
+	return err
+}
+
+// indented bounds functions that put each line of each value in its depth.
+func indented(args []reflect.Value) error {
+	m := meter{lines: true}
+	if err := m.add(args[0], 0); err != nil {
+		return err
+	}
+	return product(1, int64(m.indent))
 }
 
 func parsed(args []reflect.Value) error {
@@ -260,8 +284,10 @@ func bounded(err error) error {
 }
 
 func short(args []reflect.Value) error {
-	if n := args[0].Len(); n > limits.TemplatePatternBytes {
-		return limitf("a pattern has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)
+	for _, arg := range args {
+		if n := arg.Len(); n > limits.TemplatePatternBytes {
+			return limitf("a version or range has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)
+		}
 	}
 	return nil
 }
@@ -279,10 +305,11 @@ func replacement(text int, with string) error {
 var (
 	widths  = regexp.MustCompile(`\d{5,}|\*`)
 	pointer = regexp.MustCompile(`%[^a-zA-Z%]*p`)
+	numbers = regexp.MustCompile(`%[^a-zA-Z%]*`)
 )
 
 // format bounds printf by its verbs: each prints at most the largest argument,
-// or its width.
+// and its width for everything in that.
 func format(args []reflect.Value) error {
 	text, values := args[0].String(), args[1]
 	if verbs := strings.Count(text, "%"); verbs > 0 {
@@ -292,22 +319,35 @@ func format(args []reflect.Value) error {
 		if pointer.MatchString(text) {
 			return fmt.Errorf("a format prints an address")
 		}
-		largest := 0
+		largest, most := 0, 1
 		for i := range values.Len() {
-			n, err := measure(values.Index(i))
-			if err != nil {
+			m := meter{}
+			if err := m.add(values.Index(i), 0); err != nil {
 				return err
 			}
-			largest = max(largest, n)
-		}
-		if strings.ContainsAny(text, "0123456789") {
-			largest += limits.TemplatePadding
+			largest, most = max(largest, m.n), max(most, m.scalars)
 		}
 		if err := product(int64(verbs), int64(largest+64)); err != nil {
 			return err
 		}
+		if err := product(int64(verbs)*int64(most), padding(text)); err != nil {
+			return err
+		}
 	}
 	return noPointers(args[1:])
+}
+
+// padding is the largest number in the verbs of a format: a width, a precision,
+// or the number of an argument.
+func padding(text string) int64 {
+	most := 0
+	for _, verb := range numbers.FindAllString(text, -1) {
+		for _, digits := range strings.FieldsFunc(verb, func(r rune) bool { return r < '0' || r > '9' }) {
+			n, _ := strconv.Atoi(digits)
+			most = max(most, n)
+		}
+	}
+	return int64(most)
 }
 
 // noPointers refuses what prints as an address within a list or a map, as that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -32,7 +33,25 @@ func measure(v reflect.Value) (int, error) {
 	return m.n, err
 }
 
-type meter struct{ n int }
+// meter adds a value up.
+type meter struct {
+	n int
+	// scalars are the texts, numbers and booleans in it, keys among them.
+	scalars int
+	// lines asks for indent: what two characters for each level make before each
+	// line of each value.
+	lines  bool
+	indent int
+}
+
+// scalar counts one text, or value of n bytes, at a depth.
+func (m *meter) scalar(text string, n, depth int) error {
+	m.scalars++
+	if m.lines {
+		m.indent += 2 * depth * (1 + strings.Count(text, "\n"))
+	}
+	return m.spend(n)
+}
 
 func (m *meter) spend(n int) error {
 	if m.n += n; m.n > limits.TemplateValueBytes {
@@ -52,7 +71,7 @@ func (m *meter) add(v reflect.Value, depth int) error {
 		}
 		return m.add(v.Elem(), depth+1)
 	case reflect.String:
-		return m.spend(v.Len())
+		return m.scalar(v.String(), v.Len(), depth)
 	case reflect.Map:
 		return m.addMap(v, depth)
 	case reflect.Slice, reflect.Array:
@@ -65,14 +84,14 @@ func (m *meter) add(v reflect.Value, depth int) error {
 		}
 		return nil
 	default:
-		return m.spend(8)
+		return m.scalar("", 8, depth)
 	}
 }
 
 func (m *meter) addMap(v reflect.Value, depth int) error {
 	if plain, ok := plainMap(v); ok {
 		for key, value := range plain {
-			if err := m.spend(itemBytes + len(key)); err != nil {
+			if err := m.scalar(key, itemBytes+len(key), depth); err != nil {
 				return err
 			}
 			if err := m.addAny(value, depth+1); err != nil {
@@ -97,6 +116,7 @@ func (m *meter) addMap(v reflect.Value, depth int) error {
 
 func (m *meter) addList(v reflect.Value, depth int) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
+		m.scalars += v.Len()
 		return m.spend(v.Len())
 	}
 	if err := m.spend(itemBytes * v.Len()); err != nil {
@@ -116,9 +136,9 @@ func (m *meter) addAny(v any, depth int) error {
 	case nil:
 		return nil
 	case string:
-		return m.spend(len(v))
+		return m.scalar(v, len(v), depth)
 	case bool, float64, int, int64:
-		return m.spend(8)
+		return m.scalar("", 8, depth)
 	default:
 		return m.add(reflect.ValueOf(v), depth)
 	}

@@ -11,8 +11,8 @@ import (
 type scanner struct {
 	text string
 	pos  int
-	// code counts the bytes between delimiters.
-	code int
+	// code counts the bytes between delimiters, variables their declarations.
+	code, variables int
 	// open counts, for each open block, the levels of recursion that it stands
 	// for: every "else if" adds one.
 	open  []int
@@ -37,12 +37,16 @@ func scan(text string) (code int, err error) {
 		if s.depth > limits.TemplateNesting {
 			return s.code, limitf("blocks or parentheses nest deeper than %d levels in line %d", limits.TemplateNesting, 1+strings.Count(s.text[:start], "\n"))
 		}
+		if s.variables > limits.TemplateVariables {
+			return s.code, limitf("the file declares more than %d variables", limits.TemplateVariables)
+		}
 	}
 }
 
 // action reads to the end of an action; false where it has none.
 func (s *scanner) action() bool {
-	if strings.HasPrefix(s.text[s.pos:], "- ") {
+	// Any white space makes the dash before it a mark that trims, not a blank alone.
+	if rest := s.text[s.pos:]; len(rest) > 1 && rest[0] == '-' && isSpace(rest[1]) {
 		s.pos += 2
 	}
 	s.skipSpace()
@@ -69,6 +73,8 @@ func (s *scanner) action() bool {
 				return false
 			}
 			s.pos += end + 1
+		case ':':
+			s.variables++
 		case '(':
 			parens++
 			most = max(most, parens)
@@ -87,10 +93,12 @@ func (s *scanner) action() bool {
 }
 
 func (s *scanner) skipSpace() {
-	for s.pos < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.pos]) >= 0 {
+	for s.pos < len(s.text) && isSpace(s.text[s.pos]) {
 		s.pos++
 	}
 }
+
+func isSpace(c byte) bool { return strings.IndexByte(" \t\r\n", c) >= 0 }
 
 func (s *scanner) word() string {
 	s.skipSpace()

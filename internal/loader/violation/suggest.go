@@ -15,16 +15,29 @@ func Suggest(written string, known []string, fallback string) string {
 	return fallback
 }
 
+// Listed joins names for a sentence: some of them, where there are many.
+func Listed(names []string) string {
+	const most = 20
+	if n := len(names); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Nearest returns the known name with the smallest edit distance, if that is
-// small enough for a typing error.
+// small enough for a typing error. It does not look for it among very many: who
+// brings them may bring as many that are written wrong.
 func Nearest(written string, known []string) (string, bool) {
-	if len(written) > 64 {
+	if len(written) > 64 || len(known) > 200 {
 		return "", false
 	}
 	best, bestDistance := "", len(written)
 	for _, name := range slices.Sorted(slices.Values(known)) {
 		if strings.EqualFold(name, written) {
 			return name, true
+		}
+		if longer := len(name) - len(written); longer >= bestDistance || -longer >= bestDistance {
+			continue // as far away at least
 		}
 		if d := distance(written, name); d <= slips(written, name) && d < bestDistance {
 			best, bestDistance = name, d
