@@ -9,6 +9,9 @@ const (
 	WritesInFlight = 16
 	// BlockingObjects is how many objects a status names. The rest is counted.
 	BlockingObjects = 10
+	// JobRecords is how many Jobs that have finished status.jobs remembers. Each takes
+	// 200 bytes or so, and goes along with every status write of its deployment.
+	JobRecords = 200
 	// ControllerOf is how many entries status.controllerOf holds at most, for a
 	// reader; beyond it the status would cost more than the objects.
 	ControllerOf = 1000

@@ -63,6 +63,9 @@ type Verdict struct {
 	// Drift says what someone else did to an object that is left so; the action is
 	// None then.
 	Drift string
+	// Completed tells that the object is a Job that is gone after it succeeded; the
+	// action is None then.
+	Completed bool
 }
 
 // Case is one object that Decide judges.
@@ -85,6 +88,9 @@ type Case struct {
 	// Outdated tells that the live object, not written in this process, shows the
 	// content of an older revision.
 	Outdated bool
+	// Ran tells that the object is a Job that succeeded with this content, Recorded
+	// that this is durable.
+	Ran, Recorded bool
 	// Report tells that what someone else did to an object is named and left so.
 	Report bool
 	// Keep tells that an object to go is released instead of deleted.
@@ -123,6 +129,12 @@ func Decide(c Case) Verdict {
 func decideLive(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
+	case c.Ran && (live == nil || live.Terminating):
+		// It does not run again, whoever took it away.
+		if !c.Recorded {
+			return Verdict{Action: Wait, Message: "has succeeded and is gone; that is being recorded"}
+		}
+		return Verdict{Completed: true}
 	case live == nil && c.reportsAbsence():
 		return Verdict{Drift: "was deleted, or lost the label " + corev1alpha1.CacheLabel}
 	case live == nil && c.Record.again(c.Desired):

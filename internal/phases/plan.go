@@ -17,6 +17,8 @@ type Plan struct {
 	// Gate is the phase to open next; the caller records it durably, calls
 	// Revision.Open and asks again. Nil where none is due.
 	Gate *Gate
+	// Jobs is what is to be recorded of Jobs, before any step.
+	Jobs Jobs
 	// Reports are parallel to State.Revisions.
 	Reports []Report
 	// Torn tells that everything that was to go is gone.
@@ -76,6 +78,7 @@ func Next(s *State) Plan {
 		p.strays()
 		return p.plan
 	}
+	p.record()
 	p.assignHolders()
 	for i := range s.Revisions {
 		p.rollout(i)
@@ -174,9 +177,14 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		c := p.caseOf(d.Key)
 		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, r.Succeeded, r.Phases[ph].Earlier
 		c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
+		c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].succeeded(d), p.Jobs[d.Key].succeeded(d)
 		v := Decide(c)
 		p.retry(v.Retry)
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report}
+		if v.Completed {
+			p.completed(ph, d.Key, report)
+			continue
+		}
 		if v.Drift != "" {
 			p.drifted(r, ph, d, c.Sight.Object, v.Drift, report)
 			continue

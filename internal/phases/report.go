@@ -48,6 +48,8 @@ type Report struct {
 	// Controlled are the objects that the revision wrote, in the order of the
 	// phases.
 	Controlled []objects.Key
+	// Completed are Jobs of the revision that are gone after they succeeded.
+	Completed []objects.Key
 }
 
 // PhaseReport is how one phase stands.
@@ -67,7 +69,7 @@ func (r *Report) InTransition() bool {
 	for i := range r.Phases {
 		total += r.Phases[i].Total
 	}
-	return len(r.Controlled) < total
+	return len(r.Controlled)+len(r.Completed) < total
 }
 
 // Complete tells that every object of every phase is written and passes all of
@@ -109,16 +111,20 @@ func Describe(blocking []Blocker) string {
 // DescribeDrift names the objects that someone else changed; a long list is
 // counted.
 func DescribeDrift(drifted []Blocker) string {
-	const shown = 5
-	var parts []string
+	parts := make([]string, len(drifted))
 	for i, d := range drifted {
-		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(drifted)-shown))
-			break
-		}
-		parts = append(parts, d.Key.String()+" "+d.Message)
+		parts[i] = d.Key.String() + " " + d.Message
 	}
-	return "Left as they are by driftPolicy Report: " + strings.Join(parts, ", ") + "."
+	return "Left as they are by driftPolicy Report: " + counted(parts) + "."
+}
+
+// counted joins the first few parts and counts the others.
+func counted(parts []string) string {
+	const shown = 5
+	if more := len(parts) - shown; more > 0 {
+		parts = append(parts[:shown:shown], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (r *Report) init(rev *Revision) {

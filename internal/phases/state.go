@@ -36,6 +36,11 @@ type State struct {
 	// Strays are objects that the owner controls and no unarchived revision
 	// contains.
 	Strays []objects.Key
+	// Jobs is what is durably recorded of Jobs that have finished.
+	Jobs map[objects.Key]Run
+	// Ended returns what was seen of a Job that has finished, nil where nothing was.
+	// It is nil where nothing is recorded of Jobs.
+	Ended func(objects.Key) *objects.Ended
 	// Teardown is set when the owner is being deleted: nothing is kept.
 	Teardown bool
 	// Orphan is set when the owner is deleted and its objects stay.

@@ -47,6 +47,7 @@ type Tracker struct {
 	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
 	strays map[OwnerKey]map[objects.Key]struct{}
 	users  map[schema.GroupKind]map[OwnerKey]struct{} // who has objects of a kind
+	ended  map[objects.Key]objects.Ended              // Jobs that were seen to have finished
 }
 
 // track is how one object is looked at.
@@ -67,6 +68,7 @@ func NewTracker() *Tracker {
 		probed: map[schema.GroupKind]map[OwnerKey]probes.Needs{},
 		strays: map[OwnerKey]map[objects.Key]struct{}{},
 		users:  map[schema.GroupKind]map[OwnerKey]struct{}{},
+		ended:  map[objects.Key]objects.Ended{},
 	}
 }
 
@@ -89,6 +91,7 @@ func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 	defer t.mu.Unlock()
 	if t.tracks[key].owner == owner {
 		delete(t.tracks, key)
+		delete(t.ended, key)
 	}
 }
 
@@ -139,6 +142,7 @@ func (t *Tracker) Disown(key OwnerKey) {
 	for k, tr := range t.tracks {
 		if tr.owner == key {
 			delete(t.tracks, k)
+			delete(t.ended, k)
 		}
 	}
 }
@@ -257,6 +261,9 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	}
 	if needs != nil {
 		obs.Trimmed = probes.Trim(live.Object, *needs)
+	}
+	if ours && key.GroupKind() == objects.Job {
+		t.noteEnd(key, live, obs, tr.desired.Content)
 	}
 	return obs
 }

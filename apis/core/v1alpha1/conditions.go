@@ -181,6 +181,9 @@ const (
 	// ReasonDriftFight is that another writer sets a field back again and again.
 	ReasonDriftFight = "DriftFight"
 
+	// ReasonJobsNotRecorded is that the record of Jobs that have finished is full, on
+	// an Event.
+	ReasonJobsNotRecorded = "JobsNotRecorded"
 	// ReasonDriftReported is that objects were changed by someone else, and that
 	// driftPolicy says to leave them so.
 	ReasonDriftReported = "DriftReported"

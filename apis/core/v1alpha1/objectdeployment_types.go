@@ -86,4 +86,12 @@ type ObjectDeploymentStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Blocking []BlockingObject `json:"blocking,omitempty"`
+
+	// Jobs that have finished, with what content. A Job that succeeded is not run
+	// again while its content stays the same, also when its TTL or somebody has
+	// removed it. An entry goes when no revision that is not archived contains the
+	// Job.
+	// +kubebuilder:validation:MaxItems=200
+	// +optional
+	Jobs []JobRecord `json:"jobs,omitempty"`
 }

@@ -64,6 +64,44 @@ type PhaseStatus struct {
 	Total int32 `json:"total"`
 }
 
+// JobResult is how a Job ended.
+// +kubebuilder:validation:Enum=Succeeded;Failed
+type JobResult string
+
+// How a Job ended.
+const (
+	// JobSucceeded is a Job with the condition Complete or SuccessCriteriaMet.
+	JobSucceeded JobResult = "Succeeded"
+	// JobFailed is a Job with the condition Failed.
+	JobFailed JobResult = "Failed"
+)
+
+// JobRecord remembers a Job that has finished.
+type JobRecord struct {
+	// Group is the API group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the Job.
+	Kind string `json:"kind"`
+
+	// Namespace of the Job.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the Job.
+	Name string `json:"name"`
+
+	// ContentHash is a hash of the Job as it was rendered, without the well-known
+	// labels and the revision. Another content runs again.
+	// +kubebuilder:validation:MaxLength=64
+	ContentHash string `json:"contentHash"`
+
+	// Result is how it ended. A success satisfies the probes of the Job when it is
+	// gone; a Job that failed is created again when it is gone.
+	Result JobResult `json:"result"`
+}
+
 // BlockingObject names an object that a rollout or a teardown is waiting for.
 type BlockingObject struct {
 	// Group is the API group; empty for the core group.

@@ -26,6 +26,9 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 		return done, err
 	}
 	s.replan()
+	if done, err := s.recordJobs(ctx); err != nil || done {
+		return done, err
+	}
 	urgent, background := split(s.plan.Steps)
 	if len(urgent) > 0 {
 		err := s.Executor.Perform(ctx, s.rollout, urgent, false)
@@ -56,6 +59,7 @@ func (s *session) replan() {
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
+		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Tracker.Ended
 	}
 	s.plan = phases.Next(state)
 }

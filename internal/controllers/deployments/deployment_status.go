@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 func (s *session) reportDeployment(ctx context.Context) error {
@@ -63,6 +64,9 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 		status.ControllerOf = append(status.ControllerOf, corev1alpha1.ControlledObjectReference{
 			Kind: s.scope.Kind("ObjectSet"), Group: corev1alpha1.GroupVersion.Group, Name: set.GetName(), Namespace: set.GetNamespace(),
 		})
+	}
+	if s.plan.Jobs.Runs != nil {
+		status.Jobs = rollout.Records(s.plan.Jobs.Runs)
 	}
 	if s.current != nil {
 		status.Revision = s.current.ObjectSetSpec().Revision

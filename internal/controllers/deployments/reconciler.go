@@ -78,6 +78,8 @@ type owner struct {
 	unlooked bool
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
+	// overflown tells that it was said that there is no room to record a Job.
+	overflown bool
 	// progressed is when a set opened its last phase in this process.
 	progressed map[types.UID]time.Time
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -212,7 +213,7 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	complete := report.Complete() && rev.Blocked == "" && len(report.Phases) == len(rev.Phases)
 	reason, message := unavailable(rev, report, blocking)
 	if complete {
-		reason, message = corev1alpha1.ReasonAvailable, "All objects are available."
+		reason, message = corev1alpha1.ReasonAvailable, strings.TrimSpace("All objects are available. "+phases.DescribeCompleted(report.Completed))
 	}
 	put(corev1alpha1.ConditionAvailable, complete, reason, message)
 	if report.InTransition() || !complete && rev.Begun() < len(rev.Phases) {

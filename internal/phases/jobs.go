@@ -1,0 +1,160 @@
+package phases
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Run is what is recorded of a Job that has finished: with which content, and how
+// it ended.
+type Run struct {
+	Content objects.Digest
+	Outcome objects.Outcome
+}
+
+// succeeded tells whether d ran to success.
+func (r Run) succeeded(d *objects.Desired) bool {
+	return r.Outcome == objects.Succeeded && d != nil && r.Content == d.Content
+}
+
+// Jobs is what is to be recorded of Jobs that have finished.
+type Jobs struct {
+	// Runs is the record as it is to be. Entries of Jobs that no revision contains
+	// any more are left out of it.
+	Runs map[objects.Key]Run
+	// Due tells that Runs has an outcome that is not recorded yet: the caller
+	// records it durably before it performs a step, and asks again.
+	Due bool
+	// Noted are the Jobs whose end is recorded, so that what was seen of it may be
+	// forgotten.
+	Noted map[objects.Key]objects.Ended
+	// Left are the Jobs for whose end the record has no room.
+	Left []objects.Key
+}
+
+// record finds out what is to be recorded. Only successes decide anything: where
+// there is no room, failures go first, then what came last.
+func (p *planner) record() {
+	jobs := Jobs{Runs: map[objects.Key]Run{}, Noted: map[objects.Key]objects.Ended{}}
+	for key, run := range p.Jobs {
+		if p.remembers(key) {
+			jobs.Runs[key] = run
+		}
+	}
+	for _, key := range p.jobKeys() {
+		ended := p.ended(key)
+		if ended == nil {
+			continue
+		}
+		content := p.contentOf(key, ended)
+		run := Run{Content: content, Outcome: ended.Outcome}
+		switch {
+		case content.IsZero():
+		case p.Jobs[key] == run:
+			jobs.Noted[key] = *ended
+		case jobs.admit(key, run):
+			jobs.Due = true
+		default:
+			jobs.Left = append(jobs.Left, key)
+		}
+	}
+	p.plan.Jobs = jobs
+}
+
+// admit puts a run into the record where there is room for it.
+func (j *Jobs) admit(key objects.Key, run Run) bool {
+	if _, known := j.Runs[key]; !known && len(j.Runs) >= limits.JobRecords {
+		failures := slices.SortedFunc(maps.Keys(j.Runs), objects.Key.Compare)
+		at := slices.IndexFunc(failures, func(k objects.Key) bool { return j.Runs[k].Outcome == objects.Failed })
+		if at < 0 || run.Outcome == objects.Failed {
+			return false
+		}
+		delete(j.Runs, failures[at])
+	}
+	j.Runs[key] = run
+	return true
+}
+
+// remembers tells whether the record of a Job stays: a revision contains it, or may
+// do so because not all of its objects are known, or there is no revision at
+// present.
+func (p *planner) remembers(key objects.Key) bool {
+	return len(p.Revisions) == 0 || slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
+		return r.Incomplete || r.Contains(key)
+	})
+}
+
+// jobKeys returns the Jobs of all revisions in order.
+func (p *planner) jobKeys() []objects.Key {
+	if p.Ended == nil {
+		return nil
+	}
+	found := map[objects.Key]struct{}{}
+	for _, r := range p.Revisions {
+		for i := range r.Phases {
+			for _, d := range r.Phases[i].Objects {
+				if d.Key.GroupKind() == objects.Job {
+					found[d.Key] = struct{}{}
+				}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), objects.Key.Compare)
+}
+
+func (p *planner) ended(key objects.Key) *objects.Ended {
+	if p.Ended == nil {
+		return nil
+	}
+	return p.Ended(key)
+}
+
+// contentOf returns the content that a Job ran with: what this process wrote into
+// it, else that of the revision that it names, else that of the template whose
+// values it shows. It is zero where no revision has that content: then it decides
+// nothing.
+func (p *planner) contentOf(key objects.Key, ended *objects.Ended) objects.Digest {
+	var written, named, shown objects.Digest
+	rec := p.Memory.of(key)
+	for _, r := range p.Revisions {
+		d, _ := r.Find(key)
+		if d == nil {
+			continue
+		}
+		if d.Content == rec.Content && rec.UID == ended.UID {
+			written = d.Content
+		}
+		if r.Number == ended.Revision {
+			named = d.Content
+		}
+		if d.Content == ended.Shows {
+			shown = d.Content
+		}
+	}
+	return cmp.Or(written, named, shown)
+}
+
+// completed counts an object that is not there because it has run already. Its
+// probes count as true.
+func (p *planner) completed(ph int, key objects.Key, report *Report) {
+	report.Completed = append(report.Completed, key)
+	report.Phases[ph].Written++
+	report.Phases[ph].Ready++
+}
+
+// DescribeCompleted names the Jobs that are gone after they succeeded; a long list
+// is counted. It is empty where there are none.
+func DescribeCompleted(keys []objects.Key) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key.String()
+	}
+	return "Completed earlier: " + counted(names) + "."
+}

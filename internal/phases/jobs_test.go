@@ -1,0 +1,254 @@
+package phases_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+func jobKey(name string) objects.Key {
+	return objects.Key{Group: objects.Job.Group, Kind: objects.Job.Kind, Namespace: "n", Name: name}
+}
+
+// jobRevision is a revision that has succeeded, of one phase with the Jobs in it, by
+// their contents.
+func jobRevision(number int64, contents map[string]string) *phases.Revision {
+	r := &phases.Revision{
+		Name: fmt.Sprintf("app-%d", number), UID: types.UID(fmt.Sprint("set-", number)), Number: number,
+		Phases: []phases.Phase{{Name: "first"}}, Claimed: true, Opened: 1, Succeeded: true,
+	}
+	for name, content := range contents {
+		r.Phases[0].Objects = append(r.Phases[0].Objects, &objects.Desired{Key: jobKey(name), Version: "v1", Content: digest(content)})
+	}
+	slices.SortFunc(r.Phases[0].Objects, func(a, b *objects.Desired) int { return a.Key.Compare(b.Key) })
+	return r
+}
+
+// jobState is what the core sees where no Job is there.
+func jobState(revisions ...*phases.Revision) *phases.State {
+	none := func(*metav1.OwnerReference) bool { return false }
+	return &phases.State{
+		Owner: objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)}, Revisions: revisions,
+		Memory: phases.Memory{}, Now: noon, Ours: none, Takes: none, Yields: none,
+		Look: func(objects.Key) phases.Sight { return phases.Sight{Synced: true} },
+		Probe: func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
+			return probes.Result{Messages: []string{"not ready"}}
+		},
+		Ended: func(objects.Key) *objects.Ended { return nil },
+	}
+}
+
+func TestJobsAreRecorded(t *testing.T) {
+	t.Parallel()
+	job := jobKey("migrate")
+	first, second := jobRevision(1, map[string]string{"migrate": "one"}), jobRevision(2, map[string]string{"migrate": "two"})
+	run := func(content string, o objects.Outcome) phases.Run {
+		return phases.Run{Content: digest(content), Outcome: o}
+	}
+	for name, tc := range map[string]struct {
+		reason    string
+		revisions []*phases.Revision
+		ended     *objects.Ended
+		wrote     *phases.Record
+		recorded  map[objects.Key]phases.Run
+		want      map[objects.Key]phases.Run
+		due       bool
+		noted     bool
+	}{
+		"nothing seen": {reason: "there is nothing to record", revisions: []*phases.Revision{first}},
+		"written by this process": {
+			reason: "what was written is known", revisions: []*phases.Revision{first, second},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Record{UID: "a", Content: digest("two")},
+			want: map[objects.Key]phases.Run{job: run("two", objects.Succeeded)}, due: true,
+		},
+		"written by another process": {
+			reason: "the revision that it names tells", revisions: []*phases.Revision{first, second},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("two")},
+			want:  map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
+		},
+		"written by a revision that is history": {
+			reason: "its values tell", revisions: []*phases.Revision{second},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Failed, Revision: 1, Shows: digest("two")},
+			want:  map[objects.Key]phases.Run{job: run("two", objects.Failed)}, due: true,
+		},
+		"a later object of that name was written": {
+			reason: "what this process wrote last is about another Job", revisions: []*phases.Revision{first, second},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Record{UID: "b", Content: digest("two")},
+			want: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
+		},
+		"of a content that nobody wants": {
+			reason: "it decides nothing", revisions: []*phases.Revision{second},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("one")},
+		},
+		"recorded": {
+			reason: "once is enough", revisions: []*phases.Revision{first},
+			ended:    &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1},
+			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
+			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, noted: true,
+		},
+		"ended otherwise than before": {
+			reason: "a retry counts", revisions: []*phases.Revision{first},
+			ended:    &objects.Ended{UID: "b", Outcome: objects.Succeeded, Revision: 1},
+			recorded: map[objects.Key]phases.Run{job: run("one", objects.Failed)},
+			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
+		},
+		"no revision has it any more": {
+			reason: "the entry leaves with a write that is due anyway", revisions: []*phases.Revision{second},
+			recorded: map[objects.Key]phases.Run{jobKey("other"): run("one", objects.Succeeded)},
+		},
+		"no revision at present": {
+			reason:   "the next one may have it",
+			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
+			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
+		},
+		"a slice is missing": {
+			reason: "it may have the Job", revisions: []*phases.Revision{{Name: "app-3", Number: 3, Incomplete: true}},
+			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
+			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := jobState(tc.revisions...)
+			s.Jobs, s.Ended = tc.recorded, func(objects.Key) *objects.Ended { return tc.ended }
+			if tc.wrote != nil {
+				s.Memory[job] = tc.wrote
+			}
+			got := phases.Next(s).Jobs
+			if tc.want == nil {
+				tc.want = map[objects.Key]phases.Run{}
+			}
+			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Due != tc.due || (len(got.Noted) > 0) != tc.noted {
+				t.Errorf("%s: due %t, noted %v\n%s", tc.reason, got.Due, got.Noted, diff)
+			}
+		})
+	}
+}
+
+// A record that is full keeps what decides something.
+func TestJobRecordIsBounded(t *testing.T) {
+	t.Parallel()
+	contents, recorded := map[string]string{"zz": "one"}, map[objects.Key]phases.Run{}
+	for i := range limits.JobRecords {
+		name := fmt.Sprintf("job-%03d", i)
+		contents[name] = "one"
+		recorded[jobKey(name)] = phases.Run{Content: digest("one"), Outcome: objects.Succeeded}
+	}
+	s := jobState(jobRevision(1, contents))
+	s.Jobs = recorded
+	s.Ended = func(key objects.Key) *objects.Ended {
+		if key.Name != "zz" {
+			return nil
+		}
+		return &objects.Ended{UID: "z", Outcome: objects.Succeeded, Revision: 1}
+	}
+	plan := phases.Next(s)
+	if diff := cmp.Diff([]objects.Key{jobKey("zz")}, plan.Jobs.Left); diff != "" || plan.Jobs.Due || len(plan.Jobs.Runs) != limits.JobRecords {
+		t.Errorf("there is no room for another Job: due %t, %d recorded\n%s", plan.Jobs.Due, len(plan.Jobs.Runs), diff)
+	}
+	if plan.Entry == nil || len(plan.Entry.Steps) != 1 || plan.Entry.Steps[0].Key.Name != "zz" {
+		t.Errorf("a Job that is not recorded is made again: %+v", plan.Entry)
+	}
+	recorded[jobKey("job-007")] = phases.Run{Content: digest("one"), Outcome: objects.Failed}
+	plan = phases.Next(s)
+	_, kept := plan.Jobs.Runs[jobKey("job-007")]
+	if !plan.Jobs.Due || kept || plan.Jobs.Runs[jobKey("zz")].Outcome != objects.Succeeded || len(plan.Jobs.Runs) != limits.JobRecords {
+		t.Errorf("a failure makes room for a success: due %t, failure kept %t", plan.Jobs.Due, kept)
+	}
+}
+
+func TestCompletedJobs(t *testing.T) {
+	t.Parallel()
+	succeeded := func(content string) map[objects.Key]phases.Run {
+		return map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest(content), Outcome: objects.Succeeded}}
+	}
+	ended := &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}
+	for name, tc := range map[string]struct {
+		reason   string
+		recorded map[objects.Key]phases.Run
+		ended    *objects.Ended
+		live     *objects.Observed
+		report   bool
+		// creates, complete and says are what follows.
+		creates, complete bool
+		says              string
+	}{
+		"never seen": {reason: "it has to run", creates: true},
+		"recorded":   {reason: "its success satisfies its probes", recorded: succeeded("one"), complete: true},
+		"recorded, drift is reported": {
+			reason: "that it is gone is no drift", recorded: succeeded("one"), report: true, complete: true,
+		},
+		"recorded with another content": {reason: "that content has not run", recorded: succeeded("before"), creates: true},
+		"recorded as failed": {
+			reason: "whoever deletes it wants it to be tried again", creates: true,
+			recorded: map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Failed}},
+		},
+		"seen and not recorded yet": {
+			reason: "a crash must not lose what the probes rely on", ended: ended, says: "has succeeded and is gone; that is being recorded",
+		},
+		"on its way out": {
+			reason: "it was there long enough", recorded: succeeded("one"), complete: true,
+			live: &objects.Observed{UID: "a", Terminating: true, Owners: controlledBy("ObjectDeployment", "app", string(ownerUID))},
+		},
+		"recorded, and there": {
+			reason: "what is there is judged by its probes", recorded: succeeded("one"), says: "not ready",
+			live: &objects.Observed{UID: "a", ProjectedBy: tmpl, Projection: shown, Owners: controlledBy("ObjectDeployment", "app", string(ownerUID))},
+		},
+		"recorded, and somebody else's": {
+			reason: "the name is taken", recorded: succeeded("one"), says: "is controlled by CronJob nightly",
+			live: &objects.Observed{UID: "b", Owners: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "c", Controller: new(true)}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := jobState(jobRevision(1, map[string]string{"migrate": "one"}))
+			s.Jobs, s.ReportDrift = tc.recorded, tc.report
+			s.Ended = func(objects.Key) *objects.Ended { return tc.ended }
+			s.Look = func(objects.Key) phases.Sight { return phases.Sight{Synced: true, Object: tc.live} }
+			if tc.live != nil {
+				s.Memory[jobKey("migrate")] = &phases.Record{UID: "a", Content: digest("one"), Template: tmpl, Baseline: shown}
+			}
+			plan := phases.Next(s)
+			report := plan.Reports[0]
+			if got := plan.Entry != nil || len(plan.Steps) > 0; got != tc.creates {
+				t.Errorf("%s: created %t, want %t", tc.reason, got, tc.creates)
+			}
+			if got := report.Complete() && !report.InTransition(); got != tc.complete {
+				t.Errorf("%s: complete %t, want %t: %+v", tc.reason, got, tc.complete, report)
+			}
+			if len(report.Drifted) > 0 || tc.complete && len(report.Controlled) > 0 {
+				t.Errorf("%s: what is gone is neither drifted nor controlled: %+v", tc.reason, report)
+			}
+			if got := phases.Describe(report.Blocking); tc.says != "" && !containsAll(got, tc.says) || tc.says == "" && got != "" {
+				t.Errorf("%s: it says %q, want %q", tc.reason, got, tc.says)
+			}
+		})
+	}
+}
+
+// Jobs take part in the gates: a recorded success lets the next phase open.
+func TestCompletedJobOpensTheNextPhase(t *testing.T) {
+	t.Parallel()
+	r := jobRevision(1, map[string]string{"migrate": "one"})
+	r.Succeeded = false
+	r.Phases = append(r.Phases, phases.Phase{Name: "second", Objects: []*objects.Desired{{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "c"}, Content: content}}})
+	s := jobState(r)
+	s.Now = noon.Add(time.Hour)
+	if plan := phases.Next(s); plan.Gate != nil {
+		t.Error("the Job has not run, and the next phase is opened")
+	}
+	s.Jobs = map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Succeeded}}
+	if plan := phases.Next(s); plan.Gate == nil || plan.Gate.Phase != 1 || plan.Entry != nil {
+		t.Errorf("the Job has run, and the next phase stays closed: %+v", plan)
+	}
+}
