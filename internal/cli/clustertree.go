@@ -17,8 +17,11 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // clusterTree is what of a package is in the cluster, as JSON and YAML.
@@ -112,6 +115,7 @@ func treeOf(
 	for _, b := range set.ObjectSetStatus().Blocking {
 		blocking[objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}] = b.Message
 	}
+	recorded := rollout.Recorded(r.Deployment.ObjectDeploymentStatus())
 	states := map[string]corev1alpha1.PhaseState{}
 	for _, ph := range set.ObjectSetStatus().Phases {
 		states[ph.Name] = ph.State
@@ -125,6 +129,9 @@ func treeOf(
 			gv, _ := schema.ParseGroupVersion(fmt.Sprint(o.Value["apiVersion"]))
 			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
 			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
+			if leaf.Health == string(status.NotFoundStatus) && ranBefore(recorded[o.Key], o) {
+				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
+			}
 			if message := blocking[o.Key]; message != "" {
 				leaf.Message = message
 			}
@@ -133,6 +140,11 @@ func treeOf(
 		t.Phases = append(t.Phases, phase)
 	}
 	return t
+}
+
+// ranBefore tells whether an object is a Job that ran to success with this content.
+func ranBefore(run phases.Run, o objectdiff.Object) bool {
+	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(o.Value)})
 }
 
 // health judges one object as kstatus does.

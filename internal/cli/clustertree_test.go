@@ -14,7 +14,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 func liveObject(t *testing.T, text string) *unstructured.Unstructured {
@@ -41,14 +44,24 @@ func TestClusterTree(t *testing.T) {
 	}
 	set := r.Current()
 	set.ObjectSetSpec().Phases = append(set.ObjectSetSpec().Phases,
-		phaseOf("late", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"gone\u001b"}}`, `{"apiVersion":"x.example.com/v1","kind":"Odd","metadata":{"name":"odd"}}`),
+		phaseOf("late", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"gone\u001b"}}`, `{"apiVersion":"x.example.com/v1","kind":"Odd","metadata":{"name":"odd"}}`,
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"done"}}`, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"changed"}}`),
 		corev1alpha1.ObjectSetTemplatePhase{Name: "sealed", SecretSlices: []string{"x"}})
 	set.ObjectSetStatus().Phases = []corev1alpha1.PhaseStatus{{Name: "deploy", State: "Probing"}}
 	set.ObjectSetStatus().Blocking = []corev1alpha1.BlockingObject{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Message: "no replicas"}}
 	wanted, sealed, err := c.Objects(t.Context(), set)
-	if err != nil || !sealed || len(wanted) != 4 {
+	if err != nil || !sealed || len(wanted) != 6 {
 		t.Fatalf("%v, sealed %t, %d objects", err, sealed, len(wanted))
 	}
+	runs := map[objects.Key]phases.Run{}
+	for _, o := range wanted {
+		if o.Key.Name == "done" {
+			runs[o.Key] = phases.Run{Content: drift.ContentDigest(o.Value), Outcome: objects.Succeeded}
+			o.Key.Name = "changed"
+			runs[o.Key] = phases.Run{Content: drift.ContentDigest(o.Value), Outcome: objects.Succeeded}
+		}
+	}
+	r.Deployment.ObjectDeploymentStatus().Jobs = rollout.Records(runs)
 	owner := "ownerReferences: [{apiVersion: package-operator.run/v1alpha1, kind: ObjectDeployment, name: web, uid: dep, controller: true}]"
 	live := map[objects.Key]*unstructured.Unstructured{
 		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}: liveObject(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, generation: 1, "+owner+"}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}"),
@@ -65,8 +78,11 @@ Package shop/web  revision 2
 │           controlled by nobody, not by this package
 ├── Phase late  Waiting
 │   ├── /v1, Kind=Service shop/gone\u001b  NotFound
-│   └── x.example.com/v1, Kind=Odd shop/odd  Unknown
-│           the cluster does not serve this kind
+│   ├── x.example.com/v1, Kind=Odd shop/odd  Unknown
+│   │       the cluster does not serve this kind
+│   ├── batch/v1, Kind=Job shop/done  Current
+│   │       completed earlier, and does not run again
+│   └── batch/v1, Kind=Job shop/changed  NotFound
 └── Phase sealed  Waiting
     (objects with sensitive values are not shown)
 `

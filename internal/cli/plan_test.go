@@ -47,6 +47,7 @@ func TestPlanText(t *testing.T) {
 				}},
 			}},
 			{Name: "deploy", Changes: []preview.Change{{Action: preview.ActionReplace, Kind: "Job", Name: "migrate", Unverified: "it is deleted first"}}},
+			{Name: "once", Reached: true, Unchanged: 1, Completed: []string{"batch Job shop/seed\x1b"}},
 		},
 		Cleanup:  []preview.Change{{Action: preview.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
 		Losses:   []preview.Loss{{Object: "Namespace shop", Message: "everything in the namespace goes with it"}},
@@ -66,6 +67,8 @@ func TestPlanText(t *testing.T) {
 ▸ deploy    not reached
     ± Job migrate  deleted and made anew
         no dry run: it is deleted first
+· once  1 unchanged
+      batch Job shop/seed\u001b  completed earlier, does not run again
 
 After the rollout
     - Service old

@@ -108,6 +108,9 @@ func (t *planPrinter) phase(ph *preview.Phase) {
 	for _, c := range changes {
 		t.change(c, ph.Reached)
 	}
+	for _, name := range ph.Completed {
+		t.line("    " + t.styles.Faint("  "+terminal.Line(name)+"  completed earlier, does not run again"))
+	}
 }
 
 // marks and words of what happens to objects.

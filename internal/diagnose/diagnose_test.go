@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -211,5 +212,21 @@ func TestLogs(t *testing.T) {
 		if remedy := f.best().remedy; !strings.HasSuffix(remedy, tc.want) {
 			t.Errorf("%s: %s", reason, remedy)
 		}
+	}
+}
+
+// Jobs that are gone after they succeeded are named: nothing waits for them.
+func TestRanBefore(t *testing.T) {
+	t.Parallel()
+	dep := &corev1alpha1.ObjectDeployment{}
+	if got := ranBefore(dep); got != "" {
+		t.Errorf("there are none, and it says %q", got)
+	}
+	dep.Status.Jobs = []corev1alpha1.JobRecord{
+		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "seed", Result: corev1alpha1.JobFailed},
+		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "migrate", Result: corev1alpha1.JobSucceeded},
+	}
+	if got, want := ranBefore(dep), "Completed earlier: Job shop/migrate"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

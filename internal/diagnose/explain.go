@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 )
 
 // Explain follows a package to what it waits for. The client reads any kind.
@@ -25,6 +26,9 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 	top := finding{link: Link{Object: name(report.Kind, report.Namespace, report.Name), State: string(report.Summary)}}
 	if report.Summary == progress.SummaryAvailable {
 		d.Reason, d.Cause = ReasonNone, "everything is as the spec asks for"
+		if deployment != nil {
+			top.link.Message = ranBefore(deployment)
+		}
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
@@ -87,12 +91,24 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 		phase = finding{
 			link: Link{
 				Object: name(snap.Target.Scope.Kind("ObjectDeployment"), deployment.GetNamespace(), deployment.GetName()),
-				State:  reasonOf(deployment, corev1alpha1.ConditionAvailable),
+				State:  reasonOf(deployment, corev1alpha1.ConditionAvailable), Message: ranBefore(deployment),
 			},
 			below: []finding{phase},
 		}
 	}
 	return phase
+}
+
+// ranBefore names the Jobs that succeeded earlier: nothing waits for them when they
+// are gone.
+func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
+	var keys []objects.Key
+	for _, j := range deployment.ObjectDeploymentStatus().Jobs {
+		if j.Result == corev1alpha1.JobSucceeded {
+			keys = append(keys, objects.Key{Kind: j.Kind, Namespace: j.Namespace, Name: j.Name})
+		}
+	}
+	return strings.TrimSuffix(phases.DescribeCompleted(keys), ".")
 }
 
 // failing is the reason of a condition that is not True; empty where it is.

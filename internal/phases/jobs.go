@@ -16,8 +16,8 @@ type Run struct {
 	Outcome objects.Outcome
 }
 
-// succeeded tells whether d ran to success.
-func (r Run) succeeded(d *objects.Desired) bool {
+// Succeeded tells whether d ran to success.
+func (r Run) Succeeded(d *objects.Desired) bool {
 	return r.Outcome == objects.Succeeded && d != nil && r.Content == d.Content
 }
 

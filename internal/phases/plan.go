@@ -177,7 +177,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		c := p.caseOf(d.Key)
 		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, r.Succeeded, r.Phases[ph].Earlier
 		c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
-		c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].succeeded(d), p.Jobs[d.Key].succeeded(d)
+		c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
 		v := Decide(c)
 		p.retry(v.Retry)
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report}

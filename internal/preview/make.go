@@ -136,6 +136,9 @@ func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision
 	}
 	s.state = roll.State(nil, nil, in.now)
 	s.state.Look, s.state.ReportDrift = w.look, in.ReportDrift
+	if in.deployment != nil {
+		s.state.Jobs = rollout.Recorded(in.deployment.ObjectDeploymentStatus())
+	}
 	s.state.Probe = func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
 		return probes.Result{Status: probes.True}
 	}

@@ -67,6 +67,9 @@ type Phase struct {
 	Reached   bool     `json:"reached"`
 	Changes   []Change `json:"changes,omitempty"`
 	Unchanged int      `json:"unchanged"`
+	// Completed are Jobs among the unchanged objects that completed earlier, are gone,
+	// and do not run again.
+	Completed []string `json:"completed,omitempty"`
 }
 
 // Action is what happens to an object.

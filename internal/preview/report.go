@@ -23,6 +23,9 @@ func (in *input) report(s *simulation, plan *Plan) {
 		phase := Phase{Name: s.next.Phases[i].Name, Reached: s.reached || s.reaches(i)}
 		for _, d := range s.next.Phases[i].Objects {
 			seen[d.Key] = true
+			if s.ranBefore(d) {
+				phase.Completed = append(phase.Completed, d.Key.String())
+			}
 			c, changed := s.objects[d.Key].change(d.Key)
 			if c.Action == ActionChange && s.had(d) {
 				c.Action = ActionCorrect
@@ -39,6 +42,13 @@ func (in *input) report(s *simulation, plan *Plan) {
 		plan.Phases = append(plan.Phases, phase)
 	}
 	plan.Cleanup = s.cleanup(seen)
+}
+
+// ranBefore tells whether an object is a Job that is gone after it ran to success,
+// and does not run again.
+func (s *simulation) ranBefore(d *objects.Desired) bool {
+	now := s.objects[d.Key].now
+	return s.state.Jobs[d.Key].Succeeded(d) && (now == nil || now.GetDeletionTimestamp() != nil)
 }
 
 // sensitive returns the objects whose values are not shown: those that hold values

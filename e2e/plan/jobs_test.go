@@ -1,0 +1,74 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// migrating is a package with a Job that its TTL removes when it has finished.
+func migrating(image, value string) harness.Files {
+	return harness.Files{
+		"manifest.yaml": harness.Manifest("migrating", []string{"migrate", "run"}, `  version: 1.0.0
+  availabilityProbes:
+  - selector: {kind: {group: batch, kind: Job}}
+    probes:
+    - condition: {type: Complete, status: "True"}
+`),
+		"objects.yaml": fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {package-operator.run/phase: migrate}}
+spec:
+  ttlSecondsAfterFinished: 0
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: "registry.example.com/migrate:%s"}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web, annotations: {package-operator.run/phase: run}}
+data: {value: "%s"}
+`, image, value),
+	}
+}
+
+// A Job that completed earlier and is gone is not among what a plan creates, as it
+// is not created by the upgrade; with another content it is.
+func TestPlanOfAJobThatHasRun(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "migrating")
+	one := env.Push(t, "migrating:v1", migrating("v1", "one"))
+	env.Create(t, harness.Package("migrating", "migrating", one))
+	env.WaitAvailable(t, "migrating", "migrating")
+	harness.Eventually(t, 30*time.Second, "the Job to be gone", func(ctx context.Context) error {
+		err := env.Client.Get(ctx, types.NamespacedName{Namespace: "migrating", Name: "migrate"}, &batchv1.Job{})
+		if err == nil {
+			return errors.New("it is there")
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+	same := planOf(t, env, env.Push(t, "migrating:v2", migrating("v1", "two")), "-n", "migrating")
+	if diff := cmp.Diff([]string{"batch Job migrating/migrate"}, same.Phases[0].Completed); diff != "" || len(same.Phases[0].Changes) > 0 || same.Summary.Create > 0 {
+		t.Errorf("the plan is %+v\n%s", same, diff)
+	}
+	_, text, _ := plan(t, env, "package/migrating", "-n", "migrating")
+	if want := "batch Job migrating/migrate  completed earlier, does not run again"; !strings.Contains(text, want) {
+		t.Errorf("it does not say %q:\n%s", want, text)
+	}
+	changed := planOf(t, env, env.Push(t, "migrating:v3", migrating("v2", "one")), "-n", "migrating")
+	if len(changed.Phases[0].Completed) > 0 || changed.Summary.Create != 1 {
+		t.Errorf("the plan is %+v", changed)
+	}
+}

@@ -1,0 +1,216 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// The tests play the Job controller: there is none here.
+
+// job is an object of a template.
+func job(namespace, name, image string) corev1alpha1.ObjectSetObject {
+	var obj corev1alpha1.ObjectSetObject
+	obj.Object.Raw = fmt.Appendf(nil, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q,"namespace":%q},"spec":{"template":{"spec":{
+		"restartPolicy":"Never","containers":[{"name":"main","image":%q}]}}}}`, name, namespace, image)
+	return obj
+}
+
+// completeProbe asks each Job whether it is complete.
+var completeProbe = corev1alpha1.ObjectSetProbe{
+	Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: "batch", Kind: "Job"}},
+	Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Complete", Status: "True"}}},
+}
+
+// awaitJob waits until there is a Job that is not the one before.
+func awaitJob(t *testing.T, namespace, name string, before types.UID) *batchv1.Job {
+	t.Helper()
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	return await(t, j, "to run", func(j *batchv1.Job) error {
+		if j.UID == before {
+			return fmt.Errorf("it is the one before")
+		}
+		return nil
+	})
+}
+
+// finish has a Job end.
+func finish(t *testing.T, j *batchv1.Job, end batchv1.JobConditionType) {
+	t.Helper()
+	first := map[batchv1.JobConditionType]batchv1.JobConditionType{batchv1.JobComplete: batchv1.JobSuccessCriteriaMet, batchv1.JobFailed: batchv1.JobFailureTarget}[end]
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(j), j))
+	j.Status.StartTime = ptr.To(metav1.Now())
+	for _, typ := range []batchv1.JobConditionType{first, end} {
+		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: typ, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+	}
+	if end == batchv1.JobComplete {
+		j.Status.CompletionTime, j.Status.Succeeded = ptr.To(metav1.Now()), 1
+	}
+	must(t, env.Client.Status().Update(t.Context(), j))
+}
+
+// remove takes a Job away as its TTL does.
+func remove(t *testing.T, j *batchv1.Job) {
+	t.Helper()
+	must(t, env.Client.Delete(t.Context(), j, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+}
+
+// results are what a deployment has recorded.
+func results(status *corev1alpha1.ObjectDeploymentStatus) map[string]corev1alpha1.JobResult {
+	found := map[string]corev1alpha1.JobResult{}
+	for _, j := range status.Jobs {
+		found[j.Namespace+"/"+j.Name] = j.Result
+	}
+	return found
+}
+
+// What was seen of a Job is recorded before anything relies on it, and the Job is
+// not created again: not when it is gone the moment it finished, not by drift
+// correction, not by a new revision.
+func TestJobRunsOnce(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := deployment(ns, phase("one", job(ns, "migrate", "a")), phase("two", configMap("later", "v1")))
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
+	j := begin(t)
+	env.Create(t, dep)
+	migrate := awaitJob(t, ns, "migrate", "")
+	absent(t, ns, "later")
+	finish(t, migrate, batchv1.JobComplete)
+	remove(t, migrate)
+	awaitRollout(t, dep)
+	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
+		t.Errorf("what is recorded:\n%s", diff)
+	}
+	j.rest(t, ns)
+	if creates := j.requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
+		t.Errorf("the Job was created %d times:%s", len(creates), lines(creates))
+	}
+
+	again := begin(t)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("later", "v2") })
+	awaitRollout(t, dep)
+	awaitValue(t, ns, "later", "v2")
+	again.rest(t, ns)
+	if writes := again.requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
+		t.Errorf("the Job did not change, and was written:%s", lines(writes))
+	}
+
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Objects[0] = job(ns, "migrate", "b") })
+	finish(t, awaitJob(t, ns, "migrate", migrate.UID), batchv1.JobComplete)
+	awaitRollout(t, dep)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[1:] })
+	await(t, dep, "to forget the Job that it does not have any more", func(d *corev1alpha1.ObjectDeployment) error {
+		if len(d.Status.Jobs) > 0 {
+			return fmt.Errorf("it has %+v", d.Status.Jobs)
+		}
+		return nil
+	})
+}
+
+// A Job that failed keeps its phase waiting, and whoever deletes it has it tried
+// again.
+func TestFailedJobIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := deployment(ns, phase("one", job(ns, "migrate", "a")), phase("two", configMap("later", "v1")))
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
+	env.Create(t, dep)
+	first := awaitJob(t, ns, "migrate", "")
+	finish(t, first, batchv1.JobFailed)
+	await(t, dep, "to record the failure", func(d *corev1alpha1.ObjectDeployment) error {
+		if results(&d.Status)[ns+"/migrate"] != corev1alpha1.JobFailed {
+			return fmt.Errorf("it has %+v", d.Status.Jobs)
+		}
+		return nil
+	})
+	absent(t, ns, "later")
+	remove(t, first)
+	second := awaitJob(t, ns, "migrate", first.UID)
+	finish(t, second, batchv1.JobComplete)
+	awaitRollout(t, dep)
+	if got := results(&dep.Status)[ns+"/migrate"]; got != corev1alpha1.JobSucceeded {
+		t.Errorf("recorded is %q", got)
+	}
+}
+
+// A Job that finishes while its deployment is paused is recorded all the same: a
+// status is no write of an object.
+func TestPausedDeploymentRecordsJobs(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := deployment(ns, phase("one", job(ns, "migrate", "a")))
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
+	env.Create(t, dep)
+	migrate := awaitJob(t, ns, "migrate", "")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
+	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
+		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+	})
+	finish(t, migrate, batchv1.JobComplete)
+	remove(t, migrate)
+	await(t, dep, "to record it", func(d *corev1alpha1.ObjectDeployment) error {
+		if len(d.Status.Jobs) != 1 {
+			return fmt.Errorf("it has %+v", d.Status.Jobs)
+		}
+		return nil
+	})
+	j := begin(t)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
+	awaitRollout(t, dep)
+	j.rest(t, ns)
+	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
+		t.Errorf("the Job was written again:%s", lines(writes))
+	}
+}
+
+// Cluster-scoped deployments, and Jobs in slices.
+func TestJobInASliceOfAClusterDeployment(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	slice := &corev1alpha1.ClusterObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: ns}, Objects: []corev1alpha1.ObjectSetObject{job(ns, "migrate", "a")}}
+	env.Create(t, slice)
+	labels := map[string]string{"app": ns}
+	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
+	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{ns}}}
+	j := begin(t)
+	env.Create(t, dep)
+	migrate := awaitJob(t, ns, "migrate", "")
+	finish(t, migrate, batchv1.JobComplete)
+	remove(t, migrate)
+	await(t, dep, "to be available", func(d *corev1alpha1.ClusterObjectDeployment) error {
+		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle)
+	})
+	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
+		t.Errorf("what is recorded:\n%s", diff)
+	}
+	j.rest(t, ns)
+	if creates := j.requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
+		t.Errorf("the Job was created %d times:%s", len(creates), lines(creates))
+	}
+}
+
+// A set that stands alone has nowhere to record Jobs: one that is gone is made
+// again, as any other object.
+func TestLoneSetRunsJobsAgain(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	alone := set(ns, "alone", 1, phase("one", job(ns, "migrate", "a")))
+	env.Create(t, alone)
+	first := awaitJob(t, ns, "migrate", "")
+	finish(t, first, batchv1.JobComplete)
+	remove(t, first)
+	awaitJob(t, ns, "migrate", first.UID)
+}
