@@ -429,3 +429,65 @@ func TestDeterministic(t *testing.T) {
 		}
 	}
 }
+
+// What controllers and the API server wrote is gone, so that the package can be
+// installed elsewhere; what an author wrote stays.
+func TestCleanOfALiveCluster(t *testing.T) {
+	t.Parallel()
+	result := made(t, kickstart.Options{}, live)
+	var all strings.Builder
+	for _, p := range result.Files.Paths() {
+		if strings.Contains(p, "/") && !strings.HasPrefix(p, ".") {
+			all.Write(result.Files[p])
+		}
+	}
+	for _, gone := range []string{
+		"10.96.0.7", "pvc-123", "controller-uid", "job-name", "pvc-protection", "foregroundDeletion", "bind-completed", "storage-provisioner",
+		"metadata.name", "- kubernetes\n", "package-operator.run/version", "package-operator.run/provider", "object-deployment", "package-operator.run/revision",
+		"creationTimestamp", "deployment.kubernetes.io",
+	} {
+		if strings.Contains(all.String(), gone) {
+			t.Errorf("%q is still there:\n%s", gone, all.String())
+		}
+	}
+	for _, stays := range []string{"clusterIP: None", "example.com/mine", "package-operator.run/deletion-policy: Keep", "volumeName: chosen", "run: by-hand"} {
+		if !strings.Contains(all.String(), stays) {
+			t.Errorf("%q is gone:\n%s", stays, all.String())
+		}
+	}
+}
+
+const live = `apiVersion: v1
+kind: Service
+metadata: {name: s, namespace: a, labels: {package-operator.run/version: 1.0.0, package-operator.run/provider: x, package-operator.run/object-deployment: y}}
+spec: {clusterIP: 10.96.0.7, clusterIPs: [10.96.0.7], ports: [{port: 80}], selector: {a: b}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: headless, namespace: a, annotations: {package-operator.run/revision: "3", package-operator.run/deletion-policy: Keep}}
+spec: {clusterIP: None, clusterIPs: [None], ports: [{port: 80}], selector: {a: b}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: p, namespace: a, finalizers: [kubernetes.io/pvc-protection, example.com/mine], annotations: {pv.kubernetes.io/bind-completed: "yes", volume.kubernetes.io/storage-provisioner: x}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: pvc-123}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: written, namespace: a}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: chosen}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, namespace: a, labels: {batch.kubernetes.io/controller-uid: x, controller-uid: x, job-name: j}}
+spec:
+  selector: {matchLabels: {batch.kubernetes.io/controller-uid: x}}
+  template:
+    metadata: {creationTimestamp: null, labels: {run: by-hand, batch.kubernetes.io/controller-uid: x, controller-uid: x, batch.kubernetes.io/job-name: j, job-name: j}}
+    spec: {restartPolicy: Never, containers: [{name: a, image: "a:1"}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: a, finalizers: [foregroundDeletion], labels: {kubernetes.io/metadata.name: a}, annotations: {deployment.kubernetes.io/revision: "1"}}
+spec: {finalizers: [kubernetes]}
+`

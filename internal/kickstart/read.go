@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
@@ -99,40 +98,4 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	}
 	r.seen[key] = o
 	r.objects = append(r.objects, o)
-}
-
-// serverFields are what the API server sets. They are there in what kubectl get
-// prints.
-var serverFields = []string{
-	"uid", "resourceVersion", "managedFields", "ownerReferences", "creationTimestamp",
-	"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink",
-}
-
-// clean takes out what belongs to one cluster, and annotations that mean
-// something in a package.
-func (o *object) clean() {
-	delete(o.value, "status")
-	meta, _ := o.value["metadata"].(map[string]any)
-	for _, key := range serverFields {
-		delete(meta, key)
-	}
-	if text(meta, "namespace") == "" {
-		delete(meta, "namespace")
-	}
-	o.dropMeta("annotations", func(key string, _ any) bool {
-		switch key {
-		case "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision",
-			corev1alpha1.PhaseAnnotation, corev1alpha1.ConditionAnnotation, corev1alpha1.ConditionMapAnnotation,
-			corev1alpha1.CollisionProtectionAnnotation, corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation:
-			return true
-		}
-		return false
-	})
-	o.dropMeta("labels", func(key string, _ any) bool {
-		switch key {
-		case corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel:
-			return true
-		}
-		return false
-	})
 }
