@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/preview"
 )
@@ -268,4 +269,74 @@ func TestPlanOfAQuotaForAllTogether(t *testing.T) {
 		}
 		return fmt.Errorf("it waits for %+v", blocking)
 	})
+}
+
+// Of a revision in slices one object changes, and all others are unchanged; what was
+// dropped together with its definition goes, and is said to.
+func TestPlanOfASlicedPackage(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "sliced")
+	const group = "sliced.example.com"
+	files := harness.Phased("sliced", 3, 120)
+	for path, content := range files {
+		files[path] = strings.ReplaceAll(content, "\n  annotations:", "\n  namespace: sliced\n  annotations:")
+	}
+	files["manifest.yaml"] = harness.Manifest("sliced", []string{"crds", "resources", "phase-00", "phase-01", "phase-02"}, established)
+	without := files.Clone()
+	files["crd.yaml"] = definition(group, "size: {type: integer}", "v1")
+	files["cr.yaml"] = dial(group, "v1", "sliced", "size: 1")
+	env.Create(t, harness.ClusterPackage("sliced", env.Push(t, "sliced:v1", files)))
+	env.WaitAvailable(t, "", "sliced")
+	without["phase-01.yaml"] = strings.Replace(without["phase-01.yaml"], `value: "v1"`, `value: "v2"`, 1)
+	image := env.Push(t, "sliced:v2", without)
+	p := planOf(t, env, image, "clusterpackage/sliced")
+	want := preview.Summary{Change: 1, Delete: 2, Unchanged: 359}
+	if p.Outcome != preview.OutcomeChanges || p.Summary != want {
+		t.Errorf("%s, %+v, %+v", p.Outcome, p.Summary, p.Refusals)
+	}
+	var order []string
+	for _, c := range p.Cleanup {
+		order = append(order, c.Object())
+	}
+	if diff := cmp.Diff([]string{"Dial sliced/main", "CustomResourceDefinition dials." + group}, order); diff != "" {
+		t.Errorf("what goes (-want +got):\n%s", diff)
+	}
+	if len(p.Losses) != 1 || !strings.Contains(p.Losses[0].Message, "goes with it") {
+		t.Errorf("losses: %+v", p.Losses)
+	}
+	env.SetImage(t, "", "sliced", image)
+	env.WaitAvailable(t, "", "sliced")
+	if p := planOf(t, env, image, "clusterpackage/sliced"); p.Outcome != preview.OutcomeNothing || p.Summary.Unchanged != 360 {
+		t.Errorf("afterwards: %s, %+v", p.Outcome, p.Summary)
+	}
+}
+
+// A value that a sensitive Secret had is not shown when the object that held it
+// changes, though the new release has no sensitive value any more.
+func TestPlanHidesWhatWasSensitive(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "hidden")
+	const value = "hunter2hunter2hunter2"
+	env.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hidden", Name: "source"}, StringData: map[string]string{"values.yaml": "password: " + value + "\n"}})
+	manifest := harness.Manifest("hidden", []string{"deploy"}, "  config:\n    openAPIV3Schema:\n      type: object\n      properties: {password: {type: string}}\n")
+	exposed := func(v string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: exposed\n  annotations: {package-operator.run/phase: deploy, package-operator.run/expose-secret-values: \"true\"}\ndata: {password: " + v + "}\n"
+	}
+	pkg := harness.Package("hidden", "hidden", env.Push(t, "hidden:v1", harness.Files{"manifest.yaml": manifest, "cm.yaml.gotmpl": exposed(`"{{ .config.password }}"`)}))
+	pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: "source", Key: "values.yaml"}}}
+	env.Create(t, pkg)
+	env.WaitAvailable(t, "hidden", "hidden")
+	second := env.Push(t, "hidden:v2", harness.Files{"manifest.yaml": manifest, "cm.yaml": exposed("none")})
+	for _, format := range []string{"yaml", "json", ""} {
+		args := []string{second, "package/hidden", "-n", "hidden"}
+		if format != "" {
+			args = append(args, "-o", format)
+		}
+		code, out, errOut := plan(t, env, args...)
+		if code != 0 || !strings.Contains(out, "data.password") || !strings.Contains(out, "(hidden)") || strings.Contains(out+errOut, "hunter2") {
+			t.Errorf("%q: %d\n%s%s", format, code, out, errOut)
+		}
+	}
 }
