@@ -67,8 +67,13 @@ func (w *world) meddleWithObject(ctx context.Context, s *subject) error {
 		return !strings.HasPrefix(cm.Name, s.name+"-") || cm.Name == s.name+"-values"
 	})
 	cm, ok := pick(w, of)
+	// What a template does not have is nobody's drift, so only what all have is changed.
+	key := "value"
+	if ok && cm.Data[key] == "" {
+		key = "size"
+	}
 	patches := []string{
-		`{"data":{"value":"drifted","size":"drifted"}}`, `{"data":null}`, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel),
+		fmt.Sprintf(`{"data":{%q:"drifted"}}`, key), `{"data":null}`, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel),
 		`{"metadata":{"labels":{"package-operator.run/package":"another"}}}`, `{"metadata":{"ownerReferences":null}}`, "",
 	}
 	patch := patches[w.random.IntN(len(patches))]

@@ -119,7 +119,7 @@ func (s *subject) remove(ctx context.Context, again bool, propagation metav1.Del
 func (s *subject) valueSources() []corev1alpha1.ValueSource {
 	return []corev1alpha1.ValueSource{
 		{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: s.name + "-values", Key: "values", Optional: true}},
-		{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: s.name + "-login", Key: "values", Optional: true}},
+		{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: s.name + "-login", Key: "values", Optional: true, Sensitive: ptr.To(true)}},
 	}
 }
 

@@ -63,7 +63,9 @@ func TestRecreateWhereAsked(t *testing.T) {
 			ns := namespace(t)
 			dep := install(t, deployment(ns, phase("one", fixed("v1", tc.annotations))))
 			before := get(t, ns, "object")
-			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Objects[0] = fixed("v2", tc.annotations) })
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+				d.Spec.Template.Spec.Phases[0].Objects[0] = fixed("v2", tc.annotations)
+			})
 			if tc.anew {
 				awaitRollout(t, dep)
 				if is := get(t, ns, "object"); is.UID == before.UID || is.Data["value"] != "v2" {

@@ -80,6 +80,7 @@ func TestInstall(t *testing.T) {
 		corev1alpha1.PackageDigestAnnotation:     shop(t, ns).Status.Resolved.Digest,
 		corev1alpha1.UnpackedHashAnnotation:      shop(t, ns).Status.UnpackedHash,
 		corev1alpha1.PackageGenerationAnnotation: "1",
+		corev1alpha1.TemplateDigestAnnotation:    dep.Annotations[corev1alpha1.TemplateDigestAnnotation],
 		corev1alpha1.ChangeCauseAnnotation:       "Installing shop package.",
 	}
 	if diff := cmp.Diff(annotations, dep.Annotations); diff != "" {

@@ -1,6 +1,7 @@
 package packages_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -93,4 +94,30 @@ func TestTakeOver(t *testing.T) {
 	if took := time.Since(stopped); took >= limits.LeaseDuration {
 		t.Errorf("it took %s", took)
 	}
+}
+
+// A deployment that someone edited gets its content back, also where that happened
+// while no manager ran; one that was never completed is completed.
+func TestEditedDeploymentIsPutBack(t *testing.T) {
+	ns := namespace(t)
+	install(t, ns, push(t, 2, 2, "v1"))
+	back := func(d *corev1alpha1.ObjectDeployment) error {
+		if n := len(d.Spec.Template.Spec.Phases); n != 2 {
+			return fmt.Errorf("%d phases", n)
+		}
+		return nil
+	}
+	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[:1]
+	})
+	await(t, deploymentNamed(ns), "to be put back", back)
+	env.WaitAvailable(t, ns, "shop")
+	configMap(t, ns, "shop-01-001")
+
+	manager.Stop()
+	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = nil })
+	manager = env.StartManager(shared, extraFlags()...)
+	await(t, deploymentNamed(ns), "to be put back", back)
+	env.WaitAvailable(t, ns, "shop")
+	configMap(t, ns, "shop-01-001")
 }

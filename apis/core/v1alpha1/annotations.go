@@ -91,6 +91,11 @@ const (
 	// record yet what was written.
 	UnpackedHashAnnotation = "package-operator.run/unpacked-hash"
 
+	// TemplateDigestAnnotation names the template that was made for the Package of an
+	// ObjectDeployment. A template that it does not stand for was changed by someone
+	// else, or never written to its end.
+	TemplateDigestAnnotation = "package-operator.run/template-digest"
+
 	// PackageGenerationAnnotation is the generation of the Package that an
 	// ObjectDeployment was last written for. A Package that is read as it was before
 	// is out of date: it is read again, and nothing is taken back.

@@ -271,8 +271,11 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 		annotations = map[string]string{}
 	}
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	delete(annotations, corev1alpha1.UnpackedHashAnnotation) // of the deployment, whose template may come back
-	delete(annotations, corev1alpha1.PackageGenerationAnnotation)
+	for _, key := range []string{ // of the deployment, whose template may come back
+		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation,
+	} {
+		delete(annotations, key)
+	}
 	annotations[corev1alpha1.HashAnnotation] = hash
 	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
 	set.SetAnnotations(annotations)

@@ -22,7 +22,11 @@ type view struct {
 	// attempt is the last one of this process to load, of whatever fingerprint;
 	// nil where there is none.
 	attempt *attempt
-	// restored is when missing slices were made again last.
+	// edited tells that the template of the deployment is not the one that was made
+	// for the Package.
+	edited bool
+	// restored is when the deployment was mended last: missing slices were made again,
+	// or an edited template was written again.
 	restored time.Time
 	now      time.Time
 }
@@ -65,7 +69,7 @@ func decide(v view) (step, string) {
 		return stepGather, v.trouble
 	}
 	reuse := compare(v.pkg, v.fingerprint)
-	if reuse == unpackedCurrent && (v.dep == nil || v.moved != "" || restores(v) || ahead(v.dep, v.pkg)) {
+	if reuse == unpackedCurrent && (v.dep == nil || v.moved != "" || restores(v) || mends(v) || ahead(v.dep, v.pkg)) {
 		reuse = unpackedElsewhere
 	}
 	switch {

@@ -106,6 +106,9 @@ func (s *session) upgrade(
 			return err
 		}
 		made = nil // once is enough
+		if s.edited {
+			s.mended.wrote(s.pkg.GetUID(), s.Now())
+		}
 		stamp(dep, s.pkg)
 		err := s.send(ctx, before, dep)
 		if !apierrors.IsConflict(err) || try == fresher {

@@ -39,8 +39,9 @@ type Reconciler struct {
 	slices      *fresh.Store
 	keys        keys
 	reports     reports
-	// mended is when the missing slices of each Package were made again.
+	// mended is when the deployment of each Package was mended.
 	mended  reports
+	edits   edits
 	metrics *metrics
 }
 
@@ -115,6 +116,9 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 	if s.dep, err = r.deployment(ctx, key, newest.GetUID()); err != nil {
 		return nil, err
 	}
+	if s.edited, err = r.edits.of(s.dep); err != nil {
+		return nil, err
+	}
 	if outdated(newest, s.dep) {
 		if s.pkg, err = r.lookAtPackage(ctx, newest); err != nil || s.pkg == nil {
 			return nil, err
@@ -170,7 +174,7 @@ func (s *session) run(ctx context.Context) error {
 	if o.step == stepGather && o.why == "" {
 		return s.settle(ctx) // what it waits for wakes it; nothing is news until then
 	}
-	if lacksSlices(s.dep) {
+	if lacksSlices(s.dep) || s.edited {
 		s.requeue(restoreEvery)
 	}
 	var err error

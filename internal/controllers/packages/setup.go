@@ -166,6 +166,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.tags.drop(uid)
 	r.reports.forget(uid)
 	r.mended.forget(uid)
+	r.edits.forget(uid)
 	r.metrics.forget(uid)
 	r.fresh.Forget(string(uid))
 	r.keys.forget(uid)

@@ -99,12 +99,17 @@ func fill(
 	if !same {
 		*spec = template
 	}
+	digest, err := templateDigest(spec)
+	if err != nil {
+		return err
+	}
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(content, first, imageChanged, configChanged)
 	}
 	annotations[corev1alpha1.PackageSourceImageAnnotation] = image
 	annotations[corev1alpha1.PackageConfigAnnotation] = config
 	annotations[corev1alpha1.UnpackedHashAnnotation] = unpacked.String()
+	annotations[corev1alpha1.TemplateDigestAnnotation] = digest
 	setOrDelete(annotations, corev1alpha1.PackageDigestAnnotation, content.Resolved.Digest)
 	setOrDelete(annotations, corev1alpha1.PackageComponentAnnotation, pkg.PackageSpec().Component)
 	for _, phase := range template.Phases {

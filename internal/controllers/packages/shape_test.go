@@ -62,6 +62,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 				"package-operator.run/package-digest":       digest,
 				"package-operator.run/package-component":    "server",
 				"package-operator.run/unpacked-hash":        printOf(pkg).String(),
+				"package-operator.run/template-digest":      "401149b8676a89d54cb8c7526d68675b", // as recorded by earlier engines
 				"kubernetes.io/change-cause":                "Installing shop package.",
 			},
 			Finalizers: []string{"package-operator.run/cached"},

@@ -1,0 +1,78 @@
+package packages
+
+import (
+	"testing"
+	"time"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// What is stored is what was made, with its defaults and in whatever order of
+// keys; anything else was done by someone else, or only half.
+func TestEdited(t *testing.T) {
+	t.Parallel()
+	phases := func(d *corev1alpha1.ObjectDeployment) *[]corev1alpha1.ObjectSetTemplatePhase {
+		return &d.Spec.Template.Spec.Phases
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*corev1alpha1.ObjectDeployment)
+		want   bool
+	}{
+		"as it was made": {reason: "usual", change: func(*corev1alpha1.ObjectDeployment) {}},
+		"stored": {reason: "the API server sorts keys and fills defaults in", change: func(d *corev1alpha1.ObjectDeployment) {
+			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`)
+			(*phases(d))[0].Objects[0].CollisionProtection = corev1alpha1.CollisionProtectionPrevent
+		}},
+		"paused by hand": {reason: "settings are followed without a load", change: func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true }},
+		"edited": {reason: "it is not what the package has", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
+			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
+		}},
+		"not complete": {reason: "the process ended before it wrote the template that names slices", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
+			*phases(d) = nil
+		}},
+		"of an earlier engine": {reason: "nothing was recorded", change: func(d *corev1alpha1.ObjectDeployment) {
+			*phases(d) = nil
+			delete(d.Annotations, corev1alpha1.TemplateDigestAnnotation)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := unpackedPackage()
+			dep := shaped(t, newDeployment(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
+			memory := &edits{}
+			dep.UID, dep.Generation = "dep-uid", 1
+			if known, err := memory.of(dep); known || err != nil {
+				t.Fatalf("what was just made is edited: %t, %v", known, err)
+			}
+			tc.change(dep)
+			dep.Generation++
+			got, err := memory.of(dep)
+			if err != nil || got != tc.want {
+				t.Errorf("edited = %t, %v: %s", got, err, tc.reason)
+			}
+			want := stepSettle
+			if tc.want {
+				want = stepLoad
+			}
+			if step, _ := decide(view{pkg: pkg, dep: dep, fingerprint: printOf(pkg), edited: got, now: start}); step != want {
+				t.Errorf("step %d, want %d", step, want)
+			}
+		})
+	}
+	pkg := unpackedPackage()
+	dep := shaped(t, newDeployment(pkg), pkg, newContent())
+	for name, tc := range map[string]struct {
+		v    view
+		want step
+	}{
+		"mended a moment ago": {view{pkg: pkg, restored: start.Add(-time.Second)}, stepSettle},
+		"mended before":       {view{pkg: pkg, restored: start.Add(-restoreEvery)}, stepLoad},
+		"paused":              {view{pkg: unpackedPackage(paused)}, stepSettle},
+	} {
+		tc.v.dep, tc.v.fingerprint, tc.v.edited, tc.v.now = dep, printOf(pkg), true, start
+		if got, _ := decide(tc.v); got != tc.want {
+			t.Errorf("%s: step %d, want %d", name, got, tc.want)
+		}
+	}
+}
