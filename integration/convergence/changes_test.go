@@ -157,7 +157,7 @@ func (w *world) feed(t *testing.T, s *subject) {
 func (w *world) remove(t *testing.T, s *subject) {
 	t.Helper()
 	propagation, again := metav1.DeletePropagationBackground, w.random.IntN(6) > 0
-	if !w.healed && w.random.IntN(3) == 0 && w.collector() {
+	if !w.healed && w.orphaning && w.random.IntN(3) == 0 {
 		propagation, again = metav1.DeletePropagationOrphan, true
 	}
 	w.note("%s: deleted, %s, wanted again %t", s, propagation, again)

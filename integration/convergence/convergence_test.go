@@ -43,13 +43,14 @@ func TestConvergence(t *testing.T) {
 		length, err := time.ParseDuration(given)
 		check(t, err)
 		end = end.Add(length)
+		env.WaitCollector(t)
 	}
 	t.Logf("LOCKSTEP_SEED=%d", seed)
-	images, version, collector := push(t), serverVersion(t), probeCollector(t)
+	images, version := push(t), serverVersion(t)
 	check(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}))
 	for i := 0; (i < rounds || time.Now().Before(end)) && !t.Failed(); i++ {
 		t.Run(fmt.Sprintf("seed-%d", seed+uint64(i)), func(t *testing.T) {
-			w := newWorld(t, seed+uint64(i), images, version, collector)
+			w := newWorld(t, seed+uint64(i), images, version, os.Getenv("LOCKSTEP_CONVERGENCE") != "")
 			t.Cleanup(func() { w.end(false) })
 			w.round(t)
 		})

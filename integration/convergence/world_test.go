@@ -39,8 +39,9 @@ type world struct {
 	// hosting tells that the kind of hosted clusters exists, and hosted that ours
 	// does.
 	hosting, hosted bool
-	// collector tells that the garbage collector knows our kinds.
-	collector func() bool
+	// orphaning tells that Packages are deleted with Orphan, too: in longer runs, since
+	// the garbage collector does not know our kinds at first.
+	orphaning bool
 	// healed tells that nothing is asked for any more that keeps a package from
 	// getting where it is asked to go.
 	healed bool
@@ -52,10 +53,10 @@ type world struct {
 // clusters is the namespace of hosted clusters.
 const clusters = "clusters"
 
-func newWorld(t *testing.T, seed uint64, images []image, version string, collector func() bool) *world {
+func newWorld(t *testing.T, seed uint64, images []image, version string, orphaning bool) *world {
 	t.Helper()
 	w := &world{
-		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), images: images, version: version, collector: collector, begun: time.Now(),
+		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), images: images, version: version, orphaning: orphaning, begun: time.Now(),
 	}
 	round := fmt.Sprintf("r%x", seed%(1<<32))
 	w.namespace = clusters + "-" + round
@@ -100,11 +101,19 @@ func (w *world) note(format string, args ...any) {
 // fail reports a failure with all that is needed to look into it.
 func (w *world) fail(t *testing.T, what string, err error) {
 	t.Helper()
-	t.Errorf("%s: %v\nLOCKSTEP_SEED=%d repeats the round, whose changes were:\n%s\n%s", what, err, w.seed, strings.Join(w.history, "\n"), w.describe(t.Context()))
+	t.Errorf("%s: %v\n%s repeats the round, whose changes were:\n%s\n%s", what, err, w.repeat(), strings.Join(w.history, "\n"), w.describe(t.Context()))
 	if w.manager != nil {
 		lines := strings.Split(strings.TrimSpace(w.manager.Log()), "\n")
 		t.Logf("the manager's log ends with:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
+}
+
+// repeat is how the round is played again.
+func (w *world) repeat() string {
+	if w.orphaning {
+		return fmt.Sprintf("LOCKSTEP_CONVERGENCE=1s LOCKSTEP_SEED=%d", w.seed)
+	}
+	return fmt.Sprintf("LOCKSTEP_SEED=%d", w.seed)
 }
 
 // describe shows the Packages as they are.
@@ -197,27 +206,6 @@ func (w *world) withdraw(t *testing.T) {
 	t.Helper()
 	check(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), hostedKind())))
 	w.hosting, w.hosted = false, false
-}
-
-// probeCollector returns a function that tells whether the garbage collector
-// knows our kinds by now, which it looks for every half minute.
-func probeCollector(t *testing.T) func() bool {
-	t.Helper()
-	leftover := &corev1alpha1.ObjectSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", GenerateName: "leftover-",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "00000000-0000-0000-0000-000000000000"}},
-		},
-		Objects: []corev1alpha1.ObjectSetObject{},
-	}
-	env.Create(t, leftover)
-	known := false
-	return func() bool {
-		if !known {
-			known = apierrors.IsNotFound(env.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(leftover), leftover))
-		}
-		return known
-	}
 }
 
 // clear removes the namespaces of a round.

@@ -40,6 +40,49 @@ func TestFieldsOfAnEarlierEngineLeave(t *testing.T) {
 	}
 }
 
+// A revision that somebody archives before its successor has written an object is
+// remembered for what it wrote: what left the template leaves the object.
+func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	both := configMap("object", "v1")
+	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
+	dep := deployment(ns, phase("one", configMap("gate", "v1")), phase("two", both))
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{Selector: readyProbe.Selector, Probes: []corev1alpha1.Probe{{
+		CEL: &corev1alpha1.ProbeCELSpec{Rule: `has(self.data.ready) && self.data.ready == self.data.value`, Message: "not ready yet"},
+	}}}}
+	env.Create(t, dep)
+	ready := func(name, value string) {
+		awaitValue(t, ns, name, value)
+		edit(t, ns, name, fmt.Sprintf(`{"data":{"ready":%q}}`, value))
+	}
+	ready("gate", "v1")
+	ready("object", "v1")
+	awaitRollout(t, dep)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("gate", "v2")), phase("two", configMap("object", "v2"))}
+	})
+	awaitValue(t, ns, "gate", "v2") // and is not ready yet
+	sets := &corev1alpha1.ObjectSetList{}
+	must(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
+	for i := range sets.Items {
+		if set := &sets.Items[i]; set.Spec.Revision == 1 {
+			before := set.DeepCopy()
+			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+			must(t, env.Client.Patch(t.Context(), set, client.MergeFrom(before)))
+			await(t, set, "to be archived", func(s *corev1alpha1.ObjectSet) error {
+				return reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, "")
+			})
+		}
+	}
+	ready("gate", "v2")
+	ready("object", "v2")
+	awaitRollout(t, dep)
+	if is := get(t, ns, "object"); is.Data["leaves"] != "" {
+		t.Errorf("after a field left the template the object has %v", is.Data)
+	}
+}
+
 // A field that cannot be changed makes the rollout of an object stop, and that of
 // one that says so delete it and make it anew.
 func TestRecreateWhereAsked(t *testing.T) {

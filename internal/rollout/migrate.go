@@ -81,9 +81,10 @@ func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	templates := []map[string]any{next}
+	templates, known := []map[string]any{next}, false
 	for _, rev := range s.run.rollout.Revisions() {
-		d, _ := rev.Find(s.Key)
+		d, phase := rev.Find(s.Key)
+		known = known || d != nil && d != s.Desired && phase < rev.Opened
 		if d == nil || d.Content == s.Desired.Content {
 			continue
 		}
@@ -93,5 +94,25 @@ func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
 		}
 		templates = append(templates, template)
 	}
+	if !known {
+		templates = append(templates, dataOf(live))
+	}
 	return drift.Migration(live, templates, s.run.Tracker.served(s.Key.GroupKind()))
+}
+
+// dataOf is all that a ConfigMap or Secret holds, as a template. It stands for that
+// of a revision that is gone: somebody archived or deleted it before its successor
+// wrote the object, or the object was left behind by a deployment. Of other kinds
+// nobody tells what such a revision said from what the API server added.
+func dataOf(live *unstructured.Unstructured) map[string]any {
+	template := map[string]any{}
+	if kind := live.GetKind(); live.GetAPIVersion() != "v1" || kind != "ConfigMap" && kind != "Secret" {
+		return template
+	}
+	for _, field := range []string{"data", "binaryData"} {
+		if value, ok := live.Object[field]; ok {
+			template[field] = value
+		}
+	}
+	return template
 }
