@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,13 +158,37 @@ func (d *Detector) refresh() (again bool) {
 			case errors.Is(err, livestate.ErrNotReady):
 				again = true
 			case d.topics[t] == nil:
-				// The group may be served, by a server that does not answer now.
-				d.topics[t] = &watch{err: err, stop: func() {}}
+				d.topics[t] = d.unavailable(err)
+			case d.topics[t].resource.Empty():
+				d.topics[t].err = err
 			}
 		}
 	})
 	return again
 }
+
+// unavailable stands for a topic whose group may be served, by a server that does
+// not answer now. It looks again by itself: where that server turns out not to
+// serve the kind, or is taken away, no kind comes or goes, and nobody tells of it.
+// d.mu is held.
+func (d *Detector) unavailable(err error) *watch {
+	ctx, stop := context.WithCancel(d.ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(unavailableRetry):
+				d.refresh()
+			}
+		}
+	}()
+	return &watch{err: err, stop: stop}
+}
+
+// unavailableRetry is after what time it is looked again whether a group is served.
+// That is known without a request.
+const unavailableRetry = 5 * time.Second
 
 // begin starts the watch of a topic unless it goes on already; d.mu is held.
 func (d *Detector) begin(t topic, resource schema.GroupVersionResource) {
@@ -262,13 +288,25 @@ func (d *Detector) trouble() error {
 // state is all that packages may see; d.mu is held.
 func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	all := map[string]manifestsv1alpha1.PackageEnvironment{"": d.cluster()}
-	if w := d.topics[hostedClusters]; w != nil {
-		for _, found := range w.found {
-			hosted := found.(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster)
-			env := d.cluster()
-			env.HyperShift.HostedCluster = hosted
-			all[hosted.HostedClusterNamespace] = env
-		}
+	for _, hosted := range d.hosted() {
+		env := d.cluster()
+		env.HyperShift.HostedCluster = hosted
+		all[hosted.HostedClusterNamespace] = env
+	}
+	return all
+}
+
+// hosted returns the hosted clusters in the order of their names, so that of two
+// with one namespace, which clusters "b" in "a-c" and "c-b" in "a" have, it is always the
+// same one that counts; d.mu is held.
+func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
+	w := d.topics[hostedClusters]
+	if w == nil {
+		return nil
+	}
+	var all []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
+	for _, name := range slices.Sorted(maps.Keys(w.found)) {
+		all = append(all, w.found[name].(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster))
 	}
 	return all
 }
@@ -307,12 +345,9 @@ func (d *Detector) For(namespace string) (env manifestsv1alpha1.PackageEnvironme
 		return env, errors.Is(err, errUnknown), err
 	}
 	env = d.cluster()
-	if w := d.topics[hostedClusters]; w != nil && namespace != "" {
-		for _, found := range w.found {
-			hosted := found.(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster)
-			if hosted.HostedClusterNamespace == namespace {
-				env.HyperShift.HostedCluster = hosted
-			}
+	for _, hosted := range d.hosted() {
+		if hosted.HostedClusterNamespace == namespace {
+			env.HyperShift.HostedCluster = hosted
 		}
 	}
 	return env, false, nil

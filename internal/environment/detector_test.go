@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,17 +27,26 @@ type cluster struct {
 	listeners map[string]livestate.Listener
 	begun     chan string
 	changed   chan struct{}
+	looks     int
 }
 
 func (c *cluster) mapping(gk schema.GroupKind, _ string) (*meta.RESTMapping, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.looks++
 	if err, known := c.served[gk]; !known {
 		return nil, &meta.NoKindMatchError{GroupKind: gk}
 	} else if err != nil {
 		return nil, err
 	}
 	return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: gk.Group, Version: "v1", Resource: strings.ToLower(gk.Kind) + "s"}}, nil
+}
+
+// looked tells how often it was asked what is served.
+func (c *cluster) looked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.looks
 }
 
 func (c *cluster) serve(gk schema.GroupKind, err error) {
@@ -234,4 +245,68 @@ func TestTrouble(t *testing.T) {
 	c.remove(kinds[hostedClusters])
 	d.KindChanged(kinds[hostedClusters])
 	expect(t, d, "", kubernetes("v1.36.3"))
+}
+
+// A group whose server did not answer when it was looked for is looked for again:
+// no kind comes or goes where that server turns out not to serve it.
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for reason, answer := range map[string]func(*cluster){
+		"it is taken away":   func(c *cluster) { c.remove(kinds[hostedClusters]) },
+		"it serves the kind": func(c *cluster) { c.serve(kinds[hostedClusters], nil) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, c := start(t)
+			synctest.Wait()
+			c.serve(kinds[hostedClusters], errors.New("its server does not answer"))
+			d.KindChanged(kinds[hostedClusters])
+			c.serve(kinds[hostedClusters], errors.New("its server is busy"))
+			time.Sleep(2 * unavailableRetry)
+			if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "is busy") {
+				t.Errorf("%s: waiting %t, %v", reason, waiting, err)
+			}
+			for len(c.changed) > 0 {
+				<-c.changed
+			}
+			answer(c)
+			time.Sleep(2 * unavailableRetry)
+			synctest.Wait()
+			if l := c.of("hostedclusters/"); l != nil {
+				l.Listed(nil)
+			}
+			if _, _, err := d.For(""); err != nil || len(c.changed) == 0 {
+				t.Errorf("%s: %v, %d changes are told", reason, err, len(c.changed))
+			}
+			looked := c.looked()
+			time.Sleep(10 * unavailableRetry)
+			if c.looked() != looked {
+				t.Errorf("%s: it is looked for ever after", reason)
+			}
+		})
+	}
+}
+
+// Of two hosted clusters with one namespace it is always the same one that counts.
+func TestTwinsOfHostedClusters(t *testing.T) {
+	t.Parallel()
+	d, c := start(t, kinds[hostedClusters])
+	<-c.begun
+	all := []metav1.Object{obj(t, `{metadata: {name: b, namespace: a-c}}`), obj(t, `{metadata: {name: c-b, namespace: a}}`)}
+	c.of("hostedclusters/").Listed(all)
+	first, _, err := d.For("a-c-b")
+	if err != nil || first.HyperShift.HostedCluster == nil {
+		t.Fatal(first, err)
+	}
+	for len(c.changed) > 0 {
+		<-c.changed
+	}
+	for range 50 {
+		c.of("hostedclusters/").Listed(all)
+		if again, _, err := d.For("a-c-b"); err != nil || again.HyperShift.HostedCluster.Metadata.Name != first.HyperShift.HostedCluster.Metadata.Name {
+			t.Fatal(again, err)
+		}
+	}
+	if len(c.changed) > 0 {
+		t.Error("the environment counts as changed")
+	}
 }
