@@ -9,23 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 const crd = `
 apiVersion: apiextensions.k8s.io/v1
@@ -104,11 +91,11 @@ func TestCheck(t *testing.T) {
 		{reason: "a built-in kind", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dta: {}}",
 			want: []string{`dta: unknown field Did you mean "data"?`}},
 	} {
-		checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{object(t, crd)})
+		checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{yamltest.Object(t, crd)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		obj := object(t, test.object)
+		obj := yamltest.Object(t, test.object)
 		findings, checked, err := checker.Check(context.Background(), obj)
 		if err != nil || checked == test.unchecked {
 			t.Errorf("%s: checked %t, %v", test.reason, checked, err)
@@ -124,7 +111,7 @@ func TestCheck(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", test.reason, diff)
 		}
-		if diff := cmp.Diff(object(t, test.object).Object, obj.Object); diff != "" {
+		if diff := cmp.Diff(yamltest.Object(t, test.object).Object, obj.Object); diff != "" {
 			t.Errorf("%s: the object was changed: %s", test.reason, diff)
 		}
 	}
@@ -141,7 +128,7 @@ func manyRules() string {
 
 func TestHasField(t *testing.T) {
 	t.Parallel()
-	checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{object(t, crd)})
+	checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{yamltest.Object(t, crd)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 const widgetSchema = `{
@@ -91,7 +92,7 @@ func TestLocations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, found, err := l.Check(context.Background(), object(t, test.object))
+		got, found, err := l.Check(context.Background(), yamltest.Object(t, test.object))
 		if (test.err == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "password")) {
 			t.Errorf("%s: %v, want %q", test.reason, err, test.err)
 		}
@@ -126,9 +127,9 @@ func TestDownload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, found, err := l.Check(context.Background(), object(t, text))
+		_, found, err := l.Check(context.Background(), yamltest.Object(t, text))
 		if err == nil {
-			_, found, err = l.Check(context.Background(), object(t, text))
+			_, found, err = l.Check(context.Background(), yamltest.Object(t, text))
 		}
 		return found, err
 	}
@@ -147,7 +148,7 @@ func TestDownload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := l.Check(ended, object(t, widget)); !errors.Is(err, context.Canceled) {
+	if _, _, err := l.Check(ended, yamltest.Object(t, widget)); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupt: %v", err)
 	}
 }

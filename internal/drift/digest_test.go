@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 // TestDigestIsStable holds the digests of a release: names of revisions depend on
@@ -87,8 +88,8 @@ func TestHash(t *testing.T) {
 func TestContentDigest(t *testing.T) {
 	t.Parallel()
 	const object = `{apiVersion: v1, kind: A, metadata: {name: a, labels: {app: x}}, spec: {b: 1}}`
-	want := ContentDigest(decode(t, object))
-	stamped := decode(t, object)
+	want := ContentDigest(yamltest.Decode(t, object))
+	stamped := yamltest.Decode(t, object)
 	metadata := stamped["metadata"].(map[string]any)
 	for _, label := range []string{corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
 		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel} {
@@ -110,12 +111,12 @@ func TestContentDigest(t *testing.T) {
 		`{apiVersion: v1, kind: A, metadata: {name: a, labels: {app: x}}, spec: {b: 1, c: {}}}`,
 		`{apiVersion: v2, kind: A, metadata: {name: a, labels: {app: x}}, spec: {b: 1}}`,
 	} {
-		if ContentDigest(decode(t, changed)) == want {
+		if ContentDigest(yamltest.Decode(t, changed)) == want {
 			t.Errorf("%s has the same content", changed)
 		}
 	}
-	only := decode(t, `{metadata: {labels: {package-operator.run/version: "1"}}}`)
-	if ContentDigest(only) != ContentDigest(decode(t, `{metadata: {}}`)) {
+	only := yamltest.Decode(t, `{metadata: {labels: {package-operator.run/version: "1"}}}`)
+	if ContentDigest(only) != ContentDigest(yamltest.Decode(t, `{metadata: {}}`)) {
 		t.Error("labels of ours alone are content")
 	}
 }

@@ -12,22 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"sigs.k8s.io/yaml"
-)
 
-// decode reads YAML as the API machinery reads JSON.
-func decode(t testing.TB, text string) map[string]any {
-	t.Helper()
-	converted, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj := map[string]any{}
-	if err := unmarshal(converted, &obj); err != nil {
-		t.Fatal(err)
-	}
-	return obj
-}
+	"lockstep.run/lockstep/internal/yamltest"
+)
 
 func copyOf(value map[string]any) map[string]any { return runtime.DeepCopyJSON(value) }
 
@@ -64,7 +51,7 @@ func newCluster(t testing.TB, document string, kind schema.GroupVersionKind) *cl
 // object adds the kind.
 func (c *cluster) object(text string) *unstructured.Unstructured {
 	c.t.Helper()
-	obj := &unstructured.Unstructured{Object: decode(c.t, text)}
+	obj := &unstructured.Unstructured{Object: yamltest.Decode(c.t, text)}
 	obj.SetGroupVersionKind(c.kind)
 	return obj
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 // entry is one of managedFields.
@@ -34,8 +35,8 @@ func TestLeaving(t *testing.T) {
 		before = `{"f:data":{".":{},"f:stays":{},"f:goes":{},"f:shared":{},"f:foreign":{}}}`
 		now    = `{"f:data":{"f:stays":{}}}`
 	)
-	old := decode(t, `{"data":{"stays":"1","goes":"2","shared":"3"}}`)
-	next := decode(t, `{"data":{"stays":"1"}}`)
+	old := yamltest.Decode(t, `{"data":{"stays":"1","goes":"2","shared":"3"}}`)
+	next := yamltest.Decode(t, `{"data":{"stays":"1"}}`)
 	for _, tc := range []struct {
 		reason  string
 		entries []metav1.ManagedFieldsEntry
@@ -61,7 +62,7 @@ func TestLeaving(t *testing.T) {
 			want:    `{"stays":"1","goes":"2","shared":"3","foreign":"4"}`,
 		},
 	} {
-		dry := &unstructured.Unstructured{Object: decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"stays":"1","goes":"2","shared":"3","foreign":"4"}}`)}
+		dry := &unstructured.Unstructured{Object: yamltest.Decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"stays":"1","goes":"2","shared":"3","foreign":"4"}}`)}
 		dry.SetManagedFields(tc.entries)
 		after, removed, err := drift.Leaving(dry, []map[string]any{old, next}, nil)
 		if err != nil {
@@ -70,7 +71,7 @@ func TestLeaving(t *testing.T) {
 		if removed != tc.removed {
 			t.Errorf("%s: removed is %t", tc.reason, removed)
 		}
-		if diff := cmp.Diff(decode(t, tc.want), after.Object["data"]); diff != "" {
+		if diff := cmp.Diff(yamltest.Decode(t, tc.want), after.Object["data"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
 		if dry.Object["data"].(map[string]any)["goes"] == nil {
@@ -82,7 +83,7 @@ func TestLeaving(t *testing.T) {
 // Elements of lists go by their names, and what others put into an element stays.
 func TestLeavingElements(t *testing.T) {
 	t.Parallel()
-	list := func(text string) map[string]any { return decode(t, `{"spec":{"parts":`+text+`}}`) }
+	list := func(text string) map[string]any { return yamltest.Decode(t, `{"spec":{"parts":`+text+`}}`) }
 	dry := &unstructured.Unstructured{Object: list(`[{"name":"a","size":1},{"name":"b","size":2},{"name":"c","size":3}]`)}
 	dry.SetManagedFields([]metav1.ManagedFieldsEntry{
 		entry("package-operator", "Update", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:size":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:size":{}},"k:{\"name\":\"c\"}":{".":{},"f:name":{},"f:size":{}}}}}`),

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
@@ -119,7 +121,7 @@ func TestMigrationGuards(t *testing.T) {
 		obj["metadata"] = map[string]any{"name": "a", "uid": "u", "resourceVersion": "7"}
 		obj["data"] = map[string]any{"a": "1"}
 	})
-	patch, _, err := Migration(c.live(), []map[string]any{decode(t, `{data: {a: "1"}}`)}, nil)
+	patch, _, err := Migration(c.live(), []map[string]any{yamltest.Decode(t, `{data: {a: "1"}}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +185,13 @@ func TestMigrationEntries(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{entry("package-operator", apply, "v1", `{}`)}},
 	}
 	templates := []map[string]any{
-		decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: [x]}, data: {a: "1"}, list: [{name: a}], immutable: null}`),
-		decode(t, `{apiVersion: v1, kind: ConfigMap, data: {b: "2"}}`),
+		yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: [x]}, data: {a: "1"}, list: [{name: a}], immutable: null}`),
+		yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, data: {b: "2"}}`),
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
-			live := &unstructured.Unstructured{Object: decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}}`)}
+			live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}}`)}
 			live.SetManagedFields(test.entries)
 			patch, needed, err := Migration(live, templates, served)
 			if err != nil || needed != (test.want != nil) {
@@ -229,7 +231,7 @@ func TestMigrationKeepsTheLatestTime(t *testing.T) {
 
 func TestMigrationOfMalformedFields(t *testing.T) {
 	t.Parallel()
-	live := &unstructured.Unstructured{Object: decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)}
+	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("package-operator", metav1.ManagedFieldsOperationUpdate, "v1", `{"k:x":{}}`)})
 	if _, _, err := Migration(live, nil, nil); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
 		t.Errorf("Migration = %v, want an error that names the object", err)

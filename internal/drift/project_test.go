@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -229,16 +230,16 @@ func TestProjectService(t *testing.T) {
 // TestProjectWithoutShapes is about objects whose managedFields were taken off.
 func TestProjectWithoutShapes(t *testing.T) {
 	t.Parallel()
-	template := decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
-	live := decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, y: 2}}}`)
+	template := yamltest.Decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
+	live := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, y: 2}}}`)
 	if !Matches(template, live, nil) {
 		t.Error("elements of the same number that match do not match")
 	}
-	more := decode(t, `{spec: {list: [{name: a, more: 1}, {name: b}], map: {x: 1, y: 2}}}`)
+	more := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}, {name: b}], map: {x: 1, y: 2}}}`)
 	if Matches(template, more, nil) || Project(template, more, nil) == Project(template, live, nil) {
 		t.Error("an element that was added to an unknown list is no drift")
 	}
-	other := decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, z: 2}}}`)
+	other := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, z: 2}}}`)
 	if Project(template, other, nil) != Project(template, live, nil) {
 		t.Error("a key that was added to an unknown map is drift")
 	}
@@ -246,21 +247,21 @@ func TestProjectWithoutShapes(t *testing.T) {
 
 func TestProjectEmptyAndNull(t *testing.T) {
 	t.Parallel()
-	template := decode(t, `{metadata: {labels: {}, annotations: null}, a: {}, b: [], c: null, d: {e: null, f: {}}, g: 1}`)
+	template := yamltest.Decode(t, `{metadata: {labels: {}, annotations: null}, a: {}, b: [], c: null, d: {e: null, f: {}}, g: 1}`)
 	lives := []string{
 		`{g: 1}`, `{metadata: {}, a: {}, b: [], c: null, d: {}, g: 1}`, `{metadata: {labels: {x: y}}, a: null, b: null, c: 3, d: {e: 1, f: {}}, g: 1}`,
 	}
-	want := Project(template, decode(t, lives[0]), nil)
+	want := Project(template, yamltest.Decode(t, lives[0]), nil)
 	for _, live := range lives {
-		if got := Project(template, decode(t, live), nil); got != want {
+		if got := Project(template, yamltest.Decode(t, live), nil); got != want {
 			t.Errorf("Project(%s) differs from that of the others", live)
 		}
-		if !Matches(template, decode(t, live), nil) {
+		if !Matches(template, yamltest.Decode(t, live), nil) {
 			t.Errorf("Matches(%s) = false", live)
 		}
 	}
 	for _, live := range []string{`{g: 2}`, `{}`, `{g: 1, b: [1]}`} {
-		if Project(template, decode(t, live), nil) == want || Matches(template, decode(t, live), nil) {
+		if Project(template, yamltest.Decode(t, live), nil) == want || Matches(template, yamltest.Decode(t, live), nil) {
 			t.Errorf("%s is no drift", live)
 		}
 	}
@@ -280,7 +281,7 @@ func TestMatchesIsNoGuess(t *testing.T) {
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, `{metadata: {annotations: {}}}`},
 	}
 	for _, test := range tests {
-		if Matches(decode(t, test.template), decode(t, test.live), nil) {
+		if Matches(yamltest.Decode(t, test.template), yamltest.Decode(t, test.live), nil) {
 			t.Errorf("%s: Matches = true", test.reason)
 		}
 	}

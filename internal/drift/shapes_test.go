@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 func learn(shapes *Shapes, fields ...string) *KindShapes {
@@ -122,7 +123,7 @@ func TestLearnIgnoresSubresources(t *testing.T) {
 func TestLearnConcurrently(t *testing.T) {
 	t.Parallel()
 	shapes := NewShapes()
-	template, live := decode(t, `{spec: {l1: [1]}}`), decode(t, `{spec: {l1: [1, 2]}}`)
+	template, live := yamltest.Decode(t, `{spec: {l1: [1]}}`), yamltest.Decode(t, `{spec: {l1: [1, 2]}}`)
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {

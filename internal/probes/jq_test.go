@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 func TestJQRefuses(t *testing.T) {
@@ -96,7 +97,7 @@ func TestJQBounds(t *testing.T) {
 		"any in any":               {`[` + strings.Repeat("any(..;", 40) + "false" + strings.Repeat(")", 40) + `]`, errJQSteps},
 		"long text printed often":  {`[.big,.big,.big]|` + repeat("[.[]|tojson]", 40), errJQWork},
 	}
-	obj := decode(t, deployment)
+	obj := yamltest.Decode(t, deployment)
 	obj["big"] = strings.Repeat("x", 600_000)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +159,7 @@ func TestJQMeaning(t *testing.T) {
 		`first(.list[] | select(. > 1))`: int64(2),
 		`.map["x"]["z"]`:                 int64(7),
 	}
-	obj := decode(t, `{list: [1, 2, 3], text: hello, map: {x: {z: 7}}, large: 9007199254740993}`)
+	obj := yamltest.Decode(t, `{list: [1, 2, 3], text: hello, map: {x: {z: 7}}, large: 9007199254740993}`)
 	for text, want := range tests {
 		compiled, err := compileJQ(text)
 		if err != nil {
@@ -177,7 +178,7 @@ func TestJQMeaning(t *testing.T) {
 
 func TestJQErrorNamesLimit(t *testing.T) {
 	t.Parallel()
-	got := mustCompile(t, entryFor(fieldsEqual(`"x"|.+.|.+.|.+.`+strings.Repeat("|.+.", 30), "x"))).Evaluate(decode(t, deployment))
+	got := mustCompile(t, entryFor(fieldsEqual(`"x"|.+.|.+.|.+.`+strings.Repeat("|.+.", 30), "x"))).Evaluate(yamltest.Decode(t, deployment))
 	if want := fmt.Sprint(limits.ProbeJQWork); !strings.Contains(got.Message(), want) {
 		t.Errorf("message = %q, want the limit %s in it", got.Message(), want)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 func TestNeeds(t *testing.T) {
@@ -148,16 +149,16 @@ scalar: 1
 			`{` + always + `"annotations":{"one":"1"},` + kept + status},
 	}
 	for _, test := range tests {
-		obj := decode(t, object)
+		obj := yamltest.Decode(t, object)
 		if diff := cmp.Diff(test.want, string(Trim(obj, test.needs))); diff != "" {
 			t.Errorf("%s: Trim (-want +got):\n%s", test.reason, diff)
 		}
-		if diff := cmp.Diff(decode(t, object), obj); diff != "" {
+		if diff := cmp.Diff(yamltest.Decode(t, object), obj); diff != "" {
 			t.Errorf("%s: Trim changed the object:\n%s", test.reason, diff)
 		}
 	}
 	for reason, needs := range map[string]Needs{"whole": {Whole: true}, "metadata": {Paths: [][]string{{"metadata"}}}} {
-		got := decode(t, string(Trim(decode(t, object), needs)))
+		got := yamltest.Decode(t, string(Trim(yamltest.Decode(t, object), needs)))
 		metadata := got["metadata"].(map[string]any)
 		if _, found := metadata["managedFields"]; found || len(metadata) != 10 {
 			t.Errorf("%s: metadata = %v", reason, metadata)
@@ -170,7 +171,7 @@ scalar: 1
 
 func TestTrimSecret(t *testing.T) {
 	t.Parallel()
-	secret := decode(t, `{apiVersion: v1, kind: Secret, type: Opaque, data: {a: c2VjcmV0, b: c2VjcmV0, c: b3RoZXI=, d: ""}}`)
+	secret := yamltest.Decode(t, `{apiVersion: v1, kind: Secret, type: Opaque, data: {a: c2VjcmV0, b: c2VjcmV0, c: b3RoZXI=, d: ""}}`)
 	gk := schema.GroupKind{Kind: "Secret"}
 	for _, test := range []struct {
 		text string

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 // Regular expressions mean what they mean in CEL and Kubernetes' library.
@@ -22,7 +23,7 @@ func TestPatterns(t *testing.T) {
 		`["we", "web"].exists(p, self.metadata.name.matches(p + "$"))`: "a pattern that is computed",
 	} {
 		set := mustCompile(t, entryFor(rule(text, "false")))
-		if got := set.Evaluate(decode(t, deployment)); got.Status != True {
+		if got := set.Evaluate(yamltest.Decode(t, deployment)); got.Status != True {
 			t.Errorf("%s: %s: %v", reason, text, got)
 		}
 	}
@@ -36,7 +37,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return decode(t, string(raw))
+		return yamltest.Decode(t, string(raw))
 	}
 	const large = `"(((a{1,10}){1,10}){1,10}b|c)"`
 	tests := []struct {

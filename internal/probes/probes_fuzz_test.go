@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 // fuzzObjects are live objects in JSON.
@@ -24,7 +25,7 @@ func fuzzObjects(f *testing.F) []string {
 		`{apiVersion: apps/v1, kind: Deployment, status: {conditions: [{type: Available, status: "True", observedGeneration: 0}, 1], a: {b: [1, 1.5, null, {c: ""}]}}}`,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {labels: {app: 1}}, spec: {replicas: 3, d: {e: {f: 1}}}, status: {conditions: {}}}`,
 	} {
-		raw, err := json.Marshal(decode(f, text))
+		raw, err := json.Marshal(yamltest.Decode(f, text))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -11,10 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
@@ -48,20 +47,6 @@ func mustCompile(t testing.TB, entries ...corev1alpha1.ObjectSetProbe) *Set {
 		t.Fatalf("Compile: %v", err)
 	}
 	return set
-}
-
-// decode reads YAML as the API machinery reads JSON: int64 and float64.
-func decode(t testing.TB, text string) map[string]any {
-	t.Helper()
-	converted, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj := map[string]any{}
-	if err := json.Unmarshal(converted, &obj); err != nil {
-		t.Fatal(err)
-	}
-	return obj
 }
 
 const deployment = `
@@ -189,12 +174,12 @@ func TestEvaluate(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			set := mustCompile(t, entryFor(test.probes...))
-			obj := decode(t, test.object)
+			obj := yamltest.Decode(t, test.object)
 			got := set.Evaluate(obj)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("Evaluate (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(decode(t, test.object), obj); diff != "" {
+			if diff := cmp.Diff(yamltest.Decode(t, test.object), obj); diff != "" {
 				t.Errorf("Evaluate changed the object (-want +got):\n%s", diff)
 			}
 			trimmed := Trim(obj, set.Needs(deploymentKind))
@@ -233,7 +218,7 @@ func TestEvaluateSelects(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
-			if got := mustCompile(t, test.entry).Evaluate(decode(t, test.object)); got.Status != test.want {
+			if got := mustCompile(t, test.entry).Evaluate(yamltest.Decode(t, test.object)); got.Status != test.want {
 				t.Errorf("Evaluate = %v, want %s", got, test.want)
 			}
 		})
@@ -243,7 +228,7 @@ func TestEvaluateSelects(t *testing.T) {
 func TestEvaluateWithoutSet(t *testing.T) {
 	t.Parallel()
 	var set *Set
-	if got := set.Evaluate(decode(t, deployment)); got.Status != True {
+	if got := set.Evaluate(yamltest.Decode(t, deployment)); got.Status != True {
 		t.Errorf("Evaluate of a nil Set = %v, want True", got)
 	}
 	if set.Selects(deploymentKind) {
@@ -321,7 +306,7 @@ func TestCompileLimits(t *testing.T) {
 
 func TestSecretsAreNeverQuoted(t *testing.T) {
 	t.Parallel()
-	secret := decode(t, `{apiVersion: v1, kind: Secret, data: {a: c2VjcmV0, b: b3RoZXI=}}`)
+	secret := yamltest.Decode(t, `{apiVersion: v1, kind: Secret, data: {a: c2VjcmV0, b: b3RoZXI=}}`)
 	entry := corev1alpha1.ObjectSetProbe{
 		Probes: []corev1alpha1.Probe{
 			fieldsEqual("data.a", "data.b"), fieldsEqual(".data.a | .[0]", "x"), rule("int(self.data.a) == 1", "no number"),
@@ -348,7 +333,7 @@ func TestEvaluateConcurrently(t *testing.T) {
 	t.Parallel()
 	set := mustCompile(t, entryFor(
 		condition("Available", ""), rule("self.spec.replicas == 2", ""), fieldsEqual(".status.conditions[0].status", `"True"`)))
-	obj := decode(t, deployment)
+	obj := yamltest.Decode(t, deployment)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -394,7 +379,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		"jq":        entryFor(fieldsEqual(".status.conditions[0].status", ".status.conditions[0].status")),
 	} {
 		b.Run(name, func(b *testing.B) {
-			set, obj := mustCompile(b, entry), decode(b, deployment)
+			set, obj := mustCompile(b, entry), yamltest.Decode(b, deployment)
 			b.ReportAllocs()
 			for b.Loop() {
 				set.Evaluate(obj)

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 // server answers like an API server, from memory.
@@ -102,19 +102,6 @@ func (s *server) asked() []string {
 	asked := s.requests
 	s.requests = nil
 	return asked
-}
-
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
-	converted, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj := &unstructured.Unstructured{}
-	if err := obj.UnmarshalJSON(converted); err != nil {
-		t.Fatal(err)
-	}
-	return obj
 }
 
 const deployment = `
@@ -201,7 +188,7 @@ func TestCheck(t *testing.T) {
 	checker := newServer(t).checker(t)
 	var objs []*unstructured.Unstructured
 	for _, test := range tests {
-		objs = append(objs, object(t, test.object))
+		objs = append(objs, yamltest.Object(t, test.object))
 	}
 	errs := checker.Check(context.Background(), objs)
 	if len(errs) != len(objs) {
@@ -219,7 +206,7 @@ func TestCheck(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
 		}
-		if diff := cmp.Diff(object(t, test.object).Object, objs[i].Object); diff != "" {
+		if diff := cmp.Diff(yamltest.Object(t, test.object).Object, objs[i].Object); diff != "" {
 			t.Errorf("%s: Check changed the object:\n%s", test.reason, diff)
 		}
 	}
@@ -227,7 +214,7 @@ func TestCheck(t *testing.T) {
 
 func TestCheckBoundsFields(t *testing.T) {
 	t.Parallel()
-	obj := object(t, deployment)
+	obj := yamltest.Object(t, deployment)
 	spec := obj.Object["spec"].(map[string]any)
 	for i := range limits.SchemaErrors + 5 {
 		spec[fmt.Sprintf("x%02d", i)] = "x"
@@ -246,7 +233,7 @@ func TestCheckReadsOnce(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	checker := server.checker(t)
-	good := []*unstructured.Unstructured{object(t, deployment), object(t, widget), object(t, deployment)}
+	good := []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget), yamltest.Object(t, deployment)}
 	expect := func(reason string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, server.asked()); diff != "" {
@@ -287,7 +274,7 @@ func TestCheckAfterChange(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	checker := server.checker(t)
-	before, after := object(t, widget), object(t, strings.Replace(widget, "port: http", "colour: red", 1))
+	before, after := yamltest.Object(t, widget), yamltest.Object(t, strings.Replace(widget, "port: http", "colour: red", 1))
 	check := func(obj *unstructured.Unstructured) error {
 		return checker.Check(context.Background(), []*unstructured.Unstructured{obj})[0]
 	}
@@ -308,7 +295,7 @@ func TestCheckAfterChange(t *testing.T) {
 	delete(server.documents, path)
 	server.mu.Unlock()
 	checker.Refresh()
-	if err := check(object(t, strings.Replace(widget, "port: http", "color: red", 1))); err != nil {
+	if err := check(yamltest.Object(t, strings.Replace(widget, "port: http", "color: red", 1))); err != nil {
 		t.Errorf("the kind is not served any more, yet checked: %v", err)
 	}
 }
@@ -321,7 +308,7 @@ func TestCheckUnavailable(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var unavailable *UnavailableError
-	if err := checker.Check(ctx, []*unstructured.Unstructured{object(t, deployment)})[0]; !errors.As(err, &unavailable) {
+	if err := checker.Check(ctx, []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]; !errors.As(err, &unavailable) {
 		t.Errorf("Check with a cancelled context = %v, want an UnavailableError", err)
 	}
 	if unavailable != nil && unavailable.GroupVersion != (schema.GroupVersion{Group: "apps", Version: "v1"}) {
@@ -333,7 +320,7 @@ func TestCheckLimits(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)
 	server.documents["apis/apps/v1"] = bytes.Repeat([]byte(" "), limits.SchemaDocumentBytes+1)
-	err := server.checker(t).Check(context.Background(), []*unstructured.Unstructured{object(t, deployment)})[0]
+	err := server.checker(t).Check(context.Background(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]
 	if want := fmt.Sprintf("limit of %d bytes", limits.SchemaDocumentBytes); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Check = %v, want %q", err, want)
 	}
@@ -351,7 +338,7 @@ func TestCheckWithoutOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := New(client).Check(context.Background(), []*unstructured.Unstructured{object(t, deployment)})[0]; err != nil {
+	if err := New(client).Check(context.Background(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]; err != nil {
 		t.Errorf("Check = %v", err)
 	}
 }
@@ -365,7 +352,7 @@ func TestReleasesWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer(t)
 		checker := server.checker(t)
-		objs := []*unstructured.Unstructured{object(t, deployment), object(t, widget)}
+		objs := []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget)}
 		checker.Check(t.Context(), objs)
 		time.Sleep(limits.SchemaIdle - time.Second)
 		synctest.Wait()
@@ -429,7 +416,7 @@ func TestSplitPath(t *testing.T) {
 
 func BenchmarkCheck(b *testing.B) {
 	checker := newServer(b).checker(b)
-	objs := []*unstructured.Unstructured{object(b, deployment)}
+	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := checker.Check(context.Background(), objs)[0]; err != nil {
@@ -441,7 +428,7 @@ func BenchmarkCheck(b *testing.B) {
 // BenchmarkLoad reads and decodes the schema of a Deployment.
 func BenchmarkLoad(b *testing.B) {
 	server := newServer(b)
-	objs := []*unstructured.Unstructured{object(b, deployment)}
+	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
 	b.ReportAllocs()
 	for b.Loop() {
 		server.checker(b).Check(context.Background(), objs)

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/yamltest"
 )
 
 const web = `apiVersion: apps/v1
@@ -32,19 +32,6 @@ kind: Shop
 metadata: {name: web}
 spec: {size: 3, big: 9007199254740993, ratio: 0.5, "yes": "yes", "on": true, none: null, list: [{name: a, v: 1}, {name: b}]}
 `
-
-func parse(t testing.TB, text string) map[string]any {
-	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out map[string]any
-	if err := json.Unmarshal(data, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // build is what kustomize makes of an object and patches.
 func build(t *testing.T, object string, patches []Patch) map[string]any {
@@ -87,7 +74,7 @@ func build(t *testing.T, object string, patches []Patch) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parse(t, string(text))
+	return yamltest.Decode(t, string(text))
 }
 
 // named gives a merge the name that kustomize asks for, and does not use where
@@ -101,7 +88,7 @@ func named(t *testing.T, p Patch) string {
 		}
 		return string(data)
 	}
-	patch := parse(t, p.Patch)
+	patch := yamltest.Decode(t, p.Patch)
 	for key, value := range map[string]any{"apiVersion": "apps/v1", "kind": "Any", "metadata": map[string]any{}} {
 		if patch[key] == nil {
 			patch[key] = value
@@ -157,7 +144,7 @@ func TestApply(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			out, _, problem := set.Apply(parse(t, test.object))
+			out, _, problem := set.Apply(yamltest.Decode(t, test.object))
 			if problem != nil {
 				t.Fatal(problem)
 			}
@@ -264,7 +251,7 @@ func TestApplyProblems(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, problems)
 			continue
 		}
-		_, applied, problem := set.Apply(parse(t, web))
+		_, applied, problem := set.Apply(yamltest.Decode(t, web))
 		if problem == nil || problem.Source != "spec.patches[4]" || !cmp.Equal(applied, []string{"spec.patches[4]"}) {
 			t.Errorf("%s: %v, %v", test.reason, problem, applied)
 			continue
@@ -278,7 +265,7 @@ func TestApplyProblems(t *testing.T) {
 func TestUnused(t *testing.T) {
 	t.Parallel()
 	set, _ := Compile([]Patch{{Target: Target{Kind: "Deployment"}, Patch: "a: 1"}, {Target: Target{Kind: "Pod"}, Patch: "a: 1"}})
-	if _, _, problem := set.Apply(parse(t, web)); problem != nil {
+	if _, _, problem := set.Apply(yamltest.Decode(t, web)); problem != nil {
 		t.Fatal(problem)
 	}
 	if diff := cmp.Diff([]string{"spec.patches[1]"}, set.Unused()); diff != "" {

@@ -5,25 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/schemas"
+	"lockstep.run/lockstep/internal/yamltest"
 )
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 const deployment = `
 apiVersion: apps/v1
@@ -67,7 +53,7 @@ func TestKubernetes(t *testing.T) {
 		{reason: "a definition of a kind", object: "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {group: a, names: {kind: A, plural: as}, scope: Cluster, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-validations: [{rule: 'true'}], properties: {a: {type: array, items: {type: string}}}}}}]}}"},
 		{reason: "another group", object: "{apiVersion: example.com/v1, kind: Deployment, metadata: {name: a}}", unknown: true},
 	} {
-		described, err := static.Check(object(t, test.object))
+		described, err := static.Check(yamltest.Object(t, test.object))
 		if described == test.unknown {
 			t.Errorf("%s: described is %t", test.reason, described)
 		}
@@ -79,7 +65,7 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("%s: %s", test.reason, diff)
 		}
 		var incomplete []string
-		for _, field := range static.Incomplete(object(t, test.object)) {
+		for _, field := range static.Incomplete(yamltest.Object(t, test.object)) {
 			incomplete = append(incomplete, field.Error())
 		}
 		if diff := cmp.Diff(test.incomplete, incomplete); diff != "" {
