@@ -59,14 +59,17 @@ type PackageSpec struct {
 	ConfigFrom []ValueSource `json:"configFrom,omitempty"`
 
 	// Config holds the user's configuration of the package, admitted against the
-	// schema in the package's manifest.
+	// schema in the package's manifest: unknown keys are dropped and named, or refused
+	// where the package states its version; defaults are filled in; what is wrong is
+	// reported as Invalid/ConfigInvalid. At most 200 KiB together with configFrom, and
+	// 10,000 values with its defaults.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
 
-	// Component selects one component of a package that has several. Empty means
-	// the root package.
+	// Component selects one component of a package that has several, by the name of
+	// its folder below components/. Empty means the root package.
 	// +optional
 	Component string `json:"component,omitempty"`
 

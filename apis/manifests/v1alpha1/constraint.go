@@ -8,6 +8,7 @@ type PackageManifestConstraint struct {
 	PlatformVersion *PackageManifestPlatformVersionConstraint `json:"platformVersion,omitempty"`
 
 	// Platform lists the platforms that the package supports; one has to match.
+	// Every cluster is Kubernetes, those of OpenShift among them. Empty means any.
 	Platform []PlatformName `json:"platform,omitempty"`
 
 	// UniqueInScope allows one installation of the package in its scope.
@@ -31,7 +32,9 @@ type PackageManifestPlatformVersionConstraint struct {
 	// Name of the platform.
 	Name PlatformName `json:"name"`
 
-	// Range is a constraint on semantic versions, such as ">=1.29, <2".
+	// Range is a constraint on semantic versions, such as ">=1.29, <2". "&&" is read
+	// as ",", "==" as "=", a lone "!" as "!=". The version of the platform is compared
+	// without prerelease and build: v1.29.4-gke.1 is 1.29.4. At most 4 KiB.
 	Range string `json:"range"`
 }
 

@@ -3,10 +3,11 @@ package v1alpha1
 // PackageManifestRepository is a repository that dependencies are resolved
 // from. Exactly one field is set.
 type PackageManifestRepository struct {
-	// File is the path of a repository file.
+	// File is the path of a repository file, relative to the folder that kubectl
+	// package update is run in.
 	File string `json:"file,omitempty"`
 
-	// Image is the reference of a repository image.
+	// Image is the reference of a repository image, by tag or digest.
 	Image string `json:"image,omitempty"`
 }
 
@@ -19,14 +20,16 @@ type PackageManifestDependency struct {
 	// Optional says that the package works without it.
 	Optional bool `json:"optional,omitempty"`
 
-	// Image is a dependency on another package's image, resolved when the package
-	// is updated.
+	// Image is a dependency on another package's image. kubectl package update
+	// writes it into the lock; templates have it as .dependencies.<name>.
 	Image *PackageManifestDependencyImage `json:"image,omitempty"`
 
-	// Package is a dependency on another package, resolved in the cluster.
+	// Package is a dependency on another package, resolved in the cluster. Not
+	// resolved yet: refused, unless it is optional.
 	Package *PackageManifestDependencyPackage `json:"package,omitempty"`
 
-	// API is a dependency on an API that the cluster serves.
+	// API is a dependency on an API that the cluster serves. Not resolved yet:
+	// refused, unless it is optional.
 	API *PackageManifestDependencyAPI `json:"api,omitempty"`
 }
 
@@ -35,7 +38,8 @@ type PackageManifestDependencyPackage struct {
 	// Name is the package name, of three or more segments.
 	Name string `json:"name"`
 
-	// Version is a constraint on semantic versions. Empty means any release.
+	// Version is a constraint on semantic versions, such as ">=1.2, <2". Empty means
+	// any release.
 	Version string `json:"version,omitempty"`
 
 	// Prereleases, where present, lets versions with a prerelease take part.
@@ -68,6 +72,7 @@ type PackageManifestDependencyImage struct {
 	// Package in the form <package>.<repository>.
 	Package string `json:"package"`
 
-	// Range is a constraint on semantic versions.
+	// Range is a constraint on semantic versions, such as ">=1.2, <2"; the highest
+	// version within it is chosen. At most 4 KiB.
 	Range string `json:"range"`
 }

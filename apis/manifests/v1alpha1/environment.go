@@ -8,22 +8,24 @@ type PackageEnvironment struct {
 	// OpenShift is there on OpenShift.
 	OpenShift *PackageEnvironmentOpenShift `json:"openShift,omitempty"`
 
-	// Proxy is there where OpenShift has a proxy.
+	// Proxy is there where the Proxy "cluster" of OpenShift has one of its values.
 	Proxy *PackageEnvironmentProxy `json:"proxy,omitempty"`
 
-	// HyperShift is there on a HyperShift management cluster.
+	// HyperShift is there where the cluster serves HostedClusters: on a HyperShift
+	// management cluster.
 	HyperShift *PackageEnvironmentHyperShift `json:"hyperShift,omitempty"`
 }
 
 // PackageEnvironmentKubernetes describes Kubernetes.
 type PackageEnvironmentKubernetes struct {
-	// Version as the API server tells it.
+	// Version as the API server tells it, such as v1.36.3.
 	Version string `json:"version"`
 }
 
 // PackageEnvironmentOpenShift describes OpenShift.
 type PackageEnvironmentOpenShift struct {
-	// Version of the last completed update.
+	// Version of the last completed update, such as 4.20.1; while none has completed,
+	// the one that the cluster is on its way to.
 	Version string `json:"version"`
 
 	// Managed is there on managed OpenShift.
@@ -32,7 +34,7 @@ type PackageEnvironmentOpenShift struct {
 
 // PackageEnvironmentManagedOpenShift describes managed OpenShift.
 type PackageEnvironmentManagedOpenShift struct {
-	// Data of the cluster's managed ConfigMap.
+	// Data of the ConfigMap osd-cluster-metadata in the namespace openshift-config.
 	Data map[string]string `json:"data"`
 }
 
@@ -50,7 +52,8 @@ type PackageEnvironmentProxy struct {
 
 // PackageEnvironmentHyperShift describes HyperShift.
 type PackageEnvironmentHyperShift struct {
-	// HostedCluster is there in the namespace of a hosted cluster.
+	// HostedCluster is there for a Package in the namespace of the control plane of a
+	// hosted cluster.
 	HostedCluster *PackageEnvironmentHyperShiftHostedCluster `json:"hostedCluster,omitempty"`
 }
 
@@ -59,7 +62,8 @@ type PackageEnvironmentHyperShiftHostedCluster struct {
 	// Metadata of the HostedCluster.
 	Metadata TemplateContextObjectMeta `json:"metadata"`
 
-	// HostedClusterNamespace is the namespace of its control plane.
+	// HostedClusterNamespace is the namespace of its control plane: namespace and
+	// name of the HostedCluster with a dash between them, and dashes for dots.
 	HostedClusterNamespace string `json:"hostedClusterNamespace"`
 
 	// NodeSelector of the control plane's pods.

@@ -7,7 +7,8 @@ type PackageManifestFilter struct {
 	// other.
 	Conditions []PackageManifestNamedCondition `json:"conditions,omitempty"`
 
-	// Paths leave out files. A file is left out when any rule says so.
+	// Paths leave out files, before they are rendered. A file is left out when any
+	// rule says so. Conditions and paths are 1,000 at most.
 	Paths []PackageManifestPath `json:"paths,omitempty"`
 }
 
@@ -16,15 +17,19 @@ type PackageManifestNamedCondition struct {
 	// Name matches ^[_a-zA-Z][_a-zA-Z0-9]*$ and is unique.
 	Name string `json:"name"`
 
-	// Expression of type bool.
+	// Expression in CEL of type bool, of at most 10 KiB. It sees config, images,
+	// dependencies and environment. One that fails, over a missing key for example,
+	// is an error and not false.
 	Expression string `json:"expression"`
 }
 
 // PackageManifestPath leaves out files where its expression is false.
 type PackageManifestPath struct {
-	// Glob matches the path without its .gotmpl suffix; ** matches any depth.
+	// Glob matches the path without its .gotmpl suffix; ** matches any depth. At most
+	// 4 KiB.
 	Glob string `json:"glob"`
 
-	// Expression of type bool.
+	// Expression in CEL of type bool, of at most 10 KiB. Beside what conditions see,
+	// it sees them as cond.<name>.
 	Expression string `json:"expression"`
 }

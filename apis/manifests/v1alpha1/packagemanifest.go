@@ -24,17 +24,21 @@ type PackageManifestSpec struct {
 	// Scopes say by which kind the package may be installed. At least one.
 	Scopes []PackageManifestScope `json:"scopes"`
 
-	// Phases in the order of their rollout. At least one; names are unique.
+	// Phases in the order of their rollout. At least one, at most 1,000; names are
+	// unique.
 	Phases []PackageManifestPhase `json:"phases"`
 
 	// AvailabilityProbes check the objects of the package.
 	AvailabilityProbes []corev1alpha1.ObjectSetProbe `json:"availabilityProbes,omitempty"`
 
-	// Version of the package, a strict semantic version. Where it is stated,
-	// unknown fields of the manifest and unknown config keys are errors.
+	// Version of the package, a strict semantic version such as 1.2.3 or 1.2.3-rc.1,
+	// without a leading v. It becomes the label package-operator.run/version, with _
+	// for +. Where it is stated, unknown fields of the manifest and unknown config
+	// keys are errors; else they are dropped and named in a warning.
 	Version string `json:"version,omitempty"`
 
-	// Provider of the package, a valid label value.
+	// Provider of the package, a valid label value. It becomes the label
+	// package-operator.run/provider.
 	Provider string `json:"provider,omitempty"`
 
 	// PackageName is the fully qualified name of the package, by which catalogues
@@ -51,10 +55,12 @@ type PackageManifestSpec struct {
 	// Config describes the configuration that a Package may carry.
 	Config PackageManifestSpecConfig `json:"config,omitempty"`
 
-	// Images that the package uses; the lock pins their digests.
+	// Images that the package uses; the lock pins their digests. Templates have them
+	// as .images.<name>, by digest. Without a lock they are an error.
 	Images []PackageManifestImage `json:"images,omitempty"`
 
-	// Components, where present, turns on the mode with several components.
+	// Components, where present, turns on the mode with several components: each
+	// folder below components/ is a package of its own, with a manifest.
 	Components *PackageManifestComponentsConfig `json:"components,omitempty"`
 
 	// Filter says which files and objects are left out. The key is singular on
@@ -79,7 +85,7 @@ type PackageManifestSpec struct {
 	Permissions *PackageManifestPermissions `json:"permissions,omitempty"`
 
 	// SuccessDelaySeconds is the time in seconds that a revision has to stay
-	// available before it counts as succeeded.
+	// available before it counts as succeeded. 0 is the default; it is never below.
 	SuccessDelaySeconds int32 `json:"successDelaySeconds,omitempty"`
 }
 
@@ -97,17 +103,20 @@ const (
 
 // PackageManifestPhase is one phase of a package.
 type PackageManifestPhase struct {
-	// Name of the phase; objects name it in an annotation.
+	// Name of the phase; objects name it in the annotation
+	// package-operator.run/phase. At most 253 bytes.
 	Name string `json:"name"`
 
-	// Class of the controller that the phase is handed to. Empty means none.
+	// Class of the controller that the phase is handed to. Empty means none. Others
+	// are refused: they are not supported yet.
 	Class string `json:"class,omitempty"`
 }
 
 // PackageManifestSpecConfig describes a package's configuration.
 type PackageManifestSpecConfig struct {
 	// OpenAPIV3Schema is a structural schema in the form of a
-	// CustomResourceDefinition's. Absent means that there is no configuration.
+	// CustomResourceDefinition's, with defaults and x-kubernetes-validations; its
+	// root is an object. Absent means that there is no configuration.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	OpenAPIV3Schema *apiextensionsv1.JSONSchemaProps `json:"openAPIV3Schema,omitempty"`
@@ -115,10 +124,10 @@ type PackageManifestSpecConfig struct {
 
 // PackageManifestImage is an image that a package uses.
 type PackageManifestImage struct {
-	// Name by which templates refer to the image; unique.
+	// Name by which templates refer to the image; unique, at most 253 bytes.
 	Name string `json:"name"`
 
-	// Image is the reference, by tag or digest.
+	// Image is the reference, by tag or digest. The lock has the same text.
 	Image string `json:"image"`
 }
 

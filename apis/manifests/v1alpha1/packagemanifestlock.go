@@ -38,12 +38,13 @@ type PackageManifestLockDependency struct {
 	// Name of the dependency in the manifest.
 	Name string `json:"name"`
 
-	// Image of the package.
+	// Image is the repository of the package's image, without tag and digest.
 	Image string `json:"image"`
 
-	// Digest of the image.
+	// Digest of the image, such as sha256:…. One that Package Operator wrote lacks
+	// the prefix, and is read all the same.
 	Digest string `json:"digest"`
 
-	// Version of the package.
+	// Version of the package that was chosen, such as v1.2.3.
 	Version string `json:"version"`
 }

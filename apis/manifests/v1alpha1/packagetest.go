@@ -13,7 +13,8 @@ type PackageManifestTest struct {
 
 // PackageManifestTestCaseTemplate is a case in which all templates are rendered.
 type PackageManifestTestCaseTemplate struct {
-	// Name of the case, a valid file name.
+	// Name of the case: letters, digits, dots, dashes and underscores, unique. Its
+	// fixtures are in .test-fixtures/<name>/ beside the manifest.
 	Name string `json:"name"`
 
 	// Context that the templates are rendered with.
@@ -25,10 +26,10 @@ type TemplateContext struct {
 	// Package that is being installed.
 	Package TemplateContextPackage `json:"package"`
 
-	// Config of the package.
+	// Config of the package, as spec.config of a Package: defaults are filled in.
 	Config *runtime.RawExtension `json:"config,omitempty"`
 
-	// Environment of the cluster.
+	// Environment of the cluster. Constraints are not evaluated in test cases.
 	Environment PackageEnvironment `json:"environment"`
 }
 
@@ -37,7 +38,7 @@ type TemplateContextPackage struct {
 	// Metadata of the Package.
 	Metadata TemplateContextObjectMeta `json:"metadata"`
 
-	// Image of the package.
+	// Image of the package as the Package's spec has it.
 	Image string `json:"image"`
 }
 
@@ -58,9 +59,12 @@ type TemplateContextObjectMeta struct {
 
 // PackageManifestTestKubeconform validates objects against schemas.
 type PackageManifestTestKubeconform struct {
-	// KubernetesVersion of the schemas, such as v1.31.0.
+	// KubernetesVersion of the schemas, such as v1.31.0. Required; the schemas that
+	// come with the program are of its own version, whatever is said here.
 	KubernetesVersion string `json:"kubernetesVersion"`
 
-	// SchemaLocations to search, in kubeconform's form.
+	// SchemaLocations to search for kinds that are neither of Kubernetes nor of the
+	// package, in kubeconform's form: files below the package's folder, or URLs, which
+	// are read with --download-schemas alone.
 	SchemaLocations []string `json:"schemaLocations,omitempty"`
 }

@@ -10,7 +10,8 @@ type PackageManifestAPI struct {
 }
 
 // PackageManifestPermissions are permissions that a package asks for, and those
-// that it gives to users.
+// that it gives to users. They are not granted yet: refused where spec.version is
+// stated, else passed over with a warning.
 type PackageManifestPermissions struct {
 	// Rules that the package's controllers ask for.
 	Rules []PackageManifestPolicyRule `json:"rules,omitempty"`

@@ -27,12 +27,12 @@ type RepositoryEntryData struct {
 	// Image is the repository of the image, without tag and digest.
 	Image string `json:"image"`
 
-	// Digest of the image. An entry written by Package Operator has the hex
-	// digits without the prefix sha256:.
+	// Digest of the image: 64 hex digits, with or without the prefix sha256:. They
+	// are written without, as by Package Operator.
 	Digest string `json:"digest"`
 
-	// Versions of the package that the image holds, semantic versions with a
-	// leading v.
+	// Versions of the package that the image holds: semantic versions, written with a
+	// leading v. At least one, at most 1,000; no other image of the package has them.
 	Versions []string `json:"versions"`
 
 	// Constraints that a cluster has to meet.
