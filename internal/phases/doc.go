@@ -13,6 +13,8 @@
 //   - Each object has one writer (invariant 3): the newest revision that opened
 //     the phase the object is in. Older revisions keep what the newer one has
 //     not reached.
+//   - A Job that succeeded is not created again while its content stays the same: it
+//     is in a record (Jobs) that the caller keeps durable before it performs a step.
 //   - Teardown goes through the phases in reverse; a phase is gone entirely
 //     before the one before it is touched (invariant 6).
 //

@@ -12,5 +12,6 @@
 // share: it knows which owner and which template an object belongs to.
 //
 // Nothing here is durable. What has to survive a crash is on the sets: that the
-// claim was taken, and which phases were opened.
+// claim was taken, and which phases were opened. Jobs that have finished are on the
+// deployment; the Tracker remembers their ends until then.
 package rollout

@@ -12,5 +12,6 @@
 //
 // Durable before anything that relies on it: the claim and the opening of the
 // first phase in the set's first status write, the opening of each further
-// phase in a status write before its first object.
+// phase in a status write before its first object; Jobs that have finished in one
+// of the deployment before any other step.
 package deployments

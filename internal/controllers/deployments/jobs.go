@@ -2,7 +2,8 @@ package deployments
 
 import (
 	"context"
-	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -19,8 +20,10 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 	jobs := s.plan.Jobs
 	s.Tracker.SettleEnded(jobs.Noted)
 	if len(jobs.Left) > 0 && !s.overflown {
-		s.announce(corev1alpha1.ReasonJobsNotRecorded, fmt.Sprintf(
-			"%d Jobs are recorded, which is the limit: %s is not, and is created again when it is gone.", limits.JobRecords, jobs.Left[0]))
+		// Also where a Package speaks for the deployment: it does not know of this.
+		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",
+			"%d Jobs are recorded, which is the limit: %s is not, and is created again when it is gone. Bring fewer Jobs in one package.",
+			limits.JobRecords, jobs.Left[0])
 	}
 	s.overflown = len(jobs.Left) > 0
 	if !jobs.Due {
