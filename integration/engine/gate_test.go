@@ -115,7 +115,9 @@ func TestOrderWithoutProbes(t *testing.T) {
 	if writes := j.requests(t, ns, named("two"), sandbox.Writes()); len(writes) > 0 {
 		t.Fatalf("phase two was written, and one of phase one never was:%s", lines(writes))
 	}
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Objects = d.Spec.Template.Spec.Phases[0].Objects[:1] })
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects = d.Spec.Template.Spec.Phases[0].Objects[:1]
+	})
 	awaitRollout(t, dep)
 	for _, pair := range [][2]string{{"one", "two"}, {"two", "three"}} {
 		earlier, later := j.requests(t, ns, named(pair[0]), sandbox.ByVerb("create")), j.requests(t, ns, named(pair[1]), sandbox.ByVerb("create"))

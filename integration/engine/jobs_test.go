@@ -98,7 +98,9 @@ func TestJobRunsOnce(t *testing.T) {
 	}
 
 	again := begin(t)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("later", "v2") })
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("later", "v2")
+	})
 	awaitRollout(t, dep)
 	awaitValue(t, ns, "later", "v2")
 	again.rest(t, ns)
@@ -106,7 +108,9 @@ func TestJobRunsOnce(t *testing.T) {
 		t.Errorf("the Job did not change, and was written:%s", lines(writes))
 	}
 
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Objects[0] = job(ns, "migrate", "b") })
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = job(ns, "migrate", "b")
+	})
 	finish(t, awaitJob(t, ns, "migrate", migrate.UID), batchv1.JobComplete)
 	awaitRollout(t, dep)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[1:] })
