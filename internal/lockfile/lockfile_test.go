@@ -141,6 +141,7 @@ func TestDependencies(t *testing.T) {
 		"narrower versions":      {"1.29 is in this package's range only", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.30"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29'}}]", "v1.0.0", ""},
 		"wider versions":         {"all of this package's range", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.28, <2"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29, <1.35'}}]", "v1.2.0", ""},
 		"a hole in the versions": {"one version is missing", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.28, !=1.30.2"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29, <1.35'}}]", "v1.0.0", ""},
+		"very many versions":     {"too many to look at all of them", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(strings.Repeat(">=1.0 || ", 400)+">=1.0"), kubernetes(strings.Repeat(">=1.1 || ", 400)+">=1.1"))}, "^1", "", "v1.0.0", ""},
 		"any version":            {"this package states none", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.30"))}, "^1", "", "v1.0.0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,25 +53,36 @@ func ranges(constraints []manifestsv1alpha1.PackageManifestConstraint, platform 
 
 // coversVersions tells whether every version that the outer ranges allow is
 // allowed by the inner ones. Whether a range holds changes at the versions that
-// it names only, so it is enough to look at those and their neighbours.
+// it names only, so it is enough to look at those and their neighbours. Where that
+// are very many, nothing is covered: a repository must not keep its reader busy.
 func coversVersions(inner, outer []string) bool {
+	const most = 5000
 	if len(inner) == 0 {
 		return true
 	}
-	within := func(v *semver.Version, texts []string) bool {
-		for _, text := range texts {
-			if r, err := manifest.ParseRange(text); err != nil || !r.Check(v) {
-				return false
-			}
-		}
-		return true
+	versions := neighbours(append(slices.Clone(inner), outer...))
+	within, ok := parsed(inner)
+	around, also := parsed(outer)
+	if len(versions) > most || len(versions)*(len(inner)+len(outer)) > 100*most || !ok || !also {
+		return false
 	}
-	for _, v := range neighbours(append(slices.Clone(inner), outer...)) {
-		if within(v, outer) && !within(v, inner) {
-			return false
+	return !slices.ContainsFunc(versions, func(v *semver.Version) bool { return around(v) && !within(v) })
+}
+
+// parsed returns what tells whether a version is within all ranges; ok is false
+// where one of them cannot be read.
+func parsed(texts []string) (within func(*semver.Version) bool, ok bool) {
+	ranges := make([]*semver.Constraints, len(texts))
+	for i, text := range texts {
+		r, err := manifest.ParseRange(text)
+		if err != nil {
+			return nil, false
 		}
+		ranges[i] = r
 	}
-	return true
+	return func(v *semver.Version) bool {
+		return !slices.ContainsFunc(ranges, func(r *semver.Constraints) bool { return !r.Check(v) })
+	}, true
 }
 
 var versionInRange = regexp.MustCompile(`\d+(\.\d+){0,2}`)

@@ -151,13 +151,31 @@ func (p *parser) versions(texts []string) []*semver.Version {
 }
 
 func (p *parser) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
+	if n := len(constraints); n > limits.Expressions {
+		p.fail("data.constraints", "", "%d constraints; the limit is %d", n, limits.Expressions)
+		return
+	}
 	for i, c := range constraints {
+		for _, name := range platformsOf(c) {
+			if name != manifestsv1alpha1.PlatformKubernetes && name != manifestsv1alpha1.PlatformOpenShift {
+				p.fail(document.Index("data.constraints", i), "Supported: Kubernetes, OpenShift.", "%q is no platform", name)
+			}
+		}
 		if pv := c.PlatformVersion; pv != nil {
 			if _, err := manifest.ParseRange(pv.Range); err != nil {
 				p.fail(document.Index("data.constraints", i)+".platformVersion.range", `Write it as ">=1.29, <2".`, "%q is no range of versions", pv.Range)
 			}
 		}
 	}
+}
+
+// platformsOf returns the platforms that a constraint names.
+func platformsOf(c manifestsv1alpha1.PackageManifestConstraint) []manifestsv1alpha1.PlatformName {
+	names := c.Platform
+	if c.PlatformVersion != nil {
+		names = append(names[:len(names):len(names)], c.PlatformVersion.Name)
+	}
+	return names
 }
 
 // ParseVersion reads a semantic version, with or without a leading v.

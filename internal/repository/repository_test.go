@@ -1,6 +1,7 @@
 package repository_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/repository"
 )
@@ -142,6 +144,9 @@ func TestParseRefuses(t *testing.T) {
 		"no versions":  {head + kind + strings.Replace(good, "[v1.0.0]", "[]", 1), "data.versions: Required value"},
 		"bad version":  {head + kind + strings.Replace(good, "[v1.0.0]", "[one]", 1), `"one" is no semantic version`},
 		"bad range":    {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: Kubernetes, range: nope}}], versions:", 1), `"nope" is no range of versions`},
+		"bad platform": {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Openshift]}], versions:", 1), `"Openshift" is no platform`},
+		"of a version": {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: K8s, range: '>1'}}], versions:", 1), `"K8s" is no platform`},
+		"constraints":  {head + kind + strings.Replace(good, "versions:", "constraints: ["+strings.Repeat("{}, ", limits.Expressions+1)+"], versions:", 1), fmt.Sprintf("the limit is %d", limits.Expressions)},
 		"wrong type":   {head + kind + strings.Replace(good, "[v1.0.0]", "{a: b}", 1), "cannot unmarshal"},
 		"twice":        {head + kind + good + "---\n" + kind + good, "stands twice"},
 		"not YAML":     {head + "a: [", "Invalid YAML in r.yaml"},

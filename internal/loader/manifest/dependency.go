@@ -62,7 +62,7 @@ func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependenc
 func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyImage) {
 	c.required(field+".name", d.Name)
 	c.required(field+".package", d.Package)
-	if c.required(field+".range", d.Range) {
+	if c.notEmpty(field+".range", d.Range); d.Range != "" {
 		c.versionRange(field+".range", d.Range)
 	}
 }

@@ -47,6 +47,31 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// What is longer than a name is no mistake where no name is asked for.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	image := "registry.example.com/" + strings.Repeat("team/", 20) + "app:v1.2.3@sha256:" + strings.Repeat("a", 64)
+	image = strings.Replace(image, "team/", strings.Repeat("t", 90)+"/", 1)
+	wide := strings.Repeat(">=1.0.0 || ", 40) + ">=1.0.0"
+	for _, test := range []struct{ reason, spec, want string }{
+		{"a long reference", "images: [{name: a, image: " + image + "}]", "missing image in lock"},
+		{"a reference that is too long", "images: [{name: a, image: registry.example.com/" + strings.Repeat("t/", 600) + "a}]", "is no image reference"},
+		{"no reference", "images: [{name: a}]", "spec.images[0].image: Required value"},
+		{"a long range", "dependencies: [{image: {name: a, package: a.b, range: '" + wide + "'}}]", ""},
+		{"no range", "dependencies: [{image: {name: a, package: a.b}}]", "spec.dependencies[0].image.range: Required value"},
+	} {
+		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec:\n  scopes: [Cluster]\n  phases: [{name: a}]\n  " + test.spec + "\n"
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "", true)
+		switch {
+		case test.want == "" && len(problems) > 0, test.want != "" && !strings.Contains(problems.Error(), test.want):
+			t.Errorf("%s: %v", test.reason, problems)
+		}
+		if test.reason == "a long reference" && len(problems) != 1 {
+			t.Errorf("%s: %v", test.reason, problems)
+		}
+	}
+}
+
 // Finding the line of a field takes longer the more fields there are: beyond what
 // is shown, problems are not noted.
 func TestManyProblems(t *testing.T) {

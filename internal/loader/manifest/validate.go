@@ -121,11 +121,16 @@ func (c *checker) images(images []manifestsv1alpha1.PackageManifestImage) {
 		if c.required(field+".name", img.Name) {
 			c.unique(seen, field+".name", img.Name)
 		}
-		if c.required(field+".image", img.Image) {
-			if _, err := name.ParseReference(img.Image); err != nil {
-				c.invalid(field+".image", "", "%q is no image reference", img.Image)
-			}
-		}
+		c.reference(field+".image", img.Image)
+	}
+}
+
+// reference checks an image reference, which may be longer than a name.
+func (c *checker) reference(field, ref string) {
+	if ref == "" {
+		c.invalid(field, "", "Required value")
+	} else if _, err := name.ParseReference(ref); err != nil || len(ref) > limits.ReferenceBytes {
+		c.invalid(field, "", "%.300q is no image reference", ref)
 	}
 }
 

@@ -156,6 +156,11 @@ func TestDialerCheck(t *testing.T) {
 		{"a private address behind a private registry", private, "cdn.example:443", "10.0.0.1:443", true},
 		{"metadata service", private, "cdn.example:443", "169.254.169.254:443", false},
 		{"metadata service as the registry", private, "registry.example:443", "[fe80::1]:443", false},
+		{"metadata service in shared addresses", public(), "cdn.example:443", "100.100.100.200:443", false},
+		{"shared addresses behind a private registry", private, "cdn.example:443", "100.64.0.1:443", true},
+		{"metadata service by NAT64", private, "cdn.example:443", "[64:ff9b::a9fe:a9fe]:443", false},
+		{"a private address by NAT64", public(), "cdn.example:443", "[64:ff9b::a00:1]:443", false},
+		{"a public address by NAT64", public(), "cdn.example:443", "[64:ff9b::5db8:d822]:443", true},
 		{"the proxy", proxied, "proxy:3128", "10.0.0.9:3128", true},
 	} {
 		if err := test.d.check(test.address, test.resolved); (err == nil) != test.ok {

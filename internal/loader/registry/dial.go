@@ -59,8 +59,8 @@ func (d *dialer) check(address, resolved string) error {
 	if err != nil {
 		return err
 	}
-	host, ip := hostname(address), at.Addr().Unmap()
-	private := ip.IsPrivate() || ip.IsLoopback()
+	host, ip := hostname(address), translated(at.Addr().Unmap())
+	private := ip.IsPrivate() || ip.IsLoopback() || shared.Contains(ip)
 	switch {
 	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
 		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
@@ -70,6 +70,23 @@ func (d *dialer) check(address, resolved string) error {
 		return failf(ReasonForbiddenAddress, "", "the registry %s is public and sends the request to %s, which is at the private address %s", d.registry, host, ip)
 	}
 	return nil
+}
+
+// shared are addresses between a provider and its customers (RFC 6598), where some
+// clouds have their metadata; nat64 is the prefix behind which networks of IPv6 alone
+// have the addresses of IPv4 (RFC 6052).
+var (
+	shared = netip.MustParsePrefix("100.64.0.0/10")
+	nat64  = netip.MustParsePrefix("64:ff9b::/96")
+)
+
+// translated is the address of IPv4 that one of IPv6 leads to, or the address itself.
+func translated(ip netip.Addr) netip.Addr {
+	if !nat64.Contains(ip) {
+		return ip
+	}
+	b := ip.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 // hostname cuts off the port.
