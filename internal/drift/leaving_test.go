@@ -1,7 +1,6 @@
 package drift_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,15 +16,6 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, fields s
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}
-}
-
-func decode(t *testing.T, text string) map[string]any {
-	t.Helper()
-	var obj map[string]any
-	if err := json.Unmarshal([]byte(text), &obj); err != nil {
-		t.Fatal(err)
-	}
-	return obj
 }
 
 // TestLeaving is about what an apply takes away once managedFields are put right.
