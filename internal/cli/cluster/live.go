@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,33 +94,76 @@ func (c *Cluster) readGroup(
 		namespace = ""
 	}
 	if len(names) < listFrom {
-		for name, key := range names {
-			u := &unstructured.Unstructured{}
-			u.SetGroupVersionKind(kind)
-			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
-			if err == nil {
-				live[key] = u
-			} else if !apierrors.IsNotFound(err) {
-				return err
-			}
+		return readEach(ctx, reader, kind, namespace, slices.Collect(maps.Keys(names)), names, live)
+	}
+	err = pages(ctx, reader, kind, namespace, &unstructured.UnstructuredList{}, func(obj client.Object) {
+		if key, ok := names[obj.GetName()]; ok {
+			live[key] = obj.(*unstructured.Unstructured)
 		}
+	}, client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue})
+	if err != nil {
+		return err
+	}
+	// What lacks the label may be there all the same, and someone else's.
+	missing := map[string]bool{}
+	for name, key := range names {
+		missing[name] = live[key] == nil
+	}
+	if !slices.Contains(slices.Collect(maps.Values(missing)), true) {
 		return nil
 	}
+	var there []string
+	err = pages(ctx, reader, kind, namespace, &metav1.PartialObjectMetadataList{}, func(obj client.Object) {
+		if missing[obj.GetName()] {
+			there = append(there, obj.GetName())
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return readEach(ctx, reader, kind, namespace, there, names, live)
+}
+
+// readEach reads objects one by one.
+func readEach(
+	ctx context.Context, reader client.Client, kind schema.GroupVersionKind, namespace string, which []string,
+	names map[string]objects.Key, live map[objects.Key]*unstructured.Unstructured,
+) error {
+	for _, name := range which {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(kind)
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, u)
+		if err == nil {
+			live[names[name]] = u
+		} else if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages visits the objects of a kind, a page at a time. list is an empty list of the
+// form that is wanted.
+func pages(
+	ctx context.Context, reader client.Client, kind schema.GroupVersionKind, namespace string, list client.ObjectList,
+	visit func(client.Object), opts ...client.ListOption,
+) error {
 	next := ""
 	for {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind)
-		err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(listPage), client.Continue(next),
-			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue})
+		page := list.DeepCopyObject().(client.ObjectList)
+		page.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := reader.List(ctx, page, append([]client.ListOption{client.InNamespace(namespace), client.Limit(listPage), client.Continue(next)}, opts...)...)
 		if err != nil {
 			return err
 		}
-		for i := range list.Items {
-			if key, ok := names[list.Items[i].GetName()]; ok {
-				live[key] = &list.Items[i]
-			}
+		err = meta.EachListItem(page, func(item runtime.Object) error {
+			visit(item.(client.Object))
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		if next = list.GetContinue(); next == "" {
+		if next = page.GetContinue(); next == "" {
 			return nil
 		}
 	}

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Objects without the engine's label are found too, however many are asked for: they
+// may be those of someone else that are in the way.
+func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kind, meta.RESTScopeNamespace)
+	for _, n := range []int{2, 8} {
+		build := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper)
+		names := map[string]objects.Key{}
+		for i := range n {
+			name := fmt.Sprintf("cm-%d", i)
+			names[name] = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name}
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}}}
+			switch i {
+			case 0:
+				cm.Labels = nil // someone else's
+			case 1:
+				continue // not there
+			}
+			build.WithObjects(cm)
+		}
+		build.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "not-asked-for"}})
+		live := map[objects.Key]*unstructured.Unstructured{}
+		if err := (&Cluster{}).readGroup(t.Context(), build.Build(), kind, "shop", names, live); err != nil {
+			t.Fatal(err)
+		}
+		if len(live) != n-1 || live[names["cm-0"]] == nil || live[names["cm-1"]] != nil {
+			t.Errorf("%d: found %v", n, live)
+		}
+	}
+}
