@@ -36,10 +36,11 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	} else if cause != nil {
 		return nil, fmt.Errorf("load the package: %w", cause)
 	}
-	if err := l.unit.mark(l.redact(l.problems)).Err(); err != nil {
-		return nil, err
+	// Sorted first: what is not shown need not be searched for sensitive values.
+	if problems := l.unit.mark(l.redact(l.problems.Sorted())); len(problems) > 0 {
+		return nil, problems
 	}
-	pkg.Warnings = l.unit.mark(l.redact(l.warnings)).Sorted()
+	pkg.Warnings = l.unit.mark(l.redact(l.warnings.Sorted()))
 	return pkg, nil
 }
 

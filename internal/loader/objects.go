@@ -99,7 +99,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 			// A file is read as far as it alone goes, so that what is found in the
 			// first ones does not depend on which was read faster.
 			if ctx.Err() == nil && !r.full() && r.wrong.Load() <= limits.Violations {
-				r.readFile(p, files[p], &perFile[i])
+				r.readFile(ctx, p, files[p], &perFile[i])
 			}
 			return nil
 		})
@@ -131,9 +131,9 @@ func (r *reader) full() bool {
 	return r.bytes.Load() > limits.PackageBytes || r.count.Load() > limits.PackageObjects
 }
 
-func (r *reader) readFile(p string, data []byte, into *found) {
+func (r *reader) readFile(ctx context.Context, p string, data []byte, into *found) {
 	problems := document.Each(p, data, func(d *document.Document) {
-		if r.full() || len(into.problems) > limits.Violations {
+		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return
 		}
 		for _, v := range d.Warnings {

@@ -41,9 +41,11 @@ type Set struct{ patches []*compiled }
 
 // compiled is one patch. Exactly one of merge and operations is set.
 type compiled struct {
-	source     string
-	matcher    *matcher
-	merge      map[string]any
+	source  string
+	matcher *matcher
+	merge   map[string]any
+	// elements are those of all lists in merge.
+	elements   int
 	operations jsonpatch.Patch
 	used       atomic.Bool
 }
@@ -53,7 +55,7 @@ func Compile(patches []Patch) (*Set, []*Problem) {
 	if len(patches) > limits.Patches {
 		return nil, []*Problem{{Source: "spec.patches", Details: fmt.Sprintf("%d patches; the limit is %d", len(patches), limits.Patches), Limit: true}}
 	}
-	set, total := &Set{}, 0
+	set, total, operations := &Set{}, 0, 0
 	var problems []*Problem
 	for i, p := range patches {
 		if p.Source == "" {
@@ -70,6 +72,11 @@ func Compile(patches []Patch) (*Set, []*Problem) {
 			problems = append(problems, problem)
 			continue
 		}
+		if operations += len(c.operations); operations > limits.PatchOperations {
+			return nil, append(problems, &Problem{
+				Source: p.Source, Details: fmt.Sprintf("the patches have more than %d operations", limits.PatchOperations), Limit: true,
+			})
+		}
 		set.patches = append(set.patches, c)
 	}
 	return set, problems
@@ -83,7 +90,7 @@ func compile(p Patch) (*compiled, *Problem) {
 	c := &compiled{source: p.Source}
 	switch value := value.(type) {
 	case map[string]any:
-		c.merge = value
+		c.merge, c.elements = value, elements(value)
 	case []any:
 		c.operations, problem = operations(value)
 	default:
@@ -184,5 +191,26 @@ func (p *compiled) apply(object map[string]any) (out map[string]any, problem *Pr
 	if p.operations != nil {
 		return p.operate(object)
 	}
+	if p.elements > 0 && elements(object) > limits.PatchMergeWork/p.elements {
+		return nil, &Problem{Part: "patch", Details: fmt.Sprintf("the lists of the patch have %d elements, and those of the object %d; the limit of the product is %d",
+			p.elements, elements(object), limits.PatchMergeWork), Limit: true}
+	}
 	return merge(object, p.merge)
+}
+
+// elements counts those of all lists within a value.
+func elements(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, item := range v {
+			n += elements(item)
+		}
+	case []any:
+		n = len(v)
+		for _, item := range v {
+			n += elements(item)
+		}
+	}
+	return n
 }

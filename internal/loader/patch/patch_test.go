@@ -272,3 +272,44 @@ func TestUnused(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A patch of some kilobytes must not take minutes to apply.
+func TestHostilePatches(t *testing.T) {
+	t.Parallel()
+	list := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "{name: a%d}, ", i)
+		}
+		return b.String()
+	}
+	merge := func(n int) Patch {
+		return Patch{Patch: "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [" + list(n) + "]}}"}
+	}
+	operations := func(n int) Patch {
+		return Patch{Target: Target{Kind: "Pod"}, Patch: "[" + strings.Repeat("{op: add, path: /spec/containers/0, value: {}}, ", n) + "]"}
+	}
+	for _, test := range []struct {
+		reason  string
+		patches []Patch
+		objects int
+		want    string
+	}{
+		{"a long list into a long list", []Patch{merge(2000)}, 2000, fmt.Sprintf("the limit of the product is %d", limits.PatchMergeWork)},
+		{"a short list into a long list", []Patch{merge(10)}, 2000, ""},
+		{"many operations", []Patch{operations(limits.PatchOperations + 1)}, 1, fmt.Sprintf("more than %d operations", limits.PatchOperations)},
+		{"many operations together", []Patch{operations(limits.PatchOperations), operations(1)}, 1, fmt.Sprintf("more than %d operations", limits.PatchOperations)},
+		{"some operations", []Patch{operations(100)}, 1, ""},
+	} {
+		set, problems := Compile(test.patches)
+		if len(problems) == 0 {
+			object := yamltest.Decode(t, "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: ["+list(test.objects)+"]}}")
+			if _, _, problem := set.Apply(object); problem != nil {
+				problems = append(problems, problem)
+			}
+		}
+		if test.want == "" && len(problems) > 0 || test.want != "" && (len(problems) != 1 || !problems[0].Limit || !strings.Contains(problems[0].Error(), test.want)) {
+			t.Errorf("%s: %v", test.reason, problems)
+		}
+	}
+}
