@@ -19,17 +19,15 @@ const profileStart = 200 * time.Millisecond
 
 // profile begins profiles of the manager's and the API server's processor time,
 // where one was asked for, and returns what waits for their end and writes them
-// beside profiles of the manager's memory. Their length has to be said beforehand: they go on over the silence
-// after the scenario, in which nothing is sampled.
+// beside what was allocated. Their length has to be said beforehand: they go on over
+// the silence after the scenario, in which nothing is sampled.
 func (c *Cluster) profile(scenario string) (end func() []ProfileShare) {
 	c.tb.Helper()
 	if c.o.Profile == "" {
 		return func() []ProfileShare { return nil }
 	}
 	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
-	path := func(kind string) string {
-		return filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.%s.pprof", scenario, c.Packages, c.Workload.Objects, kind))
-	}
+	path := func(kind string) string { return c.profileOf(scenario, kind+".pprof") }
 	must(c.tb, c.fetchProfile("allocs", path("allocs-before")))
 	seconds := 5 + c.Total()/200
 	done := make(chan error, 2)
@@ -39,12 +37,29 @@ func (c *Cluster) profile(scenario string) (end func() []ProfileShare) {
 	return func() []ProfileShare {
 		c.tb.Helper()
 		must(c.tb, c.fetchProfile("allocs", path("allocs")))
-		must(c.tb, c.fetchProfile("heap?gc=1", path("heap")))
 		must(c.tb, errors.Join(<-done, <-done))
 		shares, err := profileShares(c.tb.Context(), path("cpu"))
 		must(c.tb, err)
 		return shares
 	}
+}
+
+// profileOf names a file for a profile of a scenario.
+func (c *Cluster) profileOf(scenario, kind string) string {
+	return filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.%s", scenario, c.Packages, c.Workload.Objects, kind))
+}
+
+// heap writes what the manager holds after a scenario: a profile, and as text the
+// statistics of the Go runtime, which say what of the memory is in use and what is
+// gaps and garbage. Memory has been read before, as it was without a collection.
+func (c *Cluster) heap(scenario string) {
+	c.tb.Helper()
+	if c.o.Profile == "" || c.manager.Exited() {
+		return
+	}
+	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
+	must(c.tb, c.fetchProfile("heap?debug=1", c.profileOf(scenario, "memory.txt")))
+	must(c.tb, c.fetchProfile("heap?gc=1", c.profileOf(scenario, "heap.pprof")))
 }
 
 // trace writes what the manager asked for in a scenario, with the milliseconds
@@ -56,7 +71,7 @@ func (c *Cluster) trace(scenario string, m Measurement) {
 		return
 	}
 	must(c.tb, os.MkdirAll(c.o.Profile, 0o755))
-	file, err := os.Create(filepath.Join(c.o.Profile, fmt.Sprintf("%s-%dx%d.requests.txt", scenario, c.Packages, c.Workload.Objects)))
+	file, err := os.Create(c.profileOf(scenario, "requests.txt"))
 	must(c.tb, err)
 	defer file.Close()
 	w := bufio.NewWriter(file)

@@ -62,6 +62,7 @@ func (s Scenario) Run(c *Cluster) Measurement {
 	c.tb.Helper()
 	m := s.run(c)
 	c.trace(s.Name, m)
+	c.heap(s.Name)
 	return m
 }
 

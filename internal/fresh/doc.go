@@ -9,7 +9,8 @@
 // Objects of one kind are ordered by their resourceVersion, a number (KEP-5504).
 // Where it is none, the cache is believed.
 //
-// Entries leave the store when the cache has caught up, which Newest and the
-// Store's event handler notice, and after limits.FreshRemembered in any case:
-// no watch is that far behind.
+// Entries leave the store when the cache has caught up, which Newest, the Store's
+// event handler and Shown notice, and after limits.FreshRemembered when others come:
+// no watch is that far behind. So at rest there is no second copy of what the cache
+// holds.
 package fresh

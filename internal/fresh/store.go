@@ -144,13 +144,15 @@ func (s *Store) Forget(owner string) {
 // until Newest is asked or their time is over.
 func (s *Store) Handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    s.seen,
-		UpdateFunc: func(_, object any) { s.seen(object) },
+		AddFunc:    s.Seen,
+		UpdateFunc: func(_, object any) { s.Seen(object) },
 		DeleteFunc: s.gone,
 	}
 }
 
-func (s *Store) seen(object any) {
+// Seen drops what is remembered of an object that the cache shows now, where that
+// is no newer.
+func (s *Store) Seen(object any) {
 	cached, ok := object.(client.Object)
 	if !ok {
 		return
@@ -166,6 +168,12 @@ func (s *Store) seen(object any) {
 		return
 	}
 	delete(s.entries, cached.GetUID())
+}
+
+// Shown drops what is remembered of an object a while after the cache has shown it,
+// so that nobody who has just read the cache misses what is newer.
+func (s *Store) Shown(object client.Object) {
+	time.AfterFunc(limits.FreshShown, func() { s.Seen(object) })
 }
 
 func (s *Store) gone(object any) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,8 +88,11 @@ func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into run
 	fields = gjson.GetMany(text, "metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion")
 	of, uid, version := name{fields[0].String(), fields[1].String()}, types.UID(fields[2].String()), fields[3].String()
 	if typ == watch.Deleted || d.known(of, uid, version) {
+		// These are parts of the text, which must not stay for them: the name becomes
+		// the key of a record.
 		brief := &metav1.PartialObjectMetadata{}
-		brief.Namespace, brief.Name, brief.UID, brief.ResourceVersion = of.namespace, of.name, uid, version
+		brief.Namespace, brief.Name = strings.Clone(of.namespace), strings.Clone(of.name)
+		brief.UID, brief.ResourceVersion = types.UID(strings.Clone(string(uid))), strings.Clone(version)
 		return brief, nil, nil
 	}
 	live := &unstructured.Unstructured{}

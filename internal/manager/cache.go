@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // resync is how often everything is looked at again without a reason. Watches
@@ -42,7 +42,7 @@ func trim(obj any) (any, error) {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		o.SetAnnotations(annotations)
 	}
-	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived) {
+	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && !rollout.Owns(set) {
 		forgetObjects(set)
 	}
 	return obj, nil

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -29,6 +30,9 @@ type relay struct {
 	complete bool
 	known    map[toolscache.ObjectName]object
 	version  string
+	// kin is for each owner of sets the one of its sets that came last: what it says
+	// of its owner the others say too.
+	kin map[types.UID]object
 }
 
 // object is what informers hold.
@@ -40,7 +44,7 @@ type object interface {
 func newRelay(source toolscache.ListerWatcherWithContext, of runtime.Object) *relay {
 	return &relay{
 		source: source, of: of, listed: make(chan struct{}), events: make(chan watch.Event),
-		known: map[toolscache.ObjectName]object{},
+		known: map[toolscache.ObjectName]object{}, kin: map[types.UID]object{},
 	}
 }
 
@@ -98,6 +102,7 @@ func (r *relay) Update(obj any) error {
 	}
 	r.mu.Lock()
 	old := r.known[name]
+	r.slim(o, old)
 	r.known[name] = o
 	r.mu.Unlock()
 	r.send(changes(old, o)...)
@@ -111,6 +116,7 @@ func (r *relay) Delete(obj any) error {
 		return err
 	}
 	r.mu.Lock()
+	r.forget(r.known[name])
 	delete(r.known, name)
 	r.mu.Unlock()
 	r.send(watch.Event{Type: watch.Deleted, Object: o})
@@ -132,6 +138,7 @@ func (r *relay) Replace(items []any, version string) error {
 	var events []watch.Event
 	for name, old := range r.known {
 		if next[name] == nil {
+			r.forget(old)
 			events = append(events, gone(old))
 		}
 	}
@@ -141,6 +148,7 @@ func (r *relay) Replace(items []any, version string) error {
 			next[name] = old
 			continue
 		}
+		r.slim(o, old)
 		events = append(events, changes(old, o)...)
 	}
 	r.known, r.version, r.complete = next, version, true

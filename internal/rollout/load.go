@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/internal/shared"
 )
 
 // Revision is a loaded revision: what the pure core sees of it, and its
@@ -121,6 +122,9 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	l.revision.Sensitive = l.revision.Sensitive || len(spec.SecretSlices) > 0
 	all := stored.Of(spec)
 	for i := range all {
+		if i < len(spec.Objects) {
+			all[i].Object.Raw = shared.Content(all[i].Object.Raw)
+		}
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)
 		}

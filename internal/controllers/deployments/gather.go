@@ -184,6 +184,15 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 	return o
 }
 
+// forgetSet drops what is remembered of a set that owns nothing any more, or is gone.
+func (o *owner) forgetSet(uid types.UID) {
+	delete(o.digests, uid)
+	delete(o.reported, uid)
+	delete(o.prechecked, uid)
+	delete(o.looked, uid)
+	delete(o.progressed, uid)
+}
+
 // forgetOwner drops all memory of an owner that is gone.
 func (r *Reconciler) forgetOwner(key rollout.OwnerKey) {
 	r.mu.Lock()

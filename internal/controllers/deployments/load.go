@@ -62,6 +62,7 @@ func (s *session) loadSets(ctx context.Context) error {
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
 			s.rollout.Drop(rev.UID, s.Tracker)
+			s.forgetSet(rev.UID)
 			s.forgetSlices()
 			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
 		}

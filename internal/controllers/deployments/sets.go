@@ -326,7 +326,11 @@ func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObje
 	s.rollout.Drop(set.GetUID(), s.Tracker)
 	s.forgetSlices()
 	s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
-	return s.writeSetStatus(ctx, set, status)
+	err := s.writeSetStatus(ctx, set, status)
+	if err == nil {
+		s.forgetSet(set.GetUID())
+	}
+	return err
 }
 
 // dropSet deletes a set that owns nothing.

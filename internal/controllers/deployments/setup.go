@@ -144,9 +144,28 @@ func relevant(old, now client.Object) bool {
 // without getting the answer, has to be put right: such a write may take effect
 // long after it was given up.
 func (r *Reconciler) news() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return relevant(e.ObjectOld, e.ObjectNew) || e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !r.fresh.Knows(e.ObjectNew)
-	}})
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			r.fresh.Shown(e.Object)
+			return true
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			// The cache has it, and a copy in the store would stay for as long as nothing
+			// wakes the owner.
+			r.fresh.Shown(e.ObjectNew)
+			known := r.fresh.Knows(e.ObjectNew)
+			return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameHistory(e.ObjectOld, e.ObjectNew)) ||
+				e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
+		},
+	})
+}
+
+// becameHistory tells whether a set is archived now: the cache keeps less of it from
+// then on, which looks as if its labels had changed.
+func becameHistory(old, now client.Object) bool {
+	was, isSet := old.(corev1alpha1.GenericObjectSet)
+	is, same := now.(corev1alpha1.GenericObjectSet)
+	return isSet && same && rollout.Owns(was) && !rollout.Owns(is)
 }
 
 // wakeQueue lets the tracker put owners into the controller's queue.

@@ -1,0 +1,175 @@
+package manager
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/shared"
+)
+
+// slim prepares an object that nobody has yet for the caches: of history what
+// decisions ask for, and everything that other objects have too in their memory. old
+// is what was known under its name, or nil.
+func (r *relay) slim(o, old object) {
+	set, isSet := o.(corev1alpha1.GenericObjectSet)
+	if isSet && !rollout.Owns(set) {
+		summarize(set)
+	}
+	shareTexts(o)
+	if old != nil && old.GetUID() == o.GetUID() {
+		o.SetUID(old.GetUID())
+		shareMetadata(o, old)
+	}
+	if ref := metav1.GetControllerOfNoCopy(o); isSet && ref != nil {
+		if kin := r.kin[ref.UID]; kin != nil {
+			shareMetadata(o, kin)
+			ref = metav1.GetControllerOfNoCopy(o)
+		}
+		r.kin[ref.UID] = o
+	}
+}
+
+// forget lets a deleted object go.
+func (r *relay) forget(old object) {
+	if old == nil {
+		return
+	}
+	if ref := metav1.GetControllerOfNoCopy(old); ref != nil && r.kin[ref.UID] == old {
+		delete(r.kin, ref.UID)
+	}
+}
+
+// remembered are the annotations of history that decisions ask for.
+var remembered = []string{
+	corev1alpha1.ObjectDeploymentUIDAnnotation, corev1alpha1.SlicedAnnotation, corev1alpha1.SecretSlicedAnnotation,
+	corev1alpha1.OrphanedAnnotation, corev1alpha1.PausedByParentAnnotation,
+}
+
+// summarize drops from a revision that owns nothing any more what no decision about
+// its deployment asks for. What stays says whose it is, which number it has, how it
+// ended, and which slices it names. Its status is not written again, so nothing is
+// lost on the server. A set that stands alone keeps all of it: its status is written
+// once more when it is deleted.
+func summarize(set corev1alpha1.GenericObjectSet) {
+	if rollout.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") {
+		return
+	}
+	set.SetLabels(only(set.GetLabels(), corev1alpha1.ObjectDeploymentLabel))
+	set.SetAnnotations(only(set.GetAnnotations(), remembered...))
+	spec, status := set.ObjectSetSpec(), set.ObjectSetStatus()
+	spec.Previous = nil
+	var stored []corev1alpha1.ObjectSetTemplatePhase
+	for _, p := range spec.Phases {
+		if len(p.Slices) > 0 || len(p.SecretSlices) > 0 {
+			stored = append(stored, p)
+		}
+	}
+	spec.Phases = slices.Clip(stored)
+	status.ControllerOf, status.Phases, status.Blocking = nil, nil, nil
+	var ends []metav1.Condition
+	for _, c := range status.Conditions {
+		if c.Type == corev1alpha1.ConditionArchived || c.Type == corev1alpha1.ConditionSucceeded {
+			c.Message = ""
+			ends = append(ends, c)
+		}
+	}
+	status.Conditions = slices.Clip(ends)
+}
+
+// only returns the entries of some keys.
+func only(all map[string]string, keys ...string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if value, ok := all[key]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// shareMetadata has an object use the memory of another one for what both say.
+func shareMetadata(o, with object) {
+	if maps.Equal(o.GetLabels(), with.GetLabels()) {
+		o.SetLabels(with.GetLabels())
+	}
+	if maps.Equal(o.GetAnnotations(), with.GetAnnotations()) {
+		o.SetAnnotations(with.GetAnnotations())
+	}
+	if slices.Equal(o.GetFinalizers(), with.GetFinalizers()) {
+		o.SetFinalizers(with.GetFinalizers())
+	}
+	if equality.Semantic.DeepEqual(o.GetOwnerReferences(), with.GetOwnerReferences()) {
+		o.SetOwnerReferences(with.GetOwnerReferences())
+	}
+}
+
+// shareTexts has an object use the memory of others for texts that come again and
+// again, and for the objects that it contains.
+func shareTexts(o object) {
+	o.SetNamespace(shared.Text(o.GetNamespace()))
+	share(o.GetFinalizers())
+	if c, ok := o.(corev1alpha1.Conditioned); ok {
+		shareConditions(*c.StatusConditions())
+	}
+	switch o := o.(type) {
+	case corev1alpha1.GenericObjectSet:
+		spec, status := o.ObjectSetSpec(), o.ObjectSetStatus()
+		spec.LifecycleState = shared.Text(spec.LifecycleState)
+		sharePhases(spec.Phases)
+		sharePhaseStatuses(status.Phases)
+		shareControlled(status.ControllerOf)
+	case corev1alpha1.GenericObjectDeployment:
+		status := o.ObjectDeploymentStatus()
+		sharePhases(o.ObjectDeploymentSpec().Template.Spec.Phases)
+		sharePhaseStatuses(status.Phases)
+		shareControlled(status.ControllerOf)
+	}
+}
+
+func share[T ~string](texts []T) {
+	for i, text := range texts {
+		texts[i] = shared.Text(text)
+	}
+}
+
+func shareConditions(conds []metav1.Condition) {
+	for i := range conds {
+		c := &conds[i]
+		c.Type, c.Status, c.Reason, c.Message = shared.Text(c.Type), shared.Text(c.Status), shared.Text(c.Reason), shared.Text(c.Message)
+	}
+}
+
+func sharePhases(phases []corev1alpha1.ObjectSetTemplatePhase) {
+	for i := range phases {
+		p := &phases[i]
+		p.Name, p.Class = shared.Text(p.Name), shared.Text(p.Class)
+		share(p.Slices)
+		share(p.SecretSlices)
+		for j := range p.Objects {
+			o := &p.Objects[j]
+			o.Object.Raw, o.CollisionProtection = shared.Content(o.Object.Raw), shared.Text(o.CollisionProtection)
+		}
+	}
+}
+
+func sharePhaseStatuses(phases []corev1alpha1.PhaseStatus) {
+	for i := range phases {
+		p := &phases[i]
+		p.Name, p.State = shared.Text(p.Name), shared.Text(p.State)
+	}
+}
+
+func shareControlled(refs []corev1alpha1.ControlledObjectReference) {
+	for i := range refs {
+		r := &refs[i]
+		r.Kind, r.Group, r.Namespace = shared.Text(r.Kind), shared.Text(r.Group), shared.Text(r.Namespace)
+	}
+}
