@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,6 +50,12 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		state := o.Live.State(gk)
 		return state.Namespaced, state.Served
 	}
+	client, err := eventsclient.NewForConfigAndClient(config, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client for events: %w", err)
+	}
+	recorder := newRecorder(mgr.GetScheme(), client, mgr.GetLogger().WithName("events"))
+	mgr = recording{Manager: mgr, events: recorder}
 	slices := fresh.NewStore()
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Slices: slices, Namespace: c.Namespace,
@@ -60,7 +67,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
-	for _, runnable := range []ctrlmanager.Runnable{o.Live, follow.detector, watches, ctrlmanager.RunnableFunc(returnMemory)} {
+	for _, runnable := range []ctrlmanager.Runnable{o.Live, follow.detector, watches, recorder, ctrlmanager.RunnableFunc(returnMemory), ctrlmanager.RunnableFunc(adjustGarbage)} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}

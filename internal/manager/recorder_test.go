@@ -1,0 +1,127 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// eventServer is an API server that takes events after some errors.
+type eventServer struct {
+	eventsclient.EventInterface
+	errs      []error
+	namespace string
+	got       []string
+}
+
+func (a *eventServer) Events(namespace string) eventsclient.EventInterface {
+	a.namespace = namespace
+	return a
+}
+
+func (a *eventServer) Create(_ context.Context, e *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
+	var err error
+	if len(a.errs) > 0 {
+		err, a.errs = a.errs[0], a.errs[1:]
+	}
+	a.got = append(a.got, fmt.Sprintf("%s %s/%s %s %s: %s (%v)", e.Regarding.Kind, a.namespace, e.Regarding.Name, e.Type, e.Reason, e.Note, err))
+	return e, err
+}
+
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errors.New("no"))
+	busy, silent := apierrors.NewTooManyRequestsError("busy"), errors.New("no answer")
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	const sent = "Package shop/one Normal Installed: it is 1 (<nil>)"
+	for name, tc := range map[string]struct {
+		reason string
+		about  runtime.Object
+		errs   []error
+		want   []string
+	}{
+		"sent":     {reason: "once", want: []string{sent}},
+		"refused":  {reason: "the same event is refused again", errs: []error{refused}, want: []string{fmt.Sprintf("Package shop/one Normal Installed: it is 1 (%v)", refused)}},
+		"repeated": {reason: "what time may cure is sent again", errs: []error{busy, silent}, want: []string{"Package shop/one Normal Installed: it is 1 (busy)", "Package shop/one Normal Installed: it is 1 (no answer)", sent}},
+		"cluster-scoped": {
+			reason: "its events are in the default namespace, as of any kind",
+			about:  &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+			want:   []string{"ClusterPackage default/one Normal Installed: it is 1 (<nil>)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				server := &eventServer{errs: tc.errs}
+				r := newRecorder(scheme, server, logr.Discard())
+				ended := make(chan error)
+				go func() { ended <- r.Start(ctx) }()
+				about := tc.about
+				if about == nil {
+					about = &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}}
+				}
+				r.Eventf(about, nil, "Normal", "Installed", "Install", "it is %d", 1)
+				time.Sleep(limits.EventAttempts * limits.EventRetry)
+				if diff := cmp.Diff(tc.want, server.got); diff != "" {
+					t.Errorf("%s: %s", tc.reason, diff)
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestEventsThatWaitAreBounded(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder(scheme, nil, logr.Discard())
+	for range 2 * limits.EventsQueued {
+		r.Eventf(&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}}, nil, "Normal", "Installed", "Install", "it is")
+	}
+	if len(r.queue) != limits.EventsQueued {
+		t.Errorf("%d events wait", len(r.queue))
+	}
+}
+
+func TestPercentFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		live   uint64
+		want   int
+	}{
+		"nothing known": {"before the first collection", 0, 100},
+		"small":         {"as much garbage as is live", 10 << 20, 100},
+		"large":         {"no more garbage than its bound", 40 << 20, 50},
+		"huge":          {"collecting has to leave time for work", 1 << 40, 25},
+	} {
+		if got := percentFor(tc.live); got != tc.want {
+			t.Errorf("%s (%s): got %d, want %d", name, tc.reason, got, tc.want)
+		}
+	}
+}
