@@ -60,7 +60,7 @@ func TestRecorder(t *testing.T) {
 	}{
 		"sent":     {reason: "once", want: []string{sent}},
 		"refused":  {reason: "the same event is refused again", errs: []error{refused}, want: []string{fmt.Sprintf("Package shop/one Normal Installed: it is 1 (%v)", refused)}},
-		"repeated": {reason: "what time may cure is sent again", errs: []error{busy, silent}, want: []string{"Package shop/one Normal Installed: it is 1 (busy)", "Package shop/one Normal Installed: it is 1 (no answer)", sent}},
+		"repeated": {reason: "what time may cure is sent again", errs: []error{busy, silent}, want: []string{"Package shop/one Normal Installed: it is 1 (Too many requests: busy)", "Package shop/one Normal Installed: it is 1 (no answer)", sent}},
 		"cluster-scoped": {
 			reason: "its events are in the default namespace, as of any kind",
 			about:  &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
