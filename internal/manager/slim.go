@@ -69,7 +69,7 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 			stored = append(stored, p)
 		}
 	}
-	spec.Phases = slices.Clip(stored)
+	spec.Phases = exact(stored)
 	status.ControllerOf, status.Phases, status.Blocking = nil, nil, nil
 	var ends []metav1.Condition
 	for _, c := range status.Conditions {
@@ -78,7 +78,7 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 			ends = append(ends, c)
 		}
 	}
-	status.Conditions = slices.Clip(ends)
+	status.Conditions = exact(ends)
 }
 
 // only returns the entries of some keys.
@@ -117,7 +117,7 @@ func shareTexts(o object) {
 	o.SetNamespace(shared.Text(o.GetNamespace()))
 	share(o.GetFinalizers())
 	if c, ok := o.(corev1alpha1.Conditioned); ok {
-		shareConditions(*c.StatusConditions())
+		shareConditions(c.StatusConditions())
 	}
 	switch o := o.(type) {
 	case corev1alpha1.GenericObjectSet:
@@ -125,12 +125,12 @@ func shareTexts(o object) {
 		spec.LifecycleState = shared.Text(spec.LifecycleState)
 		sharePhases(spec.Phases)
 		sharePhaseStatuses(status.Phases)
-		shareControlled(status.ControllerOf)
+		shareControlled(&status.ControllerOf)
 	case corev1alpha1.GenericObjectDeployment:
 		status := o.ObjectDeploymentStatus()
 		sharePhases(o.ObjectDeploymentSpec().Template.Spec.Phases)
 		sharePhaseStatuses(status.Phases)
-		shareControlled(status.ControllerOf)
+		shareControlled(&status.ControllerOf)
 	}
 }
 
@@ -140,9 +140,18 @@ func share[T ~string](texts []T) {
 	}
 }
 
-func shareConditions(conds []metav1.Condition) {
-	for i := range conds {
-		c := &conds[i]
+// exact gives a slice the memory that it needs: decoding leaves up to as much again.
+func exact[T any](s []T) []T {
+	if cap(s) == len(s) {
+		return s
+	}
+	return append(make([]T, 0, len(s)), s...)
+}
+
+func shareConditions(conds *[]metav1.Condition) {
+	*conds = exact(*conds)
+	for i := range *conds {
+		c := &(*conds)[i]
 		c.Type, c.Status, c.Reason, c.Message = shared.Text(c.Type), shared.Text(c.Status), shared.Text(c.Reason), shared.Text(c.Message)
 	}
 }
@@ -153,6 +162,7 @@ func sharePhases(phases []corev1alpha1.ObjectSetTemplatePhase) {
 		p.Name, p.Class = shared.Text(p.Name), shared.Text(p.Class)
 		share(p.Slices)
 		share(p.SecretSlices)
+		p.Objects = exact(p.Objects)
 		for j := range p.Objects {
 			o := &p.Objects[j]
 			o.Object.Raw, o.CollisionProtection = shared.Content(o.Object.Raw), shared.Text(o.CollisionProtection)
@@ -167,9 +177,10 @@ func sharePhaseStatuses(phases []corev1alpha1.PhaseStatus) {
 	}
 }
 
-func shareControlled(refs []corev1alpha1.ControlledObjectReference) {
-	for i := range refs {
-		r := &refs[i]
+func shareControlled(refs *[]corev1alpha1.ControlledObjectReference) {
+	*refs = exact(*refs)
+	for i := range *refs {
+		r := &(*refs)[i]
 		r.Kind, r.Group, r.Namespace = shared.Text(r.Kind), shared.Text(r.Group), shared.Text(r.Namespace)
 	}
 }
