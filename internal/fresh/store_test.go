@@ -2,6 +2,7 @@ package fresh_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -204,4 +205,26 @@ func TestKnows(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Shown leaves a reader of the cache the time to ask, and nothing behind.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := fresh.NewStore()
+		store.Put(object("a", "5"))
+		store.Put(object("b", "7"))
+		store.Shown(object("a", "5"))
+		store.Shown(object("b", "6"))
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("who read the cache just before has to get our write:", got)
+		}
+		time.Sleep(2 * limits.FreshShown)
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
+			t.Error("what the cache has is still held:", got)
+		}
+		if got := describe(store.Newest(object("b", "6"))); got[0] != "b@7" {
+			t.Error("the cache has not shown our last write yet:", got)
+		}
+	})
 }

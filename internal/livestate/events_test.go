@@ -3,6 +3,7 @@ package livestate
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,26 @@ func TestEvents(t *testing.T) {
 	text := `{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"resourceVersion":"3"},"items":[` + object + `]}`
 	if _, _, err := serializer.DecoderToVersion(info.Serializer, nil).Decode([]byte(text), nil, list); err != nil || len(list.Items) != 1 || list.Items[0].GetUID() != "u" {
 		t.Errorf("a list is decoded as %+v, %v", list, err)
+	}
+}
+
+// The name of a known state becomes the key of a record: it must not hold the text
+// of the event, which is a hundred times as long.
+func TestKnownEventsHoldNoText(t *testing.T) {
+	t.Parallel()
+	var part name
+	known := func(n name, _ types.UID, _ string) bool { part = n; return true }
+	const frame = `{"type":"ADDED","object":{"kind":"ConfigMap","metadata":{"namespace":"space","name":"one","uid":"u","resourceVersion":"7"}}}`
+	obj, _, err := frameDecoder{known: known}.Decode([]byte(frame), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief := obj.(*metav1.PartialObjectMetadata)
+	if brief.Name != part.name || unsafe.StringData(brief.Name) == unsafe.StringData(part.name) {
+		t.Errorf("%q is a part of the event's text", brief.Name)
+	}
+	if brief.Namespace != part.namespace || unsafe.StringData(brief.Namespace) == unsafe.StringData(part.namespace) {
+		t.Errorf("%q is a part of the event's text", brief.Namespace)
 	}
 }
 
