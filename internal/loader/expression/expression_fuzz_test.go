@@ -17,6 +17,7 @@ func FuzzExpression(f *testing.F) {
 		"true", "config.replicas > 1", ".config.on", "has(config.missing) && config.missing", "'kubernetes' in environment", "package.metadata.name == ''",
 		"cond.yes || cond.no", "config.list.exists(x, x == 2)", "[1,2,3].all(x, [1,2,3].all(y, x + y > 0))", "config.name.matches('^s.*p$')", "images['web'].startsWith('e')",
 		"timestamp('2026-01-01T00:00:00Z') > timestamp('2025-01-01T00:00:00Z')", "1 / 0 == 1", "config.missing.deep", "dyn(config.list)[5] == 1", "'a' + b'b' == 'ab'", "{'a': 1}['b'] == 1",
+		"1 in [[0]].map(y, y + y).map(y, y + y)[0]", "config.list.map(x, [x, x]).map(x, {'a': x, 'b': x}) == [config]", "[config.list.filter(x, x != null)] == [[[config]]]",
 		"size(config.name) == 4 ? config.on : !config.on", "type(config.replicas) == double", "\"\\u202e\" == 'x'",
 	} {
 		f.Add(seed)

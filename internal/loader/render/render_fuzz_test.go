@@ -25,6 +25,7 @@ var templateSeeds = []string{
 	"{{ b64decMap (dict `a` (b64enc `x`)) }}", "{{ $x := list 1 2 3 }}{{ $x = append $x 4 }}{{ slice $x 1 3 }}{{ chunk 2 $x }}{{ dig `a` `b` `c` (dict) }}",
 	"{{ regexReplaceAll `a(b*)c` `abbc` `${1}` }}{{ regexSplit `,` `a,b` -1 }}", "{{ printf `%5.2f %q %v %T` 1.5 `x` .config .images }}", "{{ repeat 3 `ab` | indent 2 | trunc 5 | wrap 2 }}",
 	"{{ semverCompare `>=1.29` .environment.kubernetes.version }}", "{{ urlParse `https://u:p@h:1/x?q#f` }}{{ urlJoin (dict `scheme` `s` `host` `h`) }}", "{{ mustRegexFindAll `[` `x` -1 }}", "{{ fail `no` }}",
+	"{{-\tif 1}}{{-\n/* \" */ -}}x{{-\r\nend}}", "{{ printf `%99d|%-9.3v` (list 1 2) (dict `a` 1) }}", "{{ untilStep 9223372036854775800 9223372036854775807 5 }}", "{{ without (list 1 2 3) 2 | uniq }}",
 	"{{ $d := dict }}{{ $_ := set $d `d` $d }}{{ $d }}", "{{ seq 1 3 }}{{ untilStep 0 10 3 }}{{ max 1 2 }}{{ div 1 0 }}",
 	"{{ merge (dict `a` 1) .config | toPrettyJson }}{{ omit .config `name` }}{{ values .config }}{{ sortAlpha (list `b` `a`) | join `,` }}",
 	"{{- /* c */ -}} {{- $a := 1 -}} {{- if and $a (not false) (or 0 nil) -}} y {{- else if lt 1 2 -}} z {{- end -}}", "{{ index .config `name` }}{{ len .config }}{{ call .x }}{{ html `<` }}{{ js `'` }}{{ urlquery ` ` }}",
