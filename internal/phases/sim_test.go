@@ -385,12 +385,14 @@ func (s *simulation) setByUID(uid types.UID) *set {
 	return nil
 }
 
-func (s *simulation) createSet(number int64, tmpl *template, release string) {
+func (s *simulation) createSet(number int64, tmpl *template, release string) *set {
 	s.wrote()
-	s.c.sets = append(s.c.sets, &set{
+	made := &set{
 		name: fmt.Sprintf("app-%d", number), uid: s.c.uid(), number: number, template: tmpl, release: release,
 		first: len(s.c.sets) == 0,
-	})
+	}
+	s.c.sets = append(s.c.sets, made)
+	return made
 }
 
 func (s *simulation) removeSet(gone *set) {

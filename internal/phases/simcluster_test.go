@@ -126,6 +126,15 @@ type template struct {
 	phases [][]wanted
 }
 
+// claim records that all objects are claimed, and that the first phase is open.
+func (s *set) claim() {
+	s.claimed, s.begun = true, max(s.begun, min(1, len(s.template.phases)))
+	s.opened = max(s.opened, s.begun)
+	if s.first {
+		s.opened = max(s.opened, s.template.ahead())
+	}
+}
+
 // ahead is how many phases are open from the claim on: the first one, and those
 // behind phases of which nothing is probed.
 func (t *template) ahead() int {

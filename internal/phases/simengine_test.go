@@ -394,11 +394,7 @@ func (e *engine) steer() (bool, error) {
 	}
 	switch {
 	case d.Create > 0:
-		tmpl, release := e.view.template, e.view.release
-		return true, e.request("create set", func() error {
-			e.createSet(d.Create, tmpl, release)
-			return nil
-		})
+		return true, e.makeSet(d.Create)
 	case len(d.Pause) > 0:
 		s := e.c.sets[d.Pause[0]]
 		return true, e.request("pause "+s.name, func() error { s.paused = true; return nil })
@@ -482,8 +478,42 @@ func (e *engine) claim() (bool, error) {
 		return false, nil
 	}
 	rev.Blocked = ""
-	var refused bool
-	err := e.request("precheck "+s.name, func() error {
+	refused, err := e.refused(rev)
+	if err != nil {
+		return false, err
+	}
+	if refused {
+		rev.Blocked = "refused"
+		e.prechecked[s.uid] = e.c.now.Add(30 * time.Second)
+		e.requeueAt(e.prechecked[s.uid])
+		return false, nil
+	}
+	return true, e.request("claim "+s.name, func() error {
+		e.wrote()
+		s.claim()
+		return nil
+	})
+}
+
+// makeSet makes a revision, with its claim on record where nothing is in the way.
+func (e *engine) makeSet(number int64) error {
+	tmpl, release := e.view.template, e.view.release
+	refused, err := e.refused(e.revisionOf(&set{number: number, template: tmpl, release: release}))
+	if err != nil {
+		return err
+	}
+	return e.request("create set", func() error {
+		s := e.createSet(number, tmpl, release)
+		if !refused && !e.view.paused {
+			s.claim()
+		}
+		return nil
+	})
+}
+
+// refused looks for objects that a revision is to create, and that it must not take.
+func (e *engine) refused(rev *phases.Revision) (refused bool, err error) {
+	err = e.request("precheck "+rev.Name, func() error {
 		state := e.state()
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
@@ -498,24 +528,7 @@ func (e *engine) claim() (bool, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return false, err
-	}
-	if refused {
-		rev.Blocked = "refused"
-		e.prechecked[s.uid] = e.c.now.Add(30 * time.Second)
-		e.requeueAt(e.prechecked[s.uid])
-		return false, nil
-	}
-	return true, e.request("claim "+s.name, func() error {
-		e.wrote()
-		s.claimed, s.begun = true, max(s.begun, min(1, len(rev.Phases)))
-		s.opened = max(s.opened, s.begun)
-		if s.first {
-			s.opened = max(s.opened, s.template.ahead())
-		}
-		return nil
-	})
+	return refused, err
 }
 
 func (e *engine) wroteBefore(rev *phases.Revision, key objects.Key) bool {

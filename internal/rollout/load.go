@@ -30,6 +30,9 @@ type Revision struct {
 	// Denied tells that another revision holds what this one has a durable claim
 	// to.
 	Denied bool
+	// Pledged tells that the claim is on record since the set was made, though its
+	// status may not say so yet.
+	Pledged bool
 	// Refused tells that Blocked is for others to resolve: someone else holds the
 	// objects in Refusals. Otherwise only another spec helps.
 	Refused  bool

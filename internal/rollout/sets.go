@@ -58,11 +58,14 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
 	conds := status.Conditions
-	r.Claimed = !r.Denied && (legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
+	r.Claimed = !r.Denied && (r.Pledged || legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
 	r.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
 	r.Paused = lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
 	r.Removing = lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
 	begun := max(r.Begun(), opened(set, len(r.Phases)))
+	if r.Claimed {
+		begun = max(begun, min(1, len(r.Phases)))
+	}
 	r.Opened = max(r.Opened, begun)
 	if r.Claimed && !r.Incomplete && len(set.ObjectSetSpec().Previous) == 0 {
 		r.Opened = max(r.Opened, r.unproven())
@@ -75,6 +78,14 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 			r.Phases[i].Earlier = r.Phases[i].Earlier || fresh
 		}
 	}
+}
+
+// Pledged tells whether the set was made with its objects claimed. What a status
+// says counts more. It is to be asked for sets of before this process began: in a
+// running one the claims are in memory, whatever someone writes on a set.
+func Pledged(set corev1alpha1.GenericObjectSet) bool {
+	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" &&
+		conditions.Get(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
 }
 
 // unproven returns how many phases open together with the claim of an owner's first

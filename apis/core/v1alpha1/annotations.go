@@ -62,6 +62,10 @@ const (
 	// ObjectSet, so that the set is found when its owner reference is gone.
 	ObjectDeploymentUIDAnnotation = "package-operator.run/object-deployment-uid"
 
+	// ClaimedAnnotation is "true" on an ObjectSet that was made when all of its
+	// objects were claimed: what the condition Claimed says, before there is a status.
+	ClaimedAnnotation = "package-operator.run/claimed"
+
 	// OrphanedAnnotation is "true" on an ObjectDeployment or ObjectSet that is
 	// deleted with its objects kept.
 	OrphanedAnnotation = "package-operator.run/orphaned"

@@ -41,6 +41,33 @@ func (s *session) claim(ctx context.Context) (bool, error) {
 	return true, s.writeClaim(ctx, rev)
 }
 
+// pledge takes all objects of a set that is about to be made, and returns its
+// revision, so that the set can be made with the claim on record. It returns nil
+// where something stands in the way: the set is made without it then, and says why.
+func (s *session) pledge(ctx context.Context, number int64) (*rollout.Revision, error) {
+	set, err := s.newSet(number)
+	if err != nil || s.deployment.ObjectDeploymentSpec().Paused {
+		return nil, err
+	}
+	rev, err := s.loadSet(ctx, set)
+	if err != nil || rev.Blocked != "" {
+		return nil, err
+	}
+	if refusals, err := s.refusals(ctx, rev); err != nil || len(refusals) > 0 {
+		return nil, err
+	}
+	rev.Pledged = true
+	return rev, nil
+}
+
+// pledged goes on with the revision of a set that was made with its claim.
+func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) {
+	rev.Name, rev.UID = set.GetName(), set.GetUID()
+	s.rollout.Put(rev)
+	s.reported[rev.UID] = s.Now()
+	s.announceRollout(rev)
+}
+
 // refusals returns what stands in the way of the revision as a whole: another
 // package that claimed an object, or an object of someone outside the engine.
 func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
@@ -61,8 +88,10 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 		return nil, err
 	}
 	s.Claims.Retain(holder, s.rollout.Claimed())
-	s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
-	s.requeue(precheckRetry)
+	if rev.UID != "" { // else a pass over the set that is made now comes at once
+		s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
+		s.requeue(precheckRetry)
+	}
 	return refusals, nil
 }
 
@@ -77,8 +106,12 @@ func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
 		rev.Claimed, rev.Opened = false, opened
 		return err
 	}
-	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
+	s.announceRollout(rev)
 	return nil
+}
+
+func (s *session) announceRollout(rev *rollout.Revision) {
+	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
 }
 
 // predecessors are the UIDs of lone sets that hand their objects over to this

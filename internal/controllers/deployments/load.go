@@ -73,15 +73,15 @@ func (s *session) loadSets(ctx context.Context) error {
 		}
 		rev := s.rollout.Loaded(set.GetUID())
 		if rev == nil || s.learned(rev) || s.restorable(rev) {
-			opened, ahead := 0, 0
+			was := rollout.Revision{}
 			if rev != nil {
-				opened, ahead = rev.Opened, rev.Ahead
+				was = *rev
 			}
 			loaded, err := s.loadSet(ctx, set)
 			if err != nil {
 				return err
 			}
-			loaded.Opened, loaded.Ahead = opened, ahead
+			loaded.Opened, loaded.Ahead, loaded.Pledged = was.Opened, was.Ahead, was.Pledged
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
 			continue
@@ -128,6 +128,9 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 // refresh copies what changes on a set into its revision; fresh tells that this
 // process sees the set for the first time.
 func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
+	if fresh && !s.warmed {
+		rev.Pledged = rollout.Pledged(set)
+	}
 	rev.Recall(set, fresh)
 	rev.Paused = rev.Paused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
 	rev.KeepAll = rev.Removing && orphaned(set)

@@ -202,10 +202,17 @@ func specDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error)
 // set of that name exists: going back to an older template makes a new revision.
 func (s *session) createSet(ctx context.Context, number int64) error {
 	status := s.deployment.ObjectDeploymentStatus()
+	rev, err := s.pledge(ctx, number)
+	if err != nil {
+		return err
+	}
 	for {
 		set, err := s.newSet(number)
 		if err != nil {
 			return err
+		}
+		if rev != nil {
+			set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
 		}
 		if slices.ContainsFunc(s.sets, func(o corev1alpha1.GenericObjectSet) bool { return o.GetName() == set.GetName() }) {
 			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
@@ -215,6 +222,7 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 		if apierrors.IsAlreadyExists(err) {
 			// Maybe it is ours: the answer was lost, and the cache does not have it yet.
 			set, err = s.sameSet(ctx, set)
+			rev = nil
 		}
 		if err == nil && set == nil {
 			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
@@ -224,6 +232,9 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 			return fmt.Errorf("cannot create revision %d of %s: %w", number, s.key, err)
 		}
 		s.fresh.PutCreated(s.key.String(), set)
+		if rev != nil {
+			s.pledged(set, rev)
+		}
 		return s.listSets(ctx)
 	}
 }
@@ -271,8 +282,8 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 		annotations = map[string]string{}
 	}
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	for _, key := range []string{ // of the deployment, whose template may come back
-		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation,
+	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
+		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
 	} {
 		delete(annotations, key)
 	}

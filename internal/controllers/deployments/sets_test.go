@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/claims"
 	"lockstep.run/lockstep/internal/fresh"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -86,9 +87,9 @@ func sessionOf(c client.Client, reader client.Reader) *session {
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "deployment"}}
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
-	return &session{
-		Reconciler: &Reconciler{Client: c, Reader: reader, fresh: fresh.NewStore()},
-		owner:      &owner{rollout: rollout.New(key, dep.UID), digests: map[types.UID]objects.Digest{}},
-		key:        key, scope: corev1alpha1.ScopeNamespaced, deployment: dep,
+	r := &Reconciler{
+		Client: c, Reader: reader, Executor: &rollout.Executor{Now: time.Now}, Claims: claims.NewTable(nil), Events: events.NewFakeRecorder(10), Now: time.Now,
+		fresh: fresh.NewStore(), written: fresh.NewStore(), owners: map[rollout.OwnerKey]*owner{},
 	}
+	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,6 +77,15 @@ type restored struct {
 	from  []string
 }
 
+// rank puts a claim that a status records before one that only the creation of the
+// set does: that write may have arrived late, of a leader that was deposed.
+func rank(r restored) int {
+	if r.rev.Pledged {
+		return 1
+	}
+	return 0
+}
+
 // restoreOrder returns the revisions with a durable claim, by age and UID.
 func restoreOrder(sessions []*session) []restored {
 	var all []restored
@@ -87,6 +97,9 @@ func restoreOrder(sessions []*session) []restored {
 		}
 	}
 	slices.SortFunc(all, func(a, b restored) int {
+		if a.rev.Pledged != b.rev.Pledged {
+			return cmp.Compare(rank(a), rank(b))
+		}
 		at, bt := a.set.GetCreationTimestamp(), b.set.GetCreationTimestamp()
 		if c := at.Compare(bt.Time); c != 0 {
 			return c
