@@ -138,7 +138,7 @@ func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 	env.Create(t, dep)
 	awaitValue(t, ns, "one", "v1")
 	first := j.requests(t, ns, named("one"), sandbox.Writes())
-	statusBefore(t, j, ns, first[0].Received, "the claim")
+	claimBefore(t, j, dep, first[0].Received)
 	finalized := j.requests(t, ns, sandbox.ByResource("objectdeployments.package-operator.run"), sandbox.ByVerb("patch"), until(first[0].Received))
 	if len(finalized) == 0 {
 		t.Error("the first object was written before the deployment got our finalizer")
@@ -158,6 +158,22 @@ func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 	statusBefore(t, j, ns, second[0].Received, "the gate of phase two")
 	// It stays open, also for a manager that learns of it from the status alone.
 	awaitPhases(t, dep, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateProbing)
+}
+
+// claimBefore checks that the only set was made with its claim, before a moment.
+func claimBefore(t *testing.T, j *journal, dep *corev1alpha1.ObjectDeployment, at time.Time) {
+	t.Helper()
+	set := currentSet(t, dep)
+	made := j.requests(t, dep.Namespace, named(set.Name), sandbox.ByVerb("create"), until(at))
+	if len(made) != 1 || set.Annotations[corev1alpha1.ClaimedAnnotation] != "true" {
+		t.Errorf("the claim was on record nowhere before the first object was written: the set was made by %s, with %v", lines(made), set.Annotations)
+	}
+	changed := j.requests(t, dep.Namespace, named(set.Name), sandbox.Writes(), func(e sandbox.Entry) bool {
+		return e.Verb != "create" && e.Object.Subresource == ""
+	})
+	if len(changed) != 0 {
+		t.Errorf("the set was changed after it was made:%s", lines(changed))
+	}
 }
 
 // statusBefore checks that a status of the set was written before a moment.

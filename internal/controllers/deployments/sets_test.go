@@ -93,3 +93,41 @@ func sessionOf(c client.Client, reader client.Reader) *session {
 	}
 	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
+
+// TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a
+// start, when the claims are restored. Later on they are in memory, and what someone
+// writes on a set of their own claims nothing.
+func TestClaimOfAnEarlierProcess(t *testing.T) {
+	t.Parallel()
+	for _, warmed := range []bool{false, true} {
+		s := sessionOf(nil, nil)
+		s.warmed = warmed
+		set, err := s.newSet(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.SetUID("set")
+		set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
+		s.sets = []corev1alpha1.GenericObjectSet{set}
+		if err := s.loadSets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if rev := s.revisionOf(set); rev.Claimed == warmed {
+			t.Errorf("warmed: %t: the set counts as claimed: %t", warmed, rev.Claimed)
+		}
+	}
+}
+
+// TestAnnotationsOfASet: a claim is not inherited from a deployment that says so.
+func TestAnnotationsOfASet(t *testing.T) {
+	t.Parallel()
+	s := sessionOf(nil, nil)
+	s.deployment.SetAnnotations(map[string]string{corev1alpha1.ClaimedAnnotation: "true", "example.com/kept": "yes"})
+	set, err := s.newSet(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, claimed := set.GetAnnotations()[corev1alpha1.ClaimedAnnotation]; claimed || set.GetAnnotations()["example.com/kept"] != "yes" {
+		t.Errorf("the set has the annotations %v", set.GetAnnotations())
+	}
+}

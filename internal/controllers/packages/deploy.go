@@ -127,9 +127,8 @@ func (s *session) settle(ctx context.Context) error {
 	}
 	for try := 1; ; try++ {
 		dep := s.dep
-		before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
-		follow(dep, s.pkg)
-		if equality.Semantic.DeepEqual(before, dep) {
+		before := followed(dep, s.pkg)
+		if before == nil {
 			return nil
 		}
 		stamp(dep, s.pkg)
@@ -141,6 +140,22 @@ func (s *session) settle(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// followed makes a deployment follow the settings of its Package, and returns what
+// it was before; nil where nothing changed. The phases are left out of the
+// comparison: no setting changes them, and they are most of a deployment.
+func followed(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
+	phases := dep.ObjectDeploymentSpec().Template.Spec.Phases
+	dep.ObjectDeploymentSpec().Template.Spec.Phases = nil
+	before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+	follow(dep, pkg)
+	same := equality.Semantic.DeepEqual(before, dep)
+	dep.ObjectDeploymentSpec().Template.Spec.Phases, before.ObjectDeploymentSpec().Template.Spec.Phases = phases, phases
+	if same {
+		return nil
+	}
+	return before
 }
 
 // send writes what differs in one merge patch.
