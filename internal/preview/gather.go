@@ -251,6 +251,7 @@ func (in *input) claim(ctx context.Context, table *claims.Table, scope corev1alp
 		return err
 	}
 	rev := rollout.Load(set, stored, objects.Owner{}, in.namespaced)
+	rev.Pledged = rollout.Pledged(set)
 	rev.Recall(set, true)
 	if !rev.Claimed && rev.Opened == 0 {
 		return nil
