@@ -43,21 +43,22 @@ func (s *session) claim(ctx context.Context) (bool, error) {
 
 // pledge takes all objects of a set that is about to be made, and returns its
 // revision, so that the set can be made with the claim on record. It returns nil
-// where something stands in the way: the set is made without it then, and says why.
-func (s *session) pledge(ctx context.Context, number int64) (*rollout.Revision, error) {
+// where something stands in the way or cannot be found out: the set is made without
+// it then, and says why.
+func (s *session) pledge(ctx context.Context, number int64) *rollout.Revision {
 	set, err := s.newSet(number)
 	if err != nil || s.deployment.ObjectDeploymentSpec().Paused {
-		return nil, err
+		return nil
 	}
 	rev, err := s.loadSet(ctx, set)
 	if err != nil || rev.Blocked != "" {
-		return nil, err
+		return nil
 	}
 	if refusals, err := s.refusals(ctx, rev); err != nil || len(refusals) > 0 {
-		return nil, err
+		return nil
 	}
 	rev.Pledged = true
-	return rev, nil
+	return rev
 }
 
 // pledged goes on with the revision of a set that was made with its claim.

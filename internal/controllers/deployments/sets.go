@@ -202,10 +202,7 @@ func specDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error)
 // set of that name exists: going back to an older template makes a new revision.
 func (s *session) createSet(ctx context.Context, number int64) error {
 	status := s.deployment.ObjectDeploymentStatus()
-	rev, err := s.pledge(ctx, number)
-	if err != nil {
-		return err
-	}
+	rev := s.pledge(ctx, number)
 	for {
 		set, err := s.newSet(number)
 		if err != nil {
