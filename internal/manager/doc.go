@@ -10,9 +10,11 @@
 // someone else's. A standby holds no cache: it asks for the Lease and answers
 // probes.
 //
-// Memory: GOGC is 50 where the environment does not say otherwise, and garbage
-// is given back to the system when nothing was done for a while; set GOMEMLIMIT
-// below the limit of the container, as config does.
+// Memory: garbage is bounded by what is live, and by less of it the more that is,
+// unless GOGC is set; it is given back to the system when nothing was done for a
+// while. Set GOMEMLIMIT below the limit of the container, as config does. The caches
+// keep of our own kinds what decisions ask for, and equal values once (slim.go). An
+// event is forgotten when it was sent.
 //
 // Exit: an orderly stop ends reconciles, then releases the Lease. A lost Lease
 // ends the process with an error.

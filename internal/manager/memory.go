@@ -17,7 +17,7 @@ const (
 	// and memory can be given back only where nothing is. A heap that was twice as
 	// large as what is live stays so.
 	gcPercentLeast = 25
-	garbageBytes   = 20 << 20
+	garbageBytes   = 16 << 20
 	// adjustPeriod is how often that is looked at.
 	adjustPeriod = time.Second
 	// idlePeriod is how long nothing may be allocated for memory to be given back.

@@ -117,7 +117,7 @@ func TestPercentFor(t *testing.T) {
 	}{
 		"nothing known": {"before the first collection", 0, 100},
 		"small":         {"as much garbage as is live", 10 << 20, 100},
-		"large":         {"no more garbage than its bound", 40 << 20, 50},
+		"large":         {"no more garbage than its bound", 32 << 20, 50},
 		"huge":          {"collecting has to leave time for work", 1 << 40, 25},
 	} {
 		if got := percentFor(tc.live); got != tc.want {

@@ -120,6 +120,16 @@ type position struct{ phase, index int }
 // Find returns the desired object and its phase, or nil where the revision does
 // not contain it.
 func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
+	if r.small() {
+		for p := range r.Phases {
+			for _, d := range r.Phases[p].Objects {
+				if d.Key == key {
+					return d, p
+				}
+			}
+		}
+		return nil, 0
+	}
 	if r.index == nil {
 		r.index = map[objects.Key]position{}
 		for p := range r.Phases {
@@ -133,6 +143,20 @@ func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
 		return nil, 0
 	}
 	return r.Phases[at.phase].Objects[at.index], at.phase
+}
+
+// indexed is from how many objects on they are found by an index, which takes as much
+// memory for each as the rest of what is kept of it. Fewer are looked through as fast.
+const indexed = 17
+
+func (r *Revision) small() bool {
+	n := 0
+	for p := range r.Phases {
+		if n += len(r.Phases[p].Objects); n >= indexed {
+			return false
+		}
+	}
+	return true
 }
 
 // Contains tells whether key is an object of the revision.

@@ -43,6 +43,7 @@ type Tracker struct {
 
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
+	last   *follower
 	owners map[types.UID]OwnerKey                         // deployments and sets by UID
 	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
 	strays map[OwnerKey]map[objects.Key]struct{}
@@ -52,10 +53,27 @@ type Tracker struct {
 
 // track is how one object is looked at.
 type track struct {
-	owner    OwnerKey
+	*follower
 	desired  *objects.Desired
-	stamp    objects.Stamp
 	template objects.Digest
+}
+
+// follower is who looks at objects, and what is stamped on them; shared by those that
+// were followed one after the other.
+type follower struct {
+	owner OwnerKey
+	stamp objects.Stamp
+}
+
+// nobody follows what is in no track.
+var nobody = &follower{}
+
+// track returns how an object is looked at.
+func (t *Tracker) track(key objects.Key) (tr track, followed bool) {
+	if tr, followed = t.tracks[key]; !followed {
+		tr.follower = nobody
+	}
+	return tr, followed
 }
 
 // NewTracker returns an empty tracker. Wake must be set before the first watch
@@ -82,14 +100,18 @@ func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) 
 func (t *Tracker) Follow(owner OwnerKey, d *objects.Desired, stamp objects.Stamp, template objects.Digest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tracks[d.Key] = track{owner: owner, desired: d, stamp: stamp, template: template}
+	if last := t.last; last == nil || last.owner != owner || last.stamp.Revision != stamp.Revision ||
+		last.stamp.Owner != stamp.Owner || !maps.Equal(last.stamp.Labels, stamp.Labels) {
+		t.last = &follower{owner: owner, stamp: stamp}
+	}
+	t.tracks[d.Key] = track{follower: t.last, desired: d, template: template}
 }
 
 // Unfollow forgets the object if owner follows it.
 func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.tracks[key].owner == owner {
+	if tr, _ := t.track(key); tr.owner == owner {
 		delete(t.tracks, key)
 		delete(t.ended, key)
 	}
@@ -99,7 +121,7 @@ func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 // owner does not follow it.
 func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, error) {
 	t.mu.RLock()
-	tr, ok := t.tracks[key]
+	tr, ok := t.track(key)
 	t.mu.RUnlock()
 	if !ok || tr.owner != owner {
 		return nil, nil
@@ -111,7 +133,7 @@ func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, err
 func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	tr, ok := t.tracks[key]
+	tr, ok := t.track(key)
 	return ok && tr.owner == owner
 }
 
@@ -231,7 +253,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	}
 	controller := obs.Controller()
 	t.mu.RLock()
-	tr, followed := t.tracks[key]
+	tr, followed := t.track(key)
 	needs := t.needsLocked(key.GroupKind())
 	ours := followed && controller != nil && t.owners[controller.UID] == tr.owner
 	t.mu.RUnlock()
@@ -304,7 +326,7 @@ func slim(refs []metav1.OwnerReference) []metav1.OwnerReference {
 // controlled by an owner of ours, is a stray: a write that came late.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	t.mu.Lock()
-	tr, followed := t.tracks[key]
+	tr, followed := t.track(key)
 	owner := tr.owner
 	if !followed {
 		owner, followed = t.strayLocked(key, obs)
