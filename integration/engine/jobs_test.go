@@ -96,6 +96,10 @@ func TestJobRunsOnce(t *testing.T) {
 	if creates := j.requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
 		t.Errorf("the Job was created %d times:%s", len(creates), lines(creates))
 	}
+	// The finalizer, a status at the beginning and one at the end, and the record.
+	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("objectdeployments.package-operator.run")); len(writes) > 4 {
+		t.Errorf("the deployment was written %d times:%s", len(writes), lines(writes))
+	}
 
 	again := begin(t)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
@@ -176,6 +180,9 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
 		t.Errorf("the Job was written again:%s", lines(writes))
 	}
+	// Whoever takes the record away has it run again.
+	must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobs":null}}`))))
+	awaitJob(t, ns, "migrate", migrate.UID)
 }
 
 // Cluster-scoped deployments, and Jobs in slices.
