@@ -46,8 +46,8 @@ func expectations(w measure.Workload, slices int) []expectation {
 		{
 			scenario: measure.Install, applies: n,
 			all:    n + slices + packages*11 + schemas, // engine.md 11 has 20 for each package, and 2 for each phase
-			writes: n + slices + packages*4,                       // finalizer, deployment, set, and one to spare
-			reads:  schemas + slices + packages,                   // one look at what is there before
+			writes: n + slices + packages*4,            // finalizer, deployment, set, and one to spare
+			reads:  schemas + slices + packages,        // one look at what is there before
 		},
 		{scenario: measure.Rest},
 		{scenario: measure.Drift, applies: 1, times: 2},
