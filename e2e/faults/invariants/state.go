@@ -209,7 +209,7 @@ func normalise(obj *unstructured.Unstructured) {
 	annotations := obj.GetAnnotations()
 	delete(annotations, corev1alpha1.RevisionAnnotation) // information only: the last writer
 	delete(annotations, corev1alpha1.UnpackedHashAnnotation)
-	delete(annotations, corev1alpha1.TemplateDigestAnnotation) // slices have names of their own
+	delete(annotations, corev1alpha1.TemplateDigestAnnotation)    // slices have names of their own
 	delete(annotations, corev1alpha1.PackageGenerationAnnotation) // the last writer, again
 	obj.SetAnnotations(annotations)
 	observed(obj.Object["status"], generation)
