@@ -135,6 +135,40 @@ func (w *world) bounce(t *testing.T, s *subject) {
 	check(t, tolerable(s.apply(t.Context())))
 }
 
+// rebound has Packages that are at rest change their image and go back before the
+// status, which is held back, has said anything of it. Of one that takes values from
+// a Secret that alone is changed, so that nothing else wakes it.
+func (w *world) rebound(t *testing.T) {
+	t.Helper()
+	fed := false
+	for _, s := range w.subjects {
+		if !s.wanted {
+			continue
+		}
+		if !fed && len(s.spec.ConfigFrom) == 2 {
+			fed = true
+			w.note("%s: its Secret is changed", s)
+			check(t, s.write(t.Context(), "Secret", fmt.Sprintf("password: correct-horse-battery-%d\n", 10+w.random.IntN(90))))
+			continue
+		}
+		before := s.spec.Image
+		for s.spec.Image == before {
+			s.spec.Image = w.images[w.random.IntN(len(w.images))].reference
+		}
+		w.note("%s, for a moment: %s", s, s.spec.Image)
+		check(t, s.apply(t.Context()))
+		time.Sleep(time.Duration(100+w.random.IntN(600)) * time.Millisecond) // enough to roll it out, or almost
+		if w.manager != nil && w.random.IntN(8) == 0 {
+			w.note("the manager is killed")
+			w.end(true)
+		}
+		s.spec.Image = before
+		w.note("%s: as before", s)
+		check(t, s.apply(t.Context()))
+		w.start()
+	}
+}
+
 // feed changes what a Package takes values from.
 func (w *world) feed(t *testing.T, s *subject) {
 	t.Helper()

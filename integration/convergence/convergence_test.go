@@ -66,8 +66,8 @@ func serverVersion(t *testing.T) string {
 	return info.GitVersion
 }
 
-// round changes everything, and judges what comes of it; then it removes
-// everything and judges that.
+// round changes everything, and judges what comes of it; then it asks for something
+// else and back, and judges that; then it removes everything and judges that.
 func (w *world) round(t *testing.T) {
 	for i := range steps {
 		if i == steps-healthy {
@@ -78,6 +78,11 @@ func (w *world) round(t *testing.T) {
 	w.note("the last change was made")
 	w.start()
 	if !w.settle(t, "the end is not what was asked for last") {
+		return
+	}
+	w.rebound(t)
+	w.start()
+	if !w.settle(t, "the end is not what was there before, and asked for again") {
 		return
 	}
 	w.withdraw(t)

@@ -2,7 +2,7 @@
 // Packages, one thing right after the other, whatever others change meanwhile and
 // whenever the manager is killed, the end is what was asked for last.
 //
-//	round: draw changes ─► apply them, without waiting for any ─► quiet ─► judge ─► delete ─► judge
+//	round: draw changes ─► apply them, without waiting for any ─► quiet ─► judge ─► there and back ─► judge ─► delete ─► judge
 //
 // What is wanted in the end is rendered by the loader, from the last spec and
 // nothing else. What is there is read from the API server, never from the

@@ -159,7 +159,7 @@ func (s *subject) heal() {
 	if s.orphaned {
 		s.spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
 	}
-	s.spec.DeletionPolicy = ""
+	s.spec.DeletionPolicy, s.spec.ConfigFrom = "", s.valueSources()
 	if !s.wanted {
 		s.wanted, s.pending = true, true
 	}
