@@ -13,6 +13,31 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// odd is a package with fields that say nothing, as tools write them. The API
+// server leaves some of them out of what it stores.
+func odd() harness.Files {
+	files := harness.Phased("odd", 1, 1)
+	files["odd.yaml"] = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: nothing
+  labels: {}
+  finalizers: []
+  creationTimestamp: null
+  annotations: {package-operator.run/phase: phase-00}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: nothing}}
+  template:
+    metadata: {labels: {app: nothing}, creationTimestamp: null, annotations: {}}
+    spec:
+      affinity: null
+      nodeSelector: {}
+      containers: [{name: nothing, image: registry.example.com/nothing, env: [], resources: {limits: {cpu: 1.0}}}]
+`
+	return files
+}
+
 // A restart with everything in place asks no registry and writes nothing; a
 // package that is wrong is looked at again, which changes nothing.
 func TestRestart(t *testing.T) {
@@ -34,6 +59,8 @@ func TestRestart(t *testing.T) {
 	valued.Spec.ConfigFrom = []corev1alpha1.ValueSource{source("ConfigMap", "values", "values"), source("Secret", "login", "values")}
 	env.Create(t, valued)
 	env.WaitAvailable(t, ns, "valued")
+	env.Create(t, harness.Package(ns, "odd", env.Push(t, "restart:odd", odd())))
+	env.WaitAvailable(t, ns, "odd")
 	begin(t).rest(t, ns)
 
 	manager.Stop()

@@ -111,6 +111,9 @@ func (s *session) upgrade(
 		}
 		stamp(dep, s.pkg)
 		err := s.send(ctx, before, dep)
+		if err == nil {
+			s.edits.wrote(dep)
+		}
 		if !apierrors.IsConflict(err) || try == fresher {
 			return err
 		}

@@ -41,13 +41,21 @@ func (e *edits) of(dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	e.judge(dep, edited)
+	return edited, nil
+}
+
+// wrote notes the answer to a write of a whole template: whatever the API server
+// made of it, writing it again would change nothing.
+func (e *edits) wrote(dep corev1alpha1.GenericObjectDeployment) { e.judge(dep, false) }
+
+func (e *edits) judge(dep corev1alpha1.GenericObjectDeployment, edited bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.judged == nil {
 		e.judged = map[types.UID]judgement{}
 	}
-	e.judged[dep.GetUID()] = judgement{dep.GetGeneration(), recorded, edited}
-	return edited, nil
+	e.judged[dep.GetUID()] = judgement{dep.GetGeneration(), dep.GetAnnotations()[corev1alpha1.TemplateDigestAnnotation], edited}
 }
 
 func (e *edits) forget(uid types.UID) {

@@ -25,6 +25,9 @@ func TestEdited(t *testing.T) {
 			(*phases(d))[0].Objects[0].CollisionProtection = corev1alpha1.CollisionProtectionPrevent
 		}},
 		"paused by hand": {reason: "settings are followed without a load", change: func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true }},
+		"stored without what says nothing": {reason: "the API server leaves it out", change: func(d *corev1alpha1.ObjectDeployment) {
+			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","data":null,"kind":"ConfigMap","metadata":{"creationTimestamp":null,"labels":{},"name":"a","other":1}}`)
+		}},
 		"edited": {reason: "it is not what the package has", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
 			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
 		}},

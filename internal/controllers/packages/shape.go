@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -176,7 +178,8 @@ func changeCause(content *Content, first, image, config bool) string {
 }
 
 // sameTemplate tells whether two templates mean the same: the order of keys in
-// an object and values that the API server defaults make no difference.
+// an object, null fields, and values that the API server defaults or leaves out make
+// no difference.
 func sameTemplate(a, b *corev1alpha1.ObjectSetTemplateSpec) (bool, error) {
 	x, err := normal(a)
 	if err != nil {
@@ -194,7 +197,7 @@ func normal(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectSetTe
 	for i := range out.Phases {
 		for j := range out.Phases[i].Objects {
 			object := &out.Phases[i].Objects[j]
-			raw, err := canonical(object.Object.Raw)
+			raw, err := stored(object.Object.Raw)
 			if err != nil {
 				return nil, fmt.Errorf("object %d of phase %q is not valid JSON: %w", j, out.Phases[i].Name, err)
 			}
@@ -205,4 +208,46 @@ func normal(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectSetTe
 		}
 	}
 	return out, nil
+}
+
+// stored returns an object as the API server keeps it within a template, with
+// sorted keys: of metadata it keeps what it knows and what is not empty, and a merge
+// patch takes null fields out.
+func stored(raw []byte) ([]byte, error) {
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	if meta, err := knownMetadata(object["metadata"]); err == nil {
+		object["metadata"] = meta // what is no metadata is refused later, by who reads it
+	}
+	dropNulls(object)
+	return json.Marshal(object)
+}
+
+func knownMetadata(meta any) (map[string]any, error) {
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	typed := metav1.ObjectMeta{}
+	if err := json.Unmarshal(encoded, &typed); err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+}
+
+// dropNulls takes fields that are null out of a value.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
+		for _, field := range value {
+			dropNulls(field)
+		}
+	case []any:
+		for _, element := range value {
+			dropNulls(element)
+		}
+	}
 }
