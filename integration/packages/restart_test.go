@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -134,17 +135,19 @@ func TestEditedDeploymentIsPutBack(t *testing.T) {
 		}
 		return nil
 	}
+	again := func(t *testing.T) {
+		t.Helper()
+		await(t, deploymentNamed(ns), "to be put back", back)
+		await(t, newConfigMap(ns, "shop-01-001", nil), "to be made", func(*corev1.ConfigMap) error { return nil })
+		env.WaitAvailable(t, ns, "shop")
+	}
 	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[:1]
 	})
-	await(t, deploymentNamed(ns), "to be put back", back)
-	env.WaitAvailable(t, ns, "shop")
-	configMap(t, ns, "shop-01-001")
+	again(t)
 
 	manager.Stop()
 	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = nil })
 	manager = env.StartManager(shared, extraFlags()...)
-	await(t, deploymentNamed(ns), "to be put back", back)
-	env.WaitAvailable(t, ns, "shop")
-	configMap(t, ns, "shop-01-001")
+	again(t)
 }
