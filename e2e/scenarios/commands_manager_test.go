@@ -77,10 +77,29 @@ var managerCommands = commands{
 	},
 	// lease clear: the next manager leads at once, without waiting for the Lease of
 	// a dead one to expire.
+	// lease await renewed: whoever leads has renewed the Lease since.
 	"lease": func(s *scenario, _ bool, args []string) {
-		s.usage(len(args) == 1 && args[0] == "clear", "lease clear")
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
-		s.check(client.IgnoreNotFound(s.cluster().Client.Delete(s.Context(), lease)))
+		c := s.cluster().Client
+		switch strings.Join(args, " ") {
+		case "clear":
+			s.check(client.IgnoreNotFound(c.Delete(s.Context(), lease)))
+		case "await renewed":
+			s.check(c.Get(s.Context(), client.ObjectKeyFromObject(lease), lease))
+			before := lease.ResourceVersion
+			limit, _ := s.within(nil)
+			s.eventually(limit, "the Lease to be renewed", func(ctx context.Context) error {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+					return err
+				}
+				if lease.ResourceVersion == before {
+					return errors.New("it is as it was")
+				}
+				return nil
+			})
+		default:
+			s.usage(false, "lease clear|await renewed")
+		}
 	},
 	// elapse DURATION: time passes, where that is what the scenario is about, as
 	// for a Lease that expires.
