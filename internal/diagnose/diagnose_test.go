@@ -230,3 +230,16 @@ func TestRanBefore(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestHeadline(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"the image cannot be pulled:\n  not found\n": "the image cannot be pulled",
+		"No manager has looked at it yet.":           "No manager has looked at it yet.",
+		"":                                           "",
+	} {
+		if got := headline(text); got != want {
+			t.Errorf("headline(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 		// What the package itself says explains it all.
 		d.Reason = ReasonPackage
 		d.Cause, d.Remedy = split(progress.Culprit(state))
-		top.link.Message = firstLine(report.Message)
+		top.link.Message = headline(report.Message)
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
@@ -71,9 +71,10 @@ func split(text string) (cause, rest string) {
 	return lines[0], strings.Join(lines[1:], "; ")
 }
 
-func firstLine(text string) string {
+// headline returns the first line of a text that goes on in the cause.
+func headline(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
+	return strings.TrimSuffix(line, ":")
 }
 
 // chain puts the deployment and the revision above the phase.
