@@ -80,7 +80,7 @@ func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure
 	if r.RawSeconds > 0 {
 		r.Raw = r.Seconds / r.RawSeconds
 	}
-	for _, l := range measure.Budget(scenario, w, raw) {
+	for _, l := range measure.Budget(scenario, w, raw, m) {
 		r.Budget = append(r.Budget, judged{Limit: l, Measured: m.Value(l.Measure), Kept: len(measure.Exceeded([]measure.Limit{l}, m)) == 0})
 	}
 	return r

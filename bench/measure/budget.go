@@ -26,9 +26,9 @@ type Limit struct {
 
 const (
 	mebibyte = 1 << 20
-	// smallInstall is the number of objects up to which a package has the budget
+	// smallPackage is the number of objects up to which a package has the budget
 	// of a small one.
-	smallInstall = 100
+	smallPackage = 100
 	// fewObjects is the number of objects of a package below which its own requests
 	// weigh more than those for its objects.
 	fewObjects = 10
@@ -36,8 +36,9 @@ const (
 )
 
 // Budget returns the limits of a scenario: design.md 4, and engine.md 11 where
-// several packages or objects of another kind have no row there.
-func Budget(scenario string, w Workload, raw RawTimes) []Limit {
+// small or several packages, or objects of another kind, have no row there. Of
+// what was measured it asks only how many slices there were (Measurement.Slices).
+func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)
 	switch scenario {
 	case Install:
@@ -59,7 +60,7 @@ func Budget(scenario string, w Workload, raw RawTimes) []Limit {
 	case Restart:
 		return []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}
 	case Delete:
-		return deleteBudget(w, raw)
+		return deleteBudget(w, raw, m.Slices)
 	case Transitions:
 		return []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}
 	case Neighbour:
@@ -80,7 +81,7 @@ func installBudget(w Workload, raw RawTimes) []Limit {
 		if w.Packages <= 100 {
 			limits = append(limits, Limit{MeasureSeconds, 3})
 		}
-	case n <= smallInstall:
+	case n <= smallPackage:
 		limits = []Limit{{MeasureRequests, 1.3*n + 12}, {MeasureSeconds, 0.3}}
 	default:
 		limits = []Limit{{MeasureRequests, 1.05*n + 40}, {MeasureSeconds, 2 * raw.CreateSeconds}}
@@ -121,12 +122,17 @@ func rollSeconds(w Workload) []Limit {
 	return []Limit{{MeasureSeconds, 0.5}}
 }
 
-func deleteBudget(w Workload, raw RawTimes) []Limit {
+// deleteBudget is that of design.md 4 for a large package, and N + 2 S + 20 for
+// each other (engine.md 11), with the slices of all its revisions.
+func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 	n := float64(w.Total())
 	if w.Packages > 1 {
-		return []Limit{{MeasureRequests, n + 20*float64(w.Packages)}}
+		return []Limit{{MeasureRequests, n + 2*float64(slices) + 20*float64(w.Packages)}}
 	}
 	limits := []Limit{{MeasureRequests, 1.05*n + 40}}
+	if n <= smallPackage {
+		limits[0].AtMost = n + 2*float64(slices) + 20
+	}
 	if w.kind().probes == "" {
 		limits = append(limits, Limit{MeasureSeconds, 1.5*raw.DeleteSeconds + 0.5})
 	}

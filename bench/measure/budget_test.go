@@ -16,41 +16,43 @@ func TestBudget(t *testing.T) {
 	tests := map[string]struct {
 		scenario string
 		workload Workload
+		slices   int
 		want     []Limit
 	}{
-		"small install":          {Install, small, []Limit{{MeasureRequests, 77}, {MeasureSeconds, 0.3}}},
-		"large install":          {Install, large, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 1}}},
-		"many packages":          {Install, many, []Limit{{MeasureRequests, 2500}, {MeasureSeconds, 3}}},
-		"many tiny packages":     {Install, tiny, []Limit{{MeasureRequests, 20000}, {MeasureSeconds, 25}}},
-		"pods take their time":   {Install, pods, []Limit{{MeasureRequests, 142}}},
-		"rest":                   {Rest, large, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 40 << 20}}},
-		"rest of 10,000":         {Rest, huge, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 90 << 20}}},
-		"drift":                  {Drift, large, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}},
-		"drift with probes":      {Drift, pods, []Limit{{MeasureRequests, 11}, {MeasureSeconds, 0.05}}},
-		"upgrade":                {Upgrade, large, []Limit{{MeasureRequests, 27}, {MeasureSeconds, 0.5}}},
-		"upgrade of many":        {Upgrade, many, []Limit{{MeasureRequests, 2700}}},
-		"upgrade of 10,000":      {Upgrade, huge, []Limit{{MeasureRequests, 27}}},
-		"upgrade of all":         {UpgradeAll, large, []Limit{{MeasureRequests, 3045}}},
-		"upgrade of pods":        {UpgradeAll, pods, []Limit{{MeasureRequests, 340}}},
-		"raised version":         {Raise, large, []Limit{{MeasureRequests, 1026}, {MeasureSeconds, 0.5}}},
-		"history":                {History, huge, []Limit{{MeasureRequests, 270}, {MeasureRssAnon, 90 << 20}}},
-		"restart":                {Restart, large, []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}},
-		"delete":                 {Delete, large, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 2}}},
-		"delete many":            {Delete, many, []Limit{{MeasureRequests, 3000}}},
-		"phase to phase":         {Transitions, large, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}},
-		"beside a large package": {Neighbour, huge, []Limit{{MeasureLater, 1}}},
-		"something else":         {"none", large, nil},
+		"small install":          {Install, small, 0, []Limit{{MeasureRequests, 77}, {MeasureSeconds, 0.3}}},
+		"large install":          {Install, large, 0, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 1}}},
+		"many packages":          {Install, many, 0, []Limit{{MeasureRequests, 2500}, {MeasureSeconds, 3}}},
+		"many tiny packages":     {Install, tiny, 0, []Limit{{MeasureRequests, 20000}, {MeasureSeconds, 25}}},
+		"pods take their time":   {Install, pods, 0, []Limit{{MeasureRequests, 142}}},
+		"rest":                   {Rest, large, 0, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 40 << 20}}},
+		"rest of 10,000":         {Rest, huge, 0, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 90 << 20}}},
+		"drift":                  {Drift, large, 0, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}},
+		"drift with probes":      {Drift, pods, 0, []Limit{{MeasureRequests, 11}, {MeasureSeconds, 0.05}}},
+		"upgrade":                {Upgrade, large, 0, []Limit{{MeasureRequests, 27}, {MeasureSeconds, 0.5}}},
+		"upgrade of many":        {Upgrade, many, 0, []Limit{{MeasureRequests, 2700}}},
+		"upgrade of 10,000":      {Upgrade, huge, 0, []Limit{{MeasureRequests, 27}}},
+		"upgrade of all":         {UpgradeAll, large, 0, []Limit{{MeasureRequests, 3045}}},
+		"upgrade of pods":        {UpgradeAll, pods, 0, []Limit{{MeasureRequests, 340}}},
+		"raised version":         {Raise, large, 0, []Limit{{MeasureRequests, 1026}, {MeasureSeconds, 0.5}}},
+		"history":                {History, huge, 0, []Limit{{MeasureRequests, 270}, {MeasureRssAnon, 90 << 20}}},
+		"restart":                {Restart, large, 0, []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}},
+		"delete":                 {Delete, large, 30, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 2}}},
+		"delete a small one":     {Delete, small, 17, []Limit{{MeasureRequests, 104}, {MeasureSeconds, 2}}},
+		"delete many":            {Delete, many, 0, []Limit{{MeasureRequests, 3000}}},
+		"phase to phase":         {Transitions, large, 0, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}},
+		"beside a large package": {Neighbour, huge, 0, []Limit{{MeasureLater, 1}}},
+		"something else":         {"none", large, 0, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, Budget(test.scenario, test.workload, raw)); diff != "" {
+			if diff := cmp.Diff(test.want, Budget(test.scenario, test.workload, raw, Measurement{Slices: test.slices})); diff != "" {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
 		})
 	}
 	for _, s := range Scenarios() {
-		if len(Budget(s.Name, large, raw)) == 0 {
+		if len(Budget(s.Name, large, raw, Measurement{})) == 0 {
 			t.Errorf("scenario %s has no limit", s.Name)
 		}
 	}

@@ -72,6 +72,8 @@ type Measurement struct {
 	// CPU is the processor time of the manager until it was quiet again.
 	CPU    time.Duration
 	Memory Memory
+	// Slices is how many slices the revisions had that were deleted.
+	Slices int
 	// Background is what the manager did after the effect, of the scenarios that
 	// leave work for later.
 	Background *Background

@@ -5,7 +5,7 @@
 //
 //	c := measure.Start(tb, measure.Workload{Objects: 50, Phases: 5, Packages: 1}, measure.Options{})
 //	m := measure.Scenario(measure.Install).Run(c)
-//	over := measure.Exceeded(measure.Budget(measure.Install, c.Workload, c.Raw), m)
+//	over := measure.Exceeded(measure.Budget(measure.Install, c.Workload, c.Raw, m), m)
 //
 // The way of the data:
 //

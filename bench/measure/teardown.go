@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
@@ -11,7 +12,8 @@ import (
 // go, or to the last delete of an object where that is later.
 func (c *Cluster) delete() Measurement {
 	c.tb.Helper()
-	return c.observe(func() (cause, effect sandbox.Filter) {
+	held := c.Slices()
+	m := c.observe(func() (cause, effect sandbox.Filter) {
 		seen := c.watch(namespace, c.names())
 		c.remove(namespace, c.names())
 		times := seen.waitGone()
@@ -21,4 +23,16 @@ func (c *Cluster) delete() Measurement {
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("delete")),
 			func(e sandbox.Entry) bool { return finalizer(e) || object(e) }
 	})
+	m.Slices = held
+	return m
+}
+
+// Slices is how many slices there are.
+func (c *Cluster) Slices() int {
+	c.tb.Helper()
+	list := &corev1alpha1.ObjectSliceList{}
+	if err := c.Client.List(c.tb.Context(), list); err != nil {
+		c.tb.Fatal(err)
+	}
+	return len(list.Items)
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/bench/measure"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
@@ -79,22 +78,12 @@ func TestRequests(t *testing.T) {
 				if !known {
 					t.Fatalf("no scenario %q", e.scenario)
 				}
-				before := sliceCount(t, c)
+				before := c.Slices()
 				m := scenario.Run(c)
-				judge(t, c, expectations(w, max(before, sliceCount(t, c)))[i], m)
+				judge(t, c, expectations(w, max(before, c.Slices()))[i], m)
 			}
 		})
 	}
-}
-
-// sliceCount is how many slices there are.
-func sliceCount(t *testing.T, c *measure.Cluster) int {
-	t.Helper()
-	list := &corev1alpha1.ObjectSliceList{}
-	if err := c.Client.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
-	return len(list.Items)
 }
 
 // judge compares what a scenario cost with what it may.
@@ -107,7 +96,7 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 		failed = true
 		t.Errorf(want.scenario+": "+format, args...)
 	}
-	for _, l := range measure.Budget(want.scenario, c.Workload, measure.RawTimes{}) {
+	for _, l := range measure.Budget(want.scenario, c.Workload, measure.RawTimes{}, m) {
 		counted := l.Measure == measure.MeasureRequests || l.Measure == measure.MeasureChanges
 		if counted && m.Value(l.Measure) > l.AtMost {
 			fail("%.0f %s, at most %.0f", m.Value(l.Measure), l.Measure, l.AtMost)
