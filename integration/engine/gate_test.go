@@ -105,7 +105,6 @@ func TestOrderWithoutProbes(t *testing.T) {
 	dep := deployment(ns, phase("one", configMap("one", "v1"), configMap("REFUSED", "v1")), phase("two", configMap("two", "v1")), phase("three", configMap("three", "v1")))
 	j := begin(t)
 	env.Create(t, dep)
-	awaitPhases(t, dep, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateWaiting)
 	await(t, dep, "to name what is refused", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "REFUSED" {
 			return fmt.Errorf("it names %+v", d.Status.Blocking)
@@ -115,6 +114,7 @@ func TestOrderWithoutProbes(t *testing.T) {
 	if writes := j.requests(t, ns, named("two"), sandbox.Writes()); len(writes) > 0 {
 		t.Fatalf("phase two was written, and one of phase one never was:%s", lines(writes))
 	}
+	awaitPhases(t, dep, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateWaiting)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects = d.Spec.Template.Spec.Phases[0].Objects[:1]
 	})
