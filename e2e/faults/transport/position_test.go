@@ -41,13 +41,16 @@ func (f fault) String() string { return f.position.String() + ": " + string(f.Fa
 const (
 	// startStage is that of reads about no package: they belong to a start of the
 	// manager.
-	startStage  = "start"
+	startStage = "start"
+	// restStage is where the manager is watched at rest, and at a restart then.
+	restStage   = "rest"
 	readPrefix  = "read of "
 	watchPrefix = "watch of "
 )
 
 func (p position) reads() bool   { return strings.HasPrefix(p.kind, readPrefix) }
 func (p position) watches() bool { return strings.HasPrefix(p.kind, watchPrefix) }
+func (p position) writes() bool  { return !p.reads() && !p.watches() }
 
 // counter gives places their positions.
 type counter map[string]int

@@ -73,6 +73,7 @@ func (s *suite) clearLease(t *testing.T) {
 
 // live goes through all stages and judges.
 func (r *run) live(t *testing.T) {
+	defer r.progress(t)()
 	stages := r.scenario.stages
 	last := len(stages) - 1
 	r.through(t, stages[:last])
@@ -85,6 +86,7 @@ func (r *run) live(t *testing.T) {
 		// A manager that cannot find out what is served does not start: it says so, and
 		// the kubelet tries again.
 		if len(r.director.hits) == 0 || !strings.Contains("\n"+last, "\nlockstep-manager: ") {
+			r.broke(startStage, nil)
 			t.Errorf("the manager ended without being killed; its log ends with:\n%s", last)
 		}
 	}
@@ -135,9 +137,21 @@ func (r *run) fail(t *testing.T, l *life, s *stage, err error) {
 	r.mu.Lock()
 	r.dead[l] = true
 	r.mu.Unlock()
+	r.broke(s.name, l)
 	logged := r.crew.Log(l.namespace)
 	t.Errorf("%s, %s: %v\nfaults in it so far: %v\nLOCKSTEP_SEED=%d repeats the plan; LOCKSTEP_FAULTS repeats a single one by a regular expression on its name\nlast lines of the log about it:\n%s",
 		l.namespace, s.name, err, l.hits, r.seed, strings.Join(logged[max(0, len(logged)-30):], "\n"))
+}
+
+// broke counts a violation in a stage; l is the package, nil for all.
+func (r *run) broke(stage string, l *life) {
+	v := violation{stage: stage}
+	if l != nil {
+		v.met = l.metIn(stage)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.violations = append(r.violations, v)
 }
 
 // spares returns a filter of requests that look for slices which no revision came
@@ -165,7 +179,7 @@ func (r *run) rest(t *testing.T) {
 	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
 	check(t, err)
 	entries = slices.DeleteFunc(slices.DeleteFunc(entries, r.resent), spares())
-	report(t, invariants.Rest("at rest", harness.ManagerUser(), entries))
+	r.complain(t, restStage, nil, invariants.Rest("at rest", harness.ManagerUser(), entries))
 	mark, err = r.audit.Mark(ctx)
 	check(t, err)
 	r.crew.Restart()
@@ -179,7 +193,7 @@ func (r *run) rest(t *testing.T) {
 	})
 	entries, err = r.audit.Settled(ctx, r.started, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
 	check(t, err)
-	report(t, invariants.Restart("restart", harness.ManagerUser(), entries))
+	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
 
 // resent tells whether a request is an event that a fault had met: client-go sends
@@ -236,11 +250,13 @@ func (r *run) judgeStage(t *testing.T, l *life, s *stage, entries []sandbox.Entr
 	if len(broken) > 0 {
 		t.Errorf("%s with the faults %v (LOCKSTEP_SEED=%d)", step.Name, l.plan[s.name], r.seed)
 	}
-	report(t, broken)
+	r.complain(t, s.name, l, broken)
 }
 
-func report(t *testing.T, broken []invariants.Violation) {
+// complain fails the test with what was broken in a stage; l is as for broke.
+func (r *run) complain(t *testing.T, stage string, l *life, broken []invariants.Violation) {
 	for _, v := range broken {
+		r.broke(stage, l)
 		t.Error(v)
 	}
 }
