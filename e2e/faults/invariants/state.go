@@ -41,8 +41,17 @@ var kinds = []schema.GroupVersionKind{
 // Look takes a snapshot of ConfigMaps, of Secrets, of our own kinds and of others that are
 // named.
 func Look(ctx context.Context, reader client.Reader, namespace string, others ...schema.GroupVersionKind) (Snapshot, error) {
+	all, err := list(ctx, reader, namespace, slices.Concat(kinds, others))
+	if err != nil {
+		return nil, err
+	}
+	return snapshotOf(all, namespace)
+}
+
+// list returns all objects of some kinds in a namespace.
+func list(ctx context.Context, reader client.Reader, namespace string, kinds []schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, gvk := range slices.Concat(kinds, others) {
+	for _, gvk := range kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
 		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -54,7 +63,7 @@ func Look(ctx context.Context, reader client.Reader, namespace string, others ..
 			}
 		}
 	}
-	return snapshotOf(all, namespace)
+	return all, nil
 }
 
 // Same judges invariant 4: the state is that of the end without a fault. The
@@ -67,7 +76,12 @@ func Same(step string, want, got Snapshot) []Violation {
 }
 
 func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, error) {
-	all = withoutSpares(all)
+	spare := sparesIn(all)
+	// Keys for hashing are as good when they are lost, and the garbage collector takes
+	// them in its own time.
+	all = slices.DeleteFunc(all, func(obj unstructured.Unstructured) bool {
+		return obj.Object["type"] == corev1alpha1.HashKeyType || spare(&obj)
+	})
 	aliases, err := aliasesOf(all, namespace)
 	if err != nil {
 		return nil, err
@@ -83,35 +97,6 @@ func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, er
 		s[aliases.Replace(obj.GetKind()+" "+obj.GetName())] = gone.ReplaceAllString(aliases.Replace(string(text)), "GONE")
 	}
 	return s, nil
-}
-
-// withoutSpares leaves out slices that nothing names while their deployment lives:
-// when they are collected depends on their age. Keys for hashing are as good when
-// they are lost, and the garbage collector takes them in its own time.
-func withoutSpares(all []unstructured.Unstructured) []unstructured.Unstructured {
-	used, alive := map[string]bool{}, false
-	for i := range all {
-		path := []string{"spec", "phases"}
-		switch all[i].GetKind() {
-		case "ObjectDeployment":
-			path, alive = []string{"spec", "template", "spec", "phases"}, true
-		case "ObjectSet":
-		default:
-			continue
-		}
-		phases, _, _ := unstructured.NestedSlice(all[i].Object, path...)
-		for _, phase := range phases {
-			for _, field := range []string{"slices", "secretSlices"} {
-				names, _, _ := unstructured.NestedStringSlice(phase.(map[string]any), field)
-				for _, name := range names {
-					used[name] = true
-				}
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(obj unstructured.Unstructured) bool {
-		return obj.Object["type"] == corev1alpha1.HashKeyType || alive && (obj.GetKind() == "ObjectSlice" || sealed(&obj)) && !used[obj.GetName()]
-	})
 }
 
 // aliasesOf names what has a name of its own in each run after what it stands

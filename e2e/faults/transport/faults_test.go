@@ -33,7 +33,10 @@ type suite struct {
 	missed    []fault
 	// starts are faults that are injected whenever a manager is started.
 	starts []fault
-	runs   int
+	// runs is how many were made, failed how many of them failed.
+	runs, failed int
+	// everything tells that every position of a write or read meets every fault.
+	everything bool
 	// violations is guarded by the run.
 	violations []violation
 	// planned is how many faults there are to inject, swept how many sweeps were made
@@ -64,12 +67,14 @@ func TestFaults(t *testing.T) {
 	}
 	s.listPositions(t)
 	choice := os.Getenv("LOCKSTEP_FAULTS")
+	s.everything = choice == "all"
 	sweeps := s.sweeps(choice)
 	for _, w := range sweeps {
 		s.planned += len(w.faults)
 	}
 	for _, sweep := range sweeps {
-		if !t.Run(sweep.name, func(t *testing.T) { s.sweep(t, sweep) }) {
+		t.Run(sweep.name, func(t *testing.T) { s.sweep(t, sweep) })
+		if s.givesUp() {
 			break
 		}
 	}
@@ -77,7 +82,7 @@ func TestFaults(t *testing.T) {
 	switch {
 	case s.swept < len(sweeps):
 		t.Logf("%d of %d sweeps were made: whether the faults are enough is not judged", s.swept, len(sweeps))
-	case !t.Failed() && (choice == "" || choice == "all"):
+	case !t.Failed() && (choice == "" || s.everything):
 		s.enough(t)
 	}
 }
@@ -142,7 +147,8 @@ func (s *suite) sweep(t *testing.T, w sweep) {
 		for len(left) > 0 {
 			var plans []plan
 			plans, left = deal(left, w.lives, w.perStage)
-			if !s.round(t, w, plans) {
+			s.round(t, w, plans)
+			if s.givesUp() {
 				return
 			}
 		}
@@ -155,8 +161,17 @@ func (s *suite) sweep(t *testing.T, w sweep) {
 	}
 }
 
+// givesUp tells whether so many runs failed that more of them are no use: one, or a
+// few where everything is swept, so that one failure does not hide the others.
+func (s *suite) givesUp() bool {
+	if s.everything {
+		return s.failed >= 3
+	}
+	return s.failed > 0
+}
+
 // round is one run of some packages.
-func (s *suite) round(t *testing.T, w sweep, plans []plan) bool {
+func (s *suite) round(t *testing.T, w sweep, plans []plan) {
 	lives := make([]*life, len(plans))
 	for i, plan := range plans {
 		lives[i] = newLife(s.scenario, fmt.Sprintf("run-%02d-%02d", s.runs, i), plan, s.reference)
@@ -167,15 +182,17 @@ func (s *suite) round(t *testing.T, w sweep, plans []plan) bool {
 		r.live(t)
 	})
 	s.runs++
+	if !ok {
+		s.failed++
+	}
 	if r == nil {
-		return false // it did not begin
+		return // it did not begin
 	}
 	s.hits, s.starts = append(s.hits, r.director.hits...), r.director.left()
 	for _, l := range lives {
 		s.hits = append(s.hits, l.hits...)
 		s.missed = append(s.missed, l.missed()...)
 	}
-	return ok
 }
 
 // elsewhere gives faults other positions of the same kind.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -154,31 +155,21 @@ func (r *run) broke(stage string, l *life) {
 	r.violations = append(r.violations, v)
 }
 
-// spares returns a filter of requests that look for slices which no revision came
-// to name. That is done once for a package, a minute after it met such a slice, and
-// that may be while everything else is at rest: a second look is none.
-func spares() func(sandbox.Entry) bool {
-	seen := map[string]bool{}
-	return func(e sandbox.Entry) bool {
-		once := e.Verb == "list" && strings.Contains(e.RequestURI, "slices.package-operator.run") && !seen[e.RequestURI]
-		seen[e.RequestURI] = seen[e.RequestURI] || once
-		return once
-	}
-}
-
 // rest judges invariant 5: the manager is at rest, and a restart writes nothing.
 func (r *run) rest(t *testing.T) {
 	if t.Failed() {
 		return // what is not converged is not at rest
 	}
 	ctx := t.Context()
+	collects, err := invariants.Collections(ctx, r.env.Client, slices.Collect(maps.Keys(r.director.lives))...)
+	check(t, err)
 	mark, err := r.audit.Mark(ctx)
 	check(t, err)
 	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
 	check(t, err)
 	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
 	check(t, err)
-	entries = slices.DeleteFunc(slices.DeleteFunc(entries, r.resent), spares())
+	entries = slices.DeleteFunc(slices.DeleteFunc(entries, r.resent), collects)
 	r.complain(t, restStage, nil, invariants.Rest("at rest", harness.ManagerUser(), entries))
 	mark, err = r.audit.Mark(ctx)
 	check(t, err)
@@ -193,6 +184,7 @@ func (r *run) rest(t *testing.T) {
 	})
 	entries, err = r.audit.Settled(ctx, r.started, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
 	check(t, err)
+	entries = slices.DeleteFunc(entries, collects)
 	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
 
