@@ -7,6 +7,12 @@ const (
 	// WritesInFlight bounds concurrent writes to one cluster. The API server
 	// admits 200 mutating requests by default; 16 keep two cores busy.
 	WritesInFlight = 16
+	// LookPauses is how many times as long as a look for objects that exist already
+	// the next one in that namespace has to wait, up to LookPauseMax: looks of many
+	// packages that are installed together take a tenth of the time, and a package
+	// that comes alone does not wait.
+	LookPauses   = 9
+	LookPauseMax = 250 * time.Millisecond
 	// BlockingObjects is how many objects a status names. The rest is counted.
 	BlockingObjects = 10
 	// JobRecords is how many Jobs that have finished status.jobs remembers. Each takes

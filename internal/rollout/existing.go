@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -17,10 +18,16 @@ import (
 // as long as that takes fewer requests than asking for each object.
 const listPage = 500
 
+// unwatched selects the objects that no watch of ours shows.
+const unwatched = corev1alpha1.CacheLabel + "!=" + corev1alpha1.CacheLabelValue
+
+// found are those of the objects asked for that exist.
+type found = map[objects.Key]*objects.Observed
+
 // existing returns the metadata of those objects that exist: one listing for
 // each kind and namespace, or one GET where only one object is asked for. Those
 // who ask at the same time share a listing.
-func (e *Executor) existing(ctx context.Context, steps []phases.Step) (map[objects.Key]*objects.Observed, error) {
+func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, error) {
 	groups := map[group][]objects.Key{}
 	versions := map[group]string{}
 	for _, s := range steps {
@@ -28,7 +35,7 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (map[objec
 		groups[g] = append(groups[g], s.Key)
 		versions[g] = s.Desired.Version
 	}
-	found := map[objects.Key]*objects.Observed{}
+	existing := found{}
 	for g, keys := range groups {
 		mapping, err := e.Live.Mapping(g.kind, versions[g])
 		if meta.IsNoMatchError(err) {
@@ -37,29 +44,66 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (map[objec
 		if err != nil {
 			return nil, err
 		}
-		seen, err := e.looks.look(ctx, g, keys, func(all []objects.Key) (map[objects.Key]*objects.Observed, error) {
-			return lookUp(ctx, e.Metadata.Resource(mapping.Resource).Namespace(g.namespace), all)
+		seen, err := e.looks.look(ctx, g, keys, func(all []objects.Key) (found, error) {
+			return e.find(ctx, e.Metadata.Resource(mapping.Resource).Namespace(g.namespace), g, all)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for objects that exist already: %w", err)
 		}
 		for _, key := range keys {
 			if seen[key] != nil {
-				found[key] = seen[key]
+				existing[key] = seen[key]
 			}
 		}
 	}
-	return found, nil
+	return existing, nil
 }
 
-// lookUp returns those of the objects of one kind and namespace that exist.
-func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []objects.Key) (map[objects.Key]*objects.Observed, error) {
+// find looks for objects of one kind and namespace. What carries our label need
+// not be listed where a watch shows it, and that is nearly everything in a
+// namespace full of packages. The order counts: an object that gets or loses the
+// label meanwhile is found by the one or by the other.
+//
+// The watch may be behind by as long as an event takes, as any answer is when it
+// is acted on: what it does not show yet, the create is refused for. An object
+// that it still shows may be gone, so that one is asked for.
+func (e *Executor) find(ctx context.Context, resource metadata.ResourceInterface, g group, keys []objects.Key) (found, error) {
+	if !e.watches(g) {
+		return lookUp(ctx, resource, keys, "")
+	}
+	seen, err := lookUp(ctx, resource, keys, unwatched)
+	if err != nil {
+		return nil, err
+	}
+	if !e.watches(g) {
+		return lookUp(ctx, resource, keys, "") // the watch ended meanwhile
+	}
+	for _, key := range keys {
+		if _, shown := e.Live.Get(key); !shown || seen[key] != nil {
+			continue
+		}
+		if err := lookAt(ctx, resource, key, seen); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// watches tells whether the watch shows all objects of a kind with our label.
+func (e *Executor) watches(g group) bool {
+	state := e.Live.State(g.kind)
+	return state.Synced && state.Err == nil
+}
+
+// lookUp returns those of the objects of one kind and namespace that exist. A
+// listing is of those that the selector selects.
+func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []objects.Key, selector string) (found, error) {
 	wanted := make(map[string]objects.Key, len(keys))
 	for _, key := range keys {
 		wanted[key.Name] = key
 	}
-	found := map[objects.Key]*objects.Observed{}
-	opts := metav1.ListOptions{Limit: listPage}
+	seen := found{}
+	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 	for range len(wanted) / 2 {
 		page, err := resource.List(ctx, opts)
 		if apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) {
@@ -70,27 +114,35 @@ func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []obj
 		}
 		for i := range page.Items {
 			if key, ok := wanted[page.Items[i].Name]; ok {
-				found[key] = glimpse(&page.Items[i])
+				seen[key] = glimpse(&page.Items[i])
 			}
 		}
 		if opts.Continue = page.Continue; opts.Continue == "" {
-			return found, nil
+			return seen, nil
 		}
 	}
 	for _, key := range wanted {
-		if found[key] != nil {
+		if seen[key] != nil {
 			continue
 		}
-		one, err := resource.Get(ctx, key.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
+		if err := lookAt(ctx, resource, key, seen); err != nil {
 			return nil, err
 		}
-		found[key] = glimpse(one)
 	}
-	return found, nil
+	return seen, nil
+}
+
+// lookAt asks for one object, and adds it where it exists.
+func lookAt(ctx context.Context, resource metadata.ResourceInterface, key objects.Key, seen found) error {
+	one, err := resource.Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	seen[key] = glimpse(one)
+	return nil
 }
 
 // glimpse is what the collision rules need of an object.

@@ -3,9 +3,11 @@ package rollout
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -16,10 +18,10 @@ type group struct {
 }
 
 // looks lets those who look for objects of the same kind in the same namespace
-// share their requests: one look is made at a time, and whoever comes meanwhile
-// takes part in the next one. So an answer is never older than its question, and
-// a thousand packages that are installed together do not list a namespace a
-// thousand times.
+// share their requests: one look is made at a time, and whoever comes meanwhile, or
+// in the pause after it, takes part in the next one. So an answer is never older
+// than its question, and a thousand packages that are installed together do not
+// list a namespace a thousand times.
 type looks struct {
 	mu      sync.Mutex
 	next    map[group]*look
@@ -30,19 +32,20 @@ type looks struct {
 type look struct {
 	keys  []objects.Key
 	done  chan struct{}
-	found map[objects.Key]*objects.Observed
+	found found
 	err   error
 }
 
 // look returns what ask finds of the keys, and maybe of others' keys.
-func (l *looks) look(ctx context.Context, g group, keys []objects.Key, ask func([]objects.Key) (map[objects.Key]*objects.Observed, error)) (map[objects.Key]*objects.Observed, error) {
+func (l *looks) look(ctx context.Context, g group, keys []objects.Key, ask func([]objects.Key) (found, error)) (found, error) {
 	one, first := l.join(g, keys)
 	if first {
 		if err := l.begin(ctx, g); err != nil {
 			one.err = err
 		} else {
+			began := time.Now()
 			one.found, one.err = ask(one.keys)
-			l.end(g)
+			time.AfterFunc(pause(time.Since(began)), func() { l.end(g) })
 		}
 		close(one.done)
 	}
@@ -70,7 +73,14 @@ func (l *looks) join(g group, keys []objects.Key) (*look, bool) {
 	return one, first
 }
 
-// begin waits until the look before is over; nobody can join this one any more
+// pause is how long the look after one that took so long has to wait: looks of a
+// group take a part of the time that does not grow with the number of those who
+// come.
+func pause(took time.Duration) time.Duration {
+	return min(took*limits.LookPauses, limits.LookPauseMax)
+}
+
+// begin waits until the look before and its pause are over; nobody can join this one any more
 // when it returns.
 func (l *looks) begin(ctx context.Context, g group) error {
 	for {

@@ -11,17 +11,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
-
-type found = map[objects.Key]*objects.Observed
 
 func keyNamed(name string) objects.Key {
 	return objects.Key{Kind: "ConfigMap", Namespace: "a", Name: name}
 }
 
-// Whoever comes while a look is made shares the next one, which begins after
-// they came; groups do not wait for each other.
+// Whoever comes while a look is made, or in the pause after it, shares the next
+// one, which begins after they came; groups do not wait for each other.
 func TestLooksAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,12 +62,15 @@ func TestLooksAreShared(t *testing.T) {
 			look(here, name, time.Duration(i+1)*100*time.Millisecond)
 		}
 		look(there, "other", 500*time.Millisecond)
+		look(here, "in the pause", time.Second+limits.LookPauseMax/2)
 		look(here, "last", 1500*time.Millisecond)
 		start := time.Now()
 		wg.Wait()
-		if took := time.Since(start); took != 3*time.Second || len(asked) != 4 {
-			t.Errorf("%d looks in %s, want 4 in 3 s: %v", len(asked), took, asked)
+		if took := time.Since(start); took != 3*time.Second+2*limits.LookPauseMax || len(asked) != 4 {
+			t.Errorf("%d looks in %s, want 4 in 3 s and two pauses: %v", len(asked), took, asked)
 		}
+		time.Sleep(limits.LookPauseMax)
+		synctest.Wait()
 		if len(l.next) != 0 || len(l.running) != 0 {
 			t.Errorf("%d and %d are left behind", len(l.next), len(l.running))
 		}
@@ -99,8 +101,22 @@ func TestLooksThatFail(t *testing.T) {
 		if _, err := l.look(t.Context(), g, nil, slow); !errors.Is(err, refused) {
 			t.Errorf("who came later got %v", err)
 		}
+		time.Sleep(limits.LookPauseMax)
+		synctest.Wait()
 		if len(l.next) != 0 || len(l.running) != 0 {
 			t.Errorf("%d and %d are left behind", len(l.next), len(l.running))
 		}
 	})
+}
+
+// A look that was quick is followed by a short pause only.
+func TestPauseBetweenLooks(t *testing.T) {
+	t.Parallel()
+	for took, want := range map[time.Duration]time.Duration{
+		0: 0, time.Millisecond: 9 * time.Millisecond, time.Second: limits.LookPauseMax, time.Hour: limits.LookPauseMax,
+	} {
+		if got := pause(took); got != want {
+			t.Errorf("after %s: %s, want %s", took, got, want)
+		}
+	}
 }
