@@ -59,6 +59,13 @@ const (
 	UnpacksInFlight = 2
 	// ConnectTimeout covers TCP and, apart from it, the TLS handshake.
 	ConnectTimeout = 10 * time.Second
+	// RegistryIdle is how long the connections of a pull wait for the next one:
+	// shorter than what firewalls and load balancers forget them after.
+	// RegistryConnectionAge is how long they are used at all, and
+	// RegistryConnections of how many pulls they are kept: a few connections each.
+	RegistryIdle          = 15 * time.Second
+	RegistryConnectionAge = 5 * time.Minute
+	RegistryConnections   = 32
 	// ResponseHeaderTimeout is how long a registry may think.
 	ResponseHeaderTimeout = 30 * time.Second
 	// StallTimeout and StallBytes ask for so many bytes of a body in so much

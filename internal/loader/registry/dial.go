@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// dialer connects for one pull. Redirects and token services of a registry on
+// dialer connects for one pull at a time. Redirects and token services of a registry on
 // a public address must not reach a private one; link-local addresses, where
 // clouds have their metadata, are for nobody. The check is made on the address
 // that is connected to, after DNS.
@@ -23,6 +23,19 @@ type dialer struct {
 	proxies map[string]bool
 	// private is set when the registry itself is on a private address.
 	private bool
+	// inherited is set while private is what an earlier pull found; renew closes
+	// the connections of that one.
+	inherited bool
+	renew     func()
+}
+
+// inherit makes the dialer that of the next pull, which goes on with the
+// connections that there are. Once it connects to the registry anew, what counts
+// is the address that the registry has then.
+func (d *dialer) inherit() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inherited = true
 }
 
 func (d *dialer) allowProxy(proxy *url.URL) {
@@ -64,6 +77,9 @@ func (d *dialer) check(address, resolved string) error {
 	switch {
 	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
 		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
+	case host == d.registry && d.inherited:
+		d.inherited, d.private = false, private
+		d.renew()
 	case host == d.registry:
 		d.private = d.private || private
 	case private && !d.private:

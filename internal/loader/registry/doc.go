@@ -12,7 +12,9 @@
 // named, credentials go to the registry's own host alone, a public registry
 // cannot send a request to a private address, and no error text holds
 // credentials or signed URLs. One registry that hangs holds up only its own
-// images: pulls are counted per host.
+// images: pulls are counted per host. Connections of a pull serve the next one of
+// the same registry; which addresses they may lead to is found out anew with each
+// new connection to it.
 //
 // Limits: see "Limits of registries" in package limits. Protocol: OCI
 // distribution specification 1.1,

@@ -93,14 +93,22 @@ func (o *Options) insecureHosts() (map[string]bool, error) {
 	return hosts, nil
 }
 
-// roots returns the system's certificate authorities and those of CABundle.
-func (o *Options) roots() (*x509.CertPool, error) {
+// bundle returns what CABundle holds.
+func (o *Options) bundle() ([]byte, error) {
 	if o.CABundle == "" {
 		return nil, nil
 	}
 	pem, err := os.ReadFile(o.CABundle)
 	if err != nil {
 		return nil, fmt.Errorf("read the CA bundle: %w", err)
+	}
+	return pem, nil
+}
+
+// roots returns the system's certificate authorities and those of the bundle.
+func (o *Options) roots(pem []byte) (*x509.CertPool, error) {
+	if o.CABundle == "" {
+		return nil, nil
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {

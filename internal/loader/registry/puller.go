@@ -34,6 +34,7 @@ type Puller struct {
 	insecure map[string]bool
 	store    *store
 	flights  *flights
+	guards   *guards
 	hosts    *hostLimiter
 	pulls    semaphore
 	unpacks  semaphore
@@ -47,7 +48,11 @@ func NewPuller(opts Options) (*Puller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := opts.roots(); err != nil {
+	bundle, err := opts.bundle()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := opts.roots(bundle); err != nil {
 		return nil, err
 	}
 	store, err := newStore(opts.CacheDir, opts.CacheBytes, opts.OnCacheError)
@@ -55,7 +60,7 @@ func NewPuller(opts Options) (*Puller, error) {
 		return nil, err
 	}
 	return &Puller{
-		opts: opts, insecure: insecure, store: store, flights: &flights{},
+		opts: opts, insecure: insecure, store: store, flights: &flights{}, guards: &guards{},
 		hosts:   newHostLimiter(limits.PullsPerHost),
 		pulls:   make(semaphore, limits.PullsInFlight),
 		unpacks: make(semaphore, limits.UnpacksInFlight),
@@ -114,6 +119,9 @@ func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference)
 	s := p.newSession(parsed.Context())
 	defer s.close()
 	h, err := p.resolveTag(ctx, s, parsed.Identifier())
+	if err == nil {
+		s.end()
+	}
 	return h, p.classify(ctx, ref, err, s.secrets)
 }
 
@@ -175,7 +183,7 @@ func (p *Puller) fetchFiles(ctx context.Context, s *session, digest v1.Hash) (ar
 		}
 		layers = append(layers, f)
 	}
-	s.close() // From here on the registry is not needed.
+	s.end() // From here on the registry is not needed.
 	return p.unpack(ctx, manifest.Layers, layers)
 }
 

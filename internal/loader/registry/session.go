@@ -34,14 +34,27 @@ func (p *Puller) newSession(repo name.Repository) *session {
 	return &session{p: p, repo: repo, secrets: &secrets{}}
 }
 
-// close gives back what begin took.
+// end gives back what begin took, after all requests were answered: the next pull
+// may use the connections.
+func (s *session) end() {
+	if s.guard != nil {
+		s.p.guards.put(s.guard)
+		s.guard = nil
+	}
+	s.close()
+}
+
+// close gives back what begin took and ends the connections: after a failure
+// nobody knows what they are good for.
 func (s *session) close() {
 	if s.guard != nil {
 		s.guard.close()
+		s.guard = nil
 	}
 	for _, release := range s.release {
 		release()
 	}
+	s.release = nil
 }
 
 // begin waits for a slot of the host and logs in.
@@ -63,7 +76,7 @@ func (s *session) begin(ctx context.Context) error {
 		}
 		s.release = append(s.release, release)
 	}
-	guard, err := s.p.newGuard(s.repo.RegistryStr())
+	guard, err := s.p.guardOf(s.repo.RegistryStr())
 	if err != nil {
 		return err
 	}

@@ -2,27 +2,52 @@ package registry
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/url"
+	"time"
 
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// guard is the innermost round tripper of one pull. It sees every request,
-// those that redirects and token services lead to included.
+// guard is the innermost round tripper of one pull at a time. It sees every
+// request, those that redirects and token services lead to included.
 type guard struct {
 	p        *Puller
+	key      guardKey
+	dialer   *dialer
 	verified *http.Transport
 	// unverified serves the hosts that were named as insecure.
 	unverified *http.Transport
+
+	made time.Time
+	// expiry ends the wait for another pull.
+	expiry *time.Timer
 }
 
-func (p *Puller) newGuard(registryHost string) (*guard, error) {
-	roots, err := p.opts.roots()
+// guardOf returns the guard for a pull from a registry: that of an earlier one, or
+// a new one.
+func (p *Puller) guardOf(registryHost string) (*guard, error) {
+	bundle, err := p.opts.bundle()
 	if err != nil {
 		return nil, failf(ReasonLocal, "", "%v", err)
 	}
+	key := guardKey{host: registryHost, bundle: sha256.Sum256(bundle)}
+	if g := p.guards.take(key); g != nil {
+		return g, nil
+	}
+	roots, err := p.opts.roots(bundle)
+	if err != nil {
+		return nil, failf(ReasonLocal, "", "%v", err)
+	}
+	g := p.newGuard(registryHost, roots)
+	g.key = key
+	return g, nil
+}
+
+func (p *Puller) newGuard(registryHost string, roots *x509.CertPool) *guard {
 	d := &dialer{registry: hostname(registryHost), timeout: p.opts.Timeouts.Connect}
 	base := &http.Transport{
 		Proxy: func(r *http.Request) (*url.URL, error) {
@@ -38,13 +63,15 @@ func (p *Puller) newGuard(registryHost string) (*guard, error) {
 		ResponseHeaderTimeout:  p.opts.Timeouts.Header,
 		MaxResponseHeaderBytes: limits.ResponseHeaderBytes,
 		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        limits.RegistryIdle,
 		ForceAttemptHTTP2:      true,
 		// A body has to be what its digest says, not what it decompresses to.
 		DisableCompression: true,
 	}
-	g := &guard{p: p, verified: base, unverified: base.Clone()}
+	g := &guard{p: p, dialer: d, verified: base, unverified: base.Clone(), made: time.Now()}
 	g.unverified.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // Only for hosts that the administrator named.
-	return g, nil
+	d.renew = g.close
+	return g
 }
 
 func (g *guard) close() {

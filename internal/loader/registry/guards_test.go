@@ -1,0 +1,178 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+)
+
+// dialled is a TLS registry with one image in each of some repositories, and the
+// number of connections that were made to it.
+func dialled(t *testing.T, images int) (s *server, refs []string, connections *atomic.Int32) {
+	t.Helper()
+	connections = &atomic.Int32{}
+	s = serve(t, func(h http.Handler) *httptest.Server {
+		s := httptest.NewUnstartedServer(h)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
+		s.StartTLS()
+		return s
+	})
+	for i := range images {
+		files := archive.Files{"manifest.yaml": fmt.Appendf(nil, "kind: PackageManifest # %d\n", i)}
+		ref, digest := s.push(t, imageOf(t, files))
+		refs = append(refs, strings.TrimSuffix(ref, ":v1")+"@"+digest)
+	}
+	s.CloseClientConnections()
+	connections.Store(0)
+	return s, refs, connections
+}
+
+// One pull after the other uses the same connections, by whatever credentials.
+func TestPullsShareConnections(t *testing.T) {
+	t.Parallel()
+	const images = 5
+	s, refs, connections := dialled(t, images)
+	p := newPuller(t, Options{CABundle: writeBundle(t, s.Certificate().Raw)})
+	if _, err := p.Pull(context.Background(), refs[0]); err != nil {
+		t.Fatal(err)
+	}
+	first := connections.Load() // the ping tries HTTP as well where the host is a loopback address
+	for _, ref := range refs[1:] {
+		if _, err := p.With(Access{Keychain: p.opts.Keychain}).Pull(context.Background(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); first == 0 || n > first+1 || s.count("GET manifests") != images {
+		t.Errorf("%d connections for the first of %d images, %d for all", first, images, n)
+	}
+}
+
+// What a connection was trusted for is over when the bundle on disk changes.
+func TestConnectionsEndWithTheirBundle(t *testing.T) {
+	t.Parallel()
+	s, refs, _ := dialled(t, 2)
+	bundle := writeBundle(t, s.Certificate().Raw)
+	p := newPuller(t, Options{CABundle: bundle})
+	if _, err := p.Pull(context.Background(), refs[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, another := expired(t)
+	if err := os.Rename(writeBundle(t, another), bundle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pull(context.Background(), refs[1]); err == nil {
+		t.Error("a connection was used that the bundle of now does not trust")
+	}
+}
+
+// After a failure the next pull begins with new connections.
+func TestFailuresEndConnections(t *testing.T) {
+	t.Parallel()
+	s, refs, connections := dialled(t, 2)
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		if kindOf(r.URL.Path) == "blobs" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return kindOf(r.URL.Path) == "blobs"
+	})
+	if _, err := p.Pull(context.Background(), refs[0]); err == nil {
+		t.Fatal("no error")
+	}
+	s.set(nil)
+	before := connections.Load()
+	if _, err := p.Pull(context.Background(), refs[1]); err != nil || connections.Load() == before {
+		t.Errorf("%d connections before and %d after: %v", before, connections.Load(), err)
+	}
+}
+
+// Guards are for one pull at a time, of the same registry, and not for long.
+func TestGuardsAreKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPuller(t, Options{})
+		of := func(host string) *guard {
+			g, err := p.guardOf(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		}
+		first := of("a.example")
+		p.guards.put(first)
+		if of("b.example") == first || of("a.example:5000") == first {
+			t.Error("another registry has the guard")
+		}
+		if of("a.example") != first || of("a.example") == first {
+			t.Error("the guard is not that of the next pull alone")
+		}
+		p.guards.put(first)
+		time.Sleep(limits.RegistryIdle + 1)
+		synctest.Wait()
+		if len(p.guards.idle) != 0 {
+			t.Error("the guard waits too long")
+		}
+		time.Sleep(limits.RegistryConnectionAge)
+		p.guards.put(first)
+		if len(p.guards.idle) != 0 {
+			t.Error("the guard is too old")
+		}
+		for i := range limits.RegistryConnections + 1 {
+			p.guards.put(of(fmt.Sprintf("%d.example", i)))
+		}
+		if n := len(p.guards.idle); n != limits.RegistryConnections || p.guards.idle[0].key.host != "1.example" {
+			t.Errorf("%d guards wait", n)
+		}
+		time.Sleep(limits.RegistryIdle + 1)
+	})
+}
+
+// A registry that was at a private address may lead to others as long as it is
+// talked to there. Connected to at a public address it may not, also not by
+// connections that were made before.
+func TestGuardsInheritWhereTheRegistryIs(t *testing.T) {
+	t.Parallel()
+	const registry, elsewhere, private, public = "registry.example:443", "cdn.example:443", "10.0.0.1:443", "93.184.216.34:443"
+	p := newPuller(t, Options{})
+	g := p.newGuard(registry, nil)
+	closed := 0
+	g.dialer.renew = func() { closed++ }
+	check := func(reason string, wanted bool, address, resolved string) {
+		t.Helper()
+		if err := g.dialer.check(address, resolved); (err == nil) != wanted {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	check("the registry", true, registry, private)
+	check("behind it", true, elsewhere, private)
+	g.dialer.inherit()
+	check("behind it, over the connection of before", true, elsewhere, private)
+	if closed != 0 {
+		t.Error("connections were closed without need")
+	}
+	check("the registry, which has moved", true, registry, public)
+	check("behind a public one", false, elsewhere, private)
+	if closed != 1 {
+		t.Errorf("connections of before were closed %d times", closed)
+	}
+	check("the registry, at its other address", true, registry, private)
+	check("behind a private one", true, elsewhere, private)
+}
