@@ -50,12 +50,15 @@ func (r *run) soFar() string {
 		}
 	}
 	var places []string
+	if at[""] > 0 {
+		places = append(places, fmt.Sprintf("%d about to begin", at[""]))
+	}
 	for _, s := range r.scenario.stages {
 		if at[s.name] > 0 {
 			places = append(places, fmt.Sprintf("%d in %s", at[s.name], s.name))
 		}
 	}
-	return fmt.Sprintf("%d packages (%s) have met %d faults, of %d planned here; %d before, of %d in all; %d violations; %s elapsed",
+	return fmt.Sprintf("%d packages (%s): %d faults met, of %d planned here; %d in runs before, of %d planned in all; %d violations; %s elapsed",
 		len(r.lives), strings.Join(places, ", "), met, planned, len(r.hits), r.planned, r.brokenSoFar(), time.Since(r.begun).Round(time.Second))
 }
 
