@@ -69,6 +69,7 @@ func TestFaults(t *testing.T) {
 	choice := os.Getenv("LOCKSTEP_FAULTS")
 	s.everything = choice == "all"
 	sweeps := s.sweeps(choice)
+	s.planned = len(s.starts)
 	for _, w := range sweeps {
 		s.planned += len(w.faults)
 	}

@@ -40,7 +40,8 @@ func (r *run) progress(t *testing.T) (stop func()) {
 // soFar says where the packages of a run are, and how many faults were met.
 func (r *run) soFar() string {
 	at := map[string]int{}
-	planned, met := 0, r.director.met()
+	met := r.director.met()
+	planned := met + len(r.director.left())
 	for _, l := range r.lives {
 		stage, hits := l.at()
 		at[stage]++
