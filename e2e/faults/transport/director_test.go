@@ -32,10 +32,14 @@ func newDirector(lives []*life, starts [][]fault) *director {
 	return d
 }
 
-// begin arms the faults of the next start.
+// begin arms the faults of the next start. Those that met nothing in the one before,
+// which was killed too early for them, come again after all others.
 func (d *director) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.armed) > 0 {
+		d.starts = append(d.starts, d.armed)
+	}
 	d.armed, d.counts = nil, counter{}
 	if len(d.starts) > 0 {
 		d.armed, d.starts = d.starts[0], d.starts[1:]
