@@ -67,7 +67,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
-	for _, runnable := range []ctrlmanager.Runnable{o.Live, follow.detector, watches, recorder, ctrlmanager.RunnableFunc(returnMemory), ctrlmanager.RunnableFunc(adjustGarbage)} {
+	for _, runnable := range []ctrlmanager.Runnable{o.Live, follow.detector, watches, recorder, ctrlmanager.RunnableFunc(returnMemory), ctrlmanager.RunnableFunc(limitMemory)} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	limitGarbage()
+	limitGarbage(c.PprofAddress != "0")
 	config, err := restConfig(c.Kubeconfig)
 	if err != nil {
 		return err

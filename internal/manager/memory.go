@@ -3,21 +3,29 @@ package manager
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
 const (
-	// gcPercent bounds garbage to as much as is live. With half of it, a quarter of
-	// the processor time of an install is spent on collecting it.
+	// gcPercent is how much garbage there may be for each hundred bytes that are live,
+	// as long as all memory stays below the limit.
 	gcPercent = 100
-	// gcPercentLeast is how far garbage is bounded more where more is live, so that
-	// there is no more of it than garbageBytes: what is live lies between the garbage,
-	// and memory can be given back only where nothing is. A heap that was twice as
-	// large as what is live stays so.
-	gcPercentLeast = 25
-	garbageBytes   = 16 << 20
+	// limitLeast is how much memory may be in use before garbage is collected earlier
+	// than gcPercent says. The limit counts gaps too: what is live lies between the
+	// garbage, and memory can be given back only where nothing is. So a heap stays as
+	// large as it was during the work, and is best kept from growing.
+	limitLeast = 80 << 20
+	// spareBytes, and one byte for each spareShare that are live, may be garbage, gaps
+	// and what the runtime needs itself: with less of it, collecting would take more
+	// time than the work.
+	spareBytes = 16 << 20
+	spareShare = 4
+	// limitStep is in what steps the limit moves: each move stops the process for a
+	// moment.
+	limitStep = 1 << 20
 	// adjustPeriod is how often that is looked at.
 	adjustPeriod = time.Second
 	// idlePeriod is how long nothing may be allocated for memory to be given back.
@@ -27,41 +35,44 @@ const (
 	idleBytes = 4 << 20
 )
 
-// limitGarbage sets GOGC where the environment does not.
-func limitGarbage() {
+// limitGarbage sets GOGC where the environment does not. Nothing is recorded for
+// profiles of memory that nobody can ask for: the records take two megabytes.
+func limitGarbage(profiled bool) {
+	if !profiled {
+		runtime.MemProfileRate = 0
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 }
 
-// adjustGarbage bounds garbage by what is live, where the environment does not.
-func adjustGarbage(ctx context.Context) error {
+// limitMemory bounds all memory by what is live, where the environment does not say
+// how garbage is collected. GOMEMLIMIT is not exceeded.
+func limitMemory(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil
 	}
 	ticker := time.NewTicker(adjustPeriod)
 	defer ticker.Stop()
-	percent := gcPercent
-	for {
+	most := debug.SetMemoryLimit(-1) // of the environment
+	defer debug.SetMemoryLimit(most)
+	for limit := most; ; {
+		if next := limitFor(int64(read("/gc/heap/live:bytes")), most); next != limit {
+			debug.SetMemoryLimit(next)
+			limit = next
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		}
-		// Each change stops the process for a moment: small ones are left out.
-		if next := percentFor(read("/gc/heap/live:bytes")); next < percent*9/10 || next > percent*11/10 {
-			debug.SetGCPercent(next)
-			percent = next
-		}
 	}
 }
 
-// percentFor returns how much garbage there may be beside so many live bytes.
-func percentFor(live uint64) int {
-	if live == 0 {
-		return gcPercent
-	}
-	return int(min(gcPercent, max(gcPercentLeast, garbageBytes*100/live)))
+// limitFor returns how much memory there may be for so many live bytes.
+func limitFor(live, most int64) int64 {
+	limit := max(limitLeast, live+live/spareShare+spareBytes)
+	return min(most, limit/limitStep*limitStep)
 }
 
 // returnMemory gives garbage back to the system when work is over: Go itself

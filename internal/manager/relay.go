@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -30,9 +29,9 @@ type relay struct {
 	complete bool
 	known    map[toolscache.ObjectName]object
 	version  string
-	// kin is for each owner of sets the one of its sets that came last: what it says
-	// of its owner the others say too.
-	kin map[types.UID]object
+	// kin is for each owner of sets the one that came last of those that own objects,
+	// and of those that own none: what it says of its owner the others say too.
+	kin map[ofOwner]object
 }
 
 // object is what informers hold.
@@ -44,7 +43,7 @@ type object interface {
 func newRelay(source toolscache.ListerWatcherWithContext, of runtime.Object) *relay {
 	return &relay{
 		source: source, of: of, listed: make(chan struct{}), events: make(chan watch.Event),
-		known: map[toolscache.ObjectName]object{}, kin: map[types.UID]object{},
+		known: map[toolscache.ObjectName]object{}, kin: map[ofOwner]object{},
 	}
 }
 

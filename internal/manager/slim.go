@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/rollout"
@@ -25,22 +26,38 @@ func (r *relay) slim(o, old object) {
 		o.SetUID(old.GetUID())
 		shareMetadata(o, old)
 	}
-	if ref := metav1.GetControllerOfNoCopy(o); isSet && ref != nil {
-		if kin := r.kin[ref.UID]; kin != nil {
-			shareMetadata(o, kin)
-			ref = metav1.GetControllerOfNoCopy(o)
-		}
-		r.kin[ref.UID] = o
-	}
-}
-
-// forget lets a deleted object go.
-func (r *relay) forget(old object) {
-	if old == nil {
+	r.forget(old)
+	ref := metav1.GetControllerOfNoCopy(o)
+	if !isSet || ref == nil {
 		return
 	}
-	if ref := metav1.GetControllerOfNoCopy(old); ref != nil && r.kin[ref.UID] == old {
-		delete(r.kin, ref.UID)
+	// What is the same for both kinds of revisions comes from either.
+	same := ofOwner{ref.UID, rollout.Owns(set)}
+	for _, of := range []ofOwner{{same.owner, !same.owns}, same} {
+		if kin := r.kin[of]; kin != nil {
+			shareMetadata(o, kin)
+		}
+	}
+	same.owner = metav1.GetControllerOfNoCopy(o).UID
+	r.kin[same] = o
+}
+
+// ofOwner names the sets of one owner that say the same of it: history says less.
+type ofOwner struct {
+	owner types.UID
+	owns  bool
+}
+
+// forget lets an object go that was deleted, or that another one follows.
+func (r *relay) forget(old object) {
+	set, isSet := old.(corev1alpha1.GenericObjectSet)
+	if !isSet {
+		return
+	}
+	if ref := metav1.GetControllerOfNoCopy(old); ref != nil {
+		if of := (ofOwner{ref.UID, rollout.Owns(set)}); r.kin[of] == old {
+			delete(r.kin, of)
+		}
 	}
 }
 
