@@ -1,6 +1,8 @@
 package claims
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -47,10 +49,22 @@ func (c *Conflict) Reason() string {
 // Table holds the claims of one target cluster. It is safe for concurrent use.
 type Table struct {
 	mu      sync.Mutex
-	holders map[objects.Key]*Holder
-	held    map[string]map[objects.Key]struct{} // by UID
-	waiting map[string]Holder                   // losers, by UID
+	holders map[claim]*Holder
+	held    map[string][]claim // by UID
+	waiting map[string]Holder  // losers, by UID
 	freed   func(loser Holder)
+}
+
+// claim stands for an object's key, in a quarter of its memory.
+type claim [16]byte
+
+func claimOf(key objects.Key) claim {
+	text := make([]byte, 0, 256)
+	for _, part := range []string{key.Group, key.Kind, key.Namespace, key.Name} {
+		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
+	}
+	sum := sha256.Sum256(text)
+	return claim(sum[:])
 }
 
 // NewTable returns an empty table. freed is called, outside of any lock, for
@@ -58,8 +72,8 @@ type Table struct {
 // it is time to ask again.
 func NewTable(freed func(loser Holder)) *Table {
 	return &Table{
-		holders: map[objects.Key]*Holder{},
-		held:    map[string]map[objects.Key]struct{}{},
+		holders: map[claim]*Holder{},
+		held:    map[string][]claim{},
 		waiting: map[string]Holder{},
 		freed:   freed,
 	}
@@ -72,8 +86,10 @@ func (t *Table) Claim(h Holder, keys []objects.Key, from ...string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var conflict *Conflict
-	for _, k := range keys {
-		other := t.holders[k]
+	asked := make([]claim, len(keys))
+	for i, k := range keys {
+		asked[i] = claimOf(k)
+		other := t.holders[asked[i]]
 		if other == nil || other.UID == h.UID || slices.Contains(from, other.UID) {
 			continue
 		}
@@ -91,45 +107,63 @@ func (t *Table) Claim(h Holder, keys []objects.Key, from ...string) error {
 		t.waiting[h.UID] = h
 		return conflict
 	}
-	t.take(h, keys)
+	t.take(h, asked)
 	return nil
 }
 
-func (t *Table) take(h Holder, keys []objects.Key) {
+func (t *Table) take(h Holder, asked []claim) {
 	delete(t.waiting, h.UID)
-	mine := t.held[h.UID]
-	if mine == nil {
-		mine = make(map[objects.Key]struct{}, len(keys))
-		t.held[h.UID] = mine
-	}
-	for _, k := range keys {
-		if other := t.holders[k]; other != nil && other.UID != h.UID {
-			delete(t.held[other.UID], k)
+	mine, losers := t.held[h.UID], map[string]bool{}
+	for _, c := range asked {
+		other := t.holders[c]
+		if other == nil || other.UID != h.UID {
+			mine = append(mine, c)
 		}
-		t.holders[k] = &h
-		mine[k] = struct{}{}
+		if other != nil && other.UID != h.UID {
+			losers[other.UID] = true
+		}
+		t.holders[c] = &h
+	}
+	t.held[h.UID] = mine
+	for uid := range losers {
+		t.keep(uid, func(c claim) bool { return t.holders[c].UID == uid })
 	}
 }
 
 // Retain gives up every claim of h that is not among keys.
 func (t *Table) Retain(h Holder, keys map[objects.Key]struct{}) {
+	kept := make(map[claim]struct{}, len(keys))
+	for k := range keys {
+		kept[claimOf(k)] = struct{}{}
+	}
 	t.mu.Lock()
 	gaveUp := false
-	for k := range t.held[h.UID] {
-		if _, ok := keys[k]; !ok {
-			delete(t.held[h.UID], k)
-			delete(t.holders, k)
+	t.keep(h.UID, func(c claim) bool {
+		_, keep := kept[c]
+		if !keep {
+			delete(t.holders, c)
 			gaveUp = true
 		}
-	}
-	if len(t.held[h.UID]) == 0 {
-		delete(t.held, h.UID)
-	}
+		return keep
+	})
 	losers := t.losers(gaveUp)
 	t.mu.Unlock()
 	for _, l := range losers {
 		t.freed(l)
 	}
+}
+
+// keep leaves a holder those of its claims that a function says.
+func (t *Table) keep(uid string, is func(claim) bool) {
+	held := slices.DeleteFunc(t.held[uid], func(c claim) bool { return !is(c) })
+	if len(held) == 0 {
+		delete(t.held, uid)
+		return
+	}
+	if len(held) < cap(held) {
+		held = append(make([]claim, 0, len(held)), held...)
+	}
+	t.held[uid] = held
 }
 
 // Release gives up all claims of h, and its wish for those of others.
@@ -155,7 +189,7 @@ func (t *Table) losers(gaveUp bool) []Holder {
 func (t *Table) Holder(key objects.Key) (Holder, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h := t.holders[key]; h != nil {
+	if h := t.holders[claimOf(key)]; h != nil {
 		return *h, true
 	}
 	return Holder{}, false

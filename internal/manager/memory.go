@@ -11,16 +11,19 @@ import (
 
 const (
 	// gcPercent is how much garbage there may be for each hundred bytes that are live,
-	// as long as all memory stays below the limit.
-	gcPercent = 100
-	// limitLeast is how much memory may be in use before garbage is collected earlier
-	// than gcPercent says. The limit counts gaps too: what is live lies between the
-	// garbage, and memory can be given back only where nothing is. So a heap stays as
-	// large as it was during the work, and is best kept from growing.
-	limitLeast = 80 << 20
+	// as long as all memory stays below its limit. The limit counts gaps too: what is
+	// live lies between the garbage, and memory can be given back only where nothing
+	// is. So a heap stays as large as it was during the work, and has to be kept from
+	// growing.
+	gcPercent = 200
+	// limitLeast is the limit of a small installation, and limitUsual the one up to
+	// which all memory may be limitTimes what is live.
+	limitLeast = 40 << 20
+	limitUsual = 80 << 20
+	limitTimes = 3
 	// spareBytes, and one byte for each spareShare that are live, may be garbage, gaps
-	// and what the runtime needs itself: with less of it, collecting would take more
-	// time than the work.
+	// and what the runtime needs itself in any case: with less of it, collecting would
+	// take more time than the work.
 	spareBytes = 16 << 20
 	spareShare = 4
 	// limitStep is in what steps the limit moves: each move stops the process for a
@@ -71,7 +74,7 @@ func limitMemory(ctx context.Context) error {
 
 // limitFor returns how much memory there may be for so many live bytes.
 func limitFor(live, most int64) int64 {
-	limit := max(limitLeast, live+live/spareShare+spareBytes)
+	limit := max(limitLeast, min(limitUsual, limitTimes*live), live+live/spareShare+spareBytes)
 	return min(most, limit/limitStep*limitStep)
 }
 

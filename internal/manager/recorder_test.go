@@ -107,21 +107,3 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 		t.Errorf("%d events wait", len(r.queue))
 	}
 }
-
-func TestPercentFor(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		reason string
-		live   uint64
-		want   int
-	}{
-		"nothing known": {"before the first collection", 0, 100},
-		"small":         {"as much garbage as is live", 10 << 20, 100},
-		"large":         {"no more garbage than its bound", 32 << 20, 50},
-		"huge":          {"collecting has to leave time for work", 1 << 40, 25},
-	} {
-		if got := percentFor(tc.live); got != tc.want {
-			t.Errorf("%s (%s): got %d, want %d", name, tc.reason, got, tc.want)
-		}
-	}
-}

@@ -31,7 +31,8 @@ type relay struct {
 	version  string
 	// kin is for each owner of sets the one that came last of those that own objects,
 	// and of those that own none: what it says of its owner the others say too.
-	kin map[ofOwner]object
+	kin     map[ofOwner]object
+	history history
 }
 
 // object is what informers hold.
@@ -101,8 +102,8 @@ func (r *relay) Update(obj any) error {
 	}
 	r.mu.Lock()
 	old := r.known[name]
-	r.slim(o, old)
-	r.known[name] = o
+	o = r.slim(o, old)
+	r.known[toolscache.MetaObjectToName(o)] = o
 	r.mu.Unlock()
 	r.send(changes(old, o)...)
 	return nil
@@ -147,7 +148,8 @@ func (r *relay) Replace(items []any, version string) error {
 			next[name] = old
 			continue
 		}
-		r.slim(o, old)
+		o = r.slim(o, old)
+		next[name] = o
 		events = append(events, changes(old, o)...)
 	}
 	r.known, r.version, r.complete = next, version, true

@@ -13,14 +13,12 @@ import (
 	"lockstep.run/lockstep/internal/shared"
 )
 
-// slim prepares an object that nobody has yet for the caches: of history what
+// slim returns what the caches keep of an object that nobody has yet: of history what
 // decisions ask for, and everything that other objects have too in their memory. old
 // is what was known under its name, or nil.
-func (r *relay) slim(o, old object) {
+func (r *relay) slim(o, old object) object {
 	set, isSet := o.(corev1alpha1.GenericObjectSet)
-	if isSet && !rollout.Owns(set) {
-		summarize(set)
-	}
+	summarized := isSet && !rollout.Owns(set) && summarize(set)
 	shareTexts(o)
 	if old != nil && old.GetUID() == o.GetUID() {
 		o.SetUID(old.GetUID())
@@ -29,7 +27,7 @@ func (r *relay) slim(o, old object) {
 	r.forget(old)
 	ref := metav1.GetControllerOfNoCopy(o)
 	if !isSet || ref == nil {
-		return
+		return o
 	}
 	// What is the same for both kinds of revisions comes from either.
 	same := ofOwner{ref.UID, rollout.Owns(set)}
@@ -39,7 +37,36 @@ func (r *relay) slim(o, old object) {
 		}
 	}
 	same.owner = metav1.GetControllerOfNoCopy(o).UID
+	if summarized {
+		o = r.history.place(o)
+	}
 	r.kin[same] = o
+	return o
+}
+
+// history is where sets are that own nothing any more. They are the most there is,
+// come one after the other, and go in the same order.
+type history struct {
+	sets        shared.Slab[corev1alpha1.ObjectSet]
+	clusterSets shared.Slab[corev1alpha1.ClusterObjectSet]
+	conditions  shared.Slab[metav1.Condition]
+	texts       shared.TextSlab
+}
+
+// place moves a set beside the others.
+func (h *history) place(o object) object {
+	switch set := o.(type) {
+	case *corev1alpha1.ObjectSet:
+		o = h.sets.Put(*set)
+	case *corev1alpha1.ClusterObjectSet:
+		o = h.clusterSets.Put(*set)
+	}
+	o.SetName(h.texts.Put(o.GetName()))
+	o.SetUID(types.UID(h.texts.Put(string(o.GetUID()))))
+	o.SetResourceVersion(h.texts.Put(o.GetResourceVersion()))
+	conds := o.(corev1alpha1.Conditioned).StatusConditions()
+	*conds = h.conditions.All(*conds)
+	return o
 }
 
 // ofOwner names the sets of one owner that say the same of it: history says less.
@@ -72,9 +99,9 @@ var remembered = []string{
 // ended, and which slices it names. Its status is not written again, so nothing is
 // lost on the server. A set that stands alone keeps all of it: its status is written
 // once more when it is deleted.
-func summarize(set corev1alpha1.GenericObjectSet) {
+func summarize(set corev1alpha1.GenericObjectSet) bool {
 	if rollout.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") {
-		return
+		return false
 	}
 	set.SetLabels(only(set.GetLabels(), corev1alpha1.ObjectDeploymentLabel))
 	set.SetAnnotations(only(set.GetAnnotations(), remembered...))
@@ -95,7 +122,8 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 			ends = append(ends, c)
 		}
 	}
-	status.Conditions = exact(ends)
+	status.Conditions = ends
+	return true
 }
 
 // only returns the entries of some keys.
@@ -198,6 +226,6 @@ func shareControlled(refs *[]corev1alpha1.ControlledObjectReference) {
 	*refs = exact(*refs)
 	for i := range *refs {
 		r := &(*refs)[i]
-		r.Kind, r.Group, r.Namespace = shared.Text(r.Kind), shared.Text(r.Group), shared.Text(r.Namespace)
+		r.Kind, r.Group, r.Namespace, r.Version = shared.Text(r.Kind), shared.Text(r.Group), shared.Text(r.Namespace), shared.Text(r.Version)
 	}
 }

@@ -146,8 +146,10 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	u := &unstructured.Unstructured{Object: content}
 	gvk := u.GroupVersionKind()
 	d := &objects.Desired{
-		Key:       objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()},
-		Version:   gvk.Version,
+		Key: objects.Key{
+			Group: shared.Text(gvk.Group), Kind: shared.Text(gvk.Kind), Namespace: shared.Text(u.GetNamespace()), Name: u.GetName(),
+		},
+		Version:   shared.Text(gvk.Version),
 		Raw:       o.Object.Raw,
 		Content:   drift.ContentDigest(content),
 		Mappings:  o.ConditionMappings,

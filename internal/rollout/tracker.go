@@ -44,7 +44,7 @@ type Tracker struct {
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
 	last   *follower
-	owners map[types.UID]OwnerKey                         // deployments and sets by UID
+	owners map[types.UID]*OwnerKey                        // deployments and sets by UID
 	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
 	strays map[OwnerKey]map[objects.Key]struct{}
 	users  map[schema.GroupKind]map[OwnerKey]struct{} // who has objects of a kind
@@ -82,7 +82,7 @@ func NewTracker() *Tracker {
 	return &Tracker{
 		shapes: drift.NewShapes(),
 		tracks: map[objects.Key]track{},
-		owners: map[types.UID]OwnerKey{},
+		owners: map[types.UID]*OwnerKey{},
 		probed: map[schema.GroupKind]map[OwnerKey]probes.Needs{},
 		strays: map[OwnerKey]map[objects.Key]struct{}{},
 		users:  map[schema.GroupKind]map[OwnerKey]struct{}{},
@@ -142,9 +142,20 @@ func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 func (t *Tracker) Own(key OwnerKey, uids ...types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	owner := &key
 	for _, uid := range uids {
-		t.owners[uid] = key
+		if known := t.owners[uid]; known != nil && *known == key {
+			owner = known
+		}
 	}
+	for _, uid := range uids {
+		t.owners[uid] = owner
+	}
+}
+
+func (t *Tracker) ownsLocked(key OwnerKey, uid types.UID) bool {
+	owner := t.owners[uid]
+	return owner != nil && *owner == key
 }
 
 // Disown forgets everything about an owner.
@@ -153,7 +164,7 @@ func (t *Tracker) Disown(key OwnerKey) {
 	defer t.mu.Unlock()
 	delete(t.strays, key)
 	for uid, k := range t.owners {
-		if k == key {
+		if *k == key {
 			delete(t.owners, uid)
 		}
 	}
@@ -255,7 +266,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	t.mu.RLock()
 	tr, followed := t.track(key)
 	needs := t.needsLocked(key.GroupKind())
-	ours := followed && controller != nil && t.owners[controller.UID] == tr.owner
+	ours := followed && controller != nil && t.ownsLocked(tr.owner, controller.UID)
 	t.mu.RUnlock()
 
 	annotations := live.GetAnnotations()
@@ -345,10 +356,11 @@ func (t *Tracker) strayLocked(key objects.Key, obs *objects.Observed) (OwnerKey,
 	if controller == nil {
 		return OwnerKey{}, false
 	}
-	owner, ok := t.owners[controller.UID]
-	if !ok {
+	known := t.owners[controller.UID]
+	if known == nil {
 		return OwnerKey{}, false
 	}
+	owner := *known
 	if t.strays[owner] == nil {
 		t.strays[owner] = map[objects.Key]struct{}{}
 	}
