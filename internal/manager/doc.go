@@ -10,11 +10,11 @@
 // someone else's. A standby holds no cache: it asks for the Lease and answers
 // probes.
 //
-// Memory: garbage is bounded by what is live, and by less of it the more that is,
-// unless GOGC is set; it is given back to the system when nothing was done for a
-// while. Set GOMEMLIMIT below the limit of the container, as config does. The caches
-// keep of our own kinds what decisions ask for, and equal values once (slim.go). An
-// event is forgotten when it was sent.
+// Memory: all of it, with garbage and the gaps between what is live, is bounded by
+// what is live, unless GOGC is set, and never by more than GOMEMLIMIT: set that below
+// the limit of the container, as config does. Garbage is given back to the system when
+// nothing was done for a while. The caches keep of our own kinds what decisions ask
+// for, and equal values once (slim.go). An event is forgotten when it was sent.
 //
 // Exit: an orderly stop ends reconciles, then releases the Lease. A lost Lease
 // ends the process with an error.

@@ -29,8 +29,8 @@ const (
 	// limitStep is in what steps the limit moves: each move stops the process for a
 	// moment.
 	limitStep = 1 << 20
-	// adjustPeriod is how often that is looked at.
-	adjustPeriod = time.Second
+	// adjustPeriod is how often that is looked at: what is live may double in a second.
+	adjustPeriod = 250 * time.Millisecond
 	// idlePeriod is how long nothing may be allocated for memory to be given back.
 	idlePeriod = 10 * time.Second
 	// idleBytes is how much allocation counts as nothing: the Lease's renewals
@@ -96,6 +96,7 @@ func returnMemory(ctx context.Context) error {
 		case now-last > idleBytes:
 			returned = false
 		case !returned:
+			runtime.GC() // what is pooled is garbage after a second one only
 			debug.FreeOSMemory()
 			returned = true
 		}
