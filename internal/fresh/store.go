@@ -97,6 +97,18 @@ func (s *Store) Newest(cached client.Object) client.Object {
 	return cached
 }
 
+// State returns what is remembered of an object where that is this very state, else
+// nil. What it returns may be changed.
+func (s *Store) State(uid types.UID, resourceVersion string) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[uid]
+	if e == nil || e.object == nil || e.object.GetResourceVersion() != resourceVersion {
+		return nil
+	}
+	return e.object.DeepCopyObject().(client.Object)
+}
+
 // Knows tells whether an object is in a state that our own writes made or went
 // past. A state that the store does not know is not always someone else's: an
 // event may overtake the answer, and of a write without an answer the store was

@@ -55,10 +55,10 @@ func newClients(config *rest.Config) (*clients, error) {
 	return all, nil
 }
 
-// watching returns a client for one watch; see events.
+// watching returns a client for one watch; see Events.
 func (c *clients) watching(known func(name, types.UID, string) bool) (rest.Interface, error) {
 	config := dynamic.ConfigFor(c.config)
-	config.NegotiatedSerializer = events{NegotiatedSerializer: config.NegotiatedSerializer, known: known}
+	config.NegotiatedSerializer = Events{NegotiatedSerializer: config.NegotiatedSerializer, Object: observed{known}.object}
 	client, err := unversioned(config, c.pool)
 	if err != nil {
 		return nil, fmt.Errorf("make a client to watch objects: %w", err)

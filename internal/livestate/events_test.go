@@ -21,7 +21,7 @@ func TestEvents(t *testing.T) {
 	known := func(n name, uid types.UID, version string) bool {
 		return n == name{"n", "a"} && uid == "u" && version == "7"
 	}
-	serializer := events{NegotiatedSerializer: dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, known: known}
+	serializer := Events{NegotiatedSerializer: dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, Object: observed{known}.object}
 	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"7"},"data":{"big":1}}`
 	for reason, tc := range map[string]struct{ frame, want string }{
 		"our own write":           {`{"type":"MODIFIED","object":` + object + `}`, "*v1.PartialObjectMetadata n/a u 7"},
@@ -64,7 +64,7 @@ func TestKnownEventsHoldNoText(t *testing.T) {
 	var part name
 	known := func(n name, _ types.UID, _ string) bool { part = n; return true }
 	const frame = `{"type":"ADDED","object":{"kind":"ConfigMap","metadata":{"namespace":"space","name":"one","uid":"u","resourceVersion":"7"}}}`
-	obj, _, err := frameDecoder{known: known}.Decode([]byte(frame), nil, nil)
+	obj, _, err := frameDecoder{object: observed{known}.object}.Decode([]byte(frame), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -17,11 +19,13 @@ import (
 const resync = 24 * time.Hour
 
 // cacheOptions say what is kept of our own kinds.
-func cacheOptions() cache.Options {
+func cacheOptions(o *own) cache.Options {
 	return cache.Options{
 		SyncPeriod:       ptr.To(resync),
 		DefaultTransform: trim,
-		NewInformer:      newInformer,
+		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return newInformer(o.source(toolscache.ToListerWatcherWithContext(lw), obj), obj, resync, indexers)
+		},
 		// A kind that nobody watches must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,
 	}

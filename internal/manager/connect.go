@@ -30,7 +30,7 @@ import (
 
 // connect adds everything that runs to mgr. config is guarded; version is that of
 // the API server.
-func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
+func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version string) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
 	o, err := engine(config, mgr.GetLogger(), follow)
 	if err != nil {
@@ -58,12 +58,13 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	mgr = recording{Manager: mgr, events: recorder}
 	slices := fresh.NewStore()
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
-		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Slices: slices, Namespace: c.Namespace,
+		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches,
+		Fresh: own.packages, Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
-	o.Slices, o.Namespace = slices, c.Namespace
+	o.Fresh, o.Slices, o.Namespace = own.deployments, slices, c.Namespace
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}

@@ -17,8 +17,8 @@ import (
 // newInformer returns an informer that is up to date soon after an outage, however
 // often its watch breaks. client-go's informers pause for up to a minute then, and
 // cannot be told otherwise: so this one is given a watch that never ends.
-func newInformer(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(newRelay(&reconnecting{toolscache.ToListerWatcherWithContext(lw)}, obj), obj, resync, indexers)
+func newInformer(source toolscache.ListerWatcherWithContext, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(newRelay(&reconnecting{source}, obj), obj, resync, indexers)
 }
 
 // reconnecting is a source that is asked for a watch until it answers.

@@ -47,11 +47,11 @@ func Run(ctx context.Context, c *Config) error {
 	logger.Info("starting", "version", version.Get(), "kubernetes", kubernetes, "namespace", c.Namespace)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	mgr, guarded, err := newManager(c, config, logger, end)
+	mgr, guarded, own, err := newManager(c, config, logger, end)
 	if err != nil {
 		return err
 	}
-	if err := connect(mgr, guarded, c, kubernetes); err != nil {
+	if err := connect(mgr, guarded, own, c, kubernetes); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -97,19 +97,19 @@ func serverVersion(config *rest.Config) (string, error) {
 	return info.GitVersion, nil
 }
 
-// newManager returns a manager without controllers, and the configuration for
-// all clients that write. restored is called where the process has to end,
+// newManager returns a manager without controllers, the configuration for all
+// clients that write, and what watches our own kinds. restored is called where the process has to end,
 // because the cluster is not the one that it knows.
-func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, error) {
+func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, *own, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	guard := leadership.Always()
 	options := ctrlmanager.Options{
-		Scheme: scheme, Logger: logger, Cache: cacheOptions(),
+		Scheme: scheme, Logger: logger,
 		Metrics:                 metricsserver.Options{BindAddress: c.MetricsAddress},
 		HealthProbeBindAddress:  c.ProbeAddress,
 		PprofBindAddress:        c.PprofAddress,
@@ -119,7 +119,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 		guard = leadership.NewGuard(clock.RealClock{})
 		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, guard, restored)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, lock
 		options.LeaderElectionReleaseOnCancel = true
@@ -130,11 +130,16 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	guarded.Wrap(guard.WrapTransport)
 	// Warnings are an author's business, and a webhook's may quote a Secret.
 	guarded.WarningHandler = rest.NoWarnings{}
+	own, err := newOwn(guarded, scheme)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	options.Cache = cacheOptions(own)
 	mgr, err := ctrl.NewManager(guarded, options)
 	if err != nil {
-		return nil, nil, fmt.Errorf("set up the manager: %w", err)
+		return nil, nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	return mgr, guarded, addProbes(mgr)
+	return mgr, guarded, own, addProbes(mgr)
 }
 
 func addProbes(mgr ctrl.Manager) error {

@@ -108,7 +108,7 @@ func TestInformerKeepsUp(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				source := &flaky{version: 1, expired: expired}
 				lw := &cache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext}
-				informer := newInformer(lw, &corev1alpha1.Package{}, 0, cache.Indexers{})
+				informer := newInformer(cache.ToListerWatcherWithContext(lw), &corev1alpha1.Package{}, 0, cache.Indexers{})
 				if err := informer.SetTransform(trim); err != nil {
 					t.Fatal(err)
 				}

@@ -49,6 +49,8 @@ type Options struct {
 	Live     *livestate.Cache
 	Tracker  *rollout.Tracker
 	Metadata metadata.Interface
+	// Fresh takes the answers to our writes.
+	Fresh *fresh.Store
 	// Slices has those that this process has written, so that they need not be read.
 	Slices *fresh.Store
 	// Namespace is the manager's.
@@ -63,7 +65,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Executor: o.Executor, Live: o.Live, Tracker: o.Tracker,
 		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		Owners: &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: queue.wake},
-		fresh:  fresh.NewStore(), written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
+		fresh:  o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
 	}
 	r.Claims = claims.NewTable(func(h claims.Holder) {
 		queue.wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})

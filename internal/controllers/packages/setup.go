@@ -42,6 +42,8 @@ type Options struct {
 	Environment Environment
 	// Sources watches what specs name.
 	Sources *sources.Watches
+	// Fresh takes the answers to our writes.
+	Fresh *fresh.Store
 	// Slices takes the slices that were written, for the controller of deployments.
 	Slices *fresh.Store
 	// Namespace is the manager's: it has what ClusterPackages name, and the Secrets
@@ -54,7 +56,7 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		fresh: fresh.NewStore(), slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
+		fresh: o.Fresh, slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
 		environment: o.Environment, sources: o.Sources,
 	}
 	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
