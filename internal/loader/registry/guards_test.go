@@ -65,6 +65,51 @@ func TestPullsShareConnections(t *testing.T) {
 	}
 }
 
+// That a registry speaks plain HTTP is found out by the first pull, and anew after
+// a failure.
+func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	s := serve(t, func(h http.Handler) *httptest.Server {
+		s := httptest.NewUnstartedServer(h)
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
+		s.Start()
+		return s
+	})
+	pull := func(p *Puller) int32 {
+		before := connections.Load()
+		ref, _ := s.push(t, imageOf(t, archive.Files{"manifest.yaml": fmt.Appendf(nil, "kind: PackageManifest # %d\n", before)}))
+		pushed := connections.Load()
+		if _, err := p.Pull(context.Background(), ref); err != nil {
+			t.Fatal(err)
+		}
+		return connections.Load() - pushed
+	}
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+	if first := pull(p); first < 2 {
+		t.Errorf("%d connections for the first pull, want one for HTTPS and one for HTTP", first)
+	}
+	if next := pull(p); next != 0 {
+		t.Errorf("%d connections for the next pull", next)
+	}
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		w.WriteHeader(http.StatusNotFound)
+		return true
+	})
+	if _, err := p.Resolve(context.Background(), s.host+"/team/shop:v2"); err == nil {
+		t.Error("no error")
+	}
+	s.set(nil)
+	if after := pull(p); after < 2 {
+		t.Errorf("%d connections after a failure", after)
+	}
+}
+
 // What a connection was trusted for is over when the bundle on disk changes.
 func TestConnectionsEndWithTheirBundle(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -21,6 +23,9 @@ type guard struct {
 	verified *http.Transport
 	// unverified serves the hosts that were named as insecure.
 	unverified *http.Transport
+	// plain is set once the registry has answered HTTPS by plain HTTP. Where it was
+	// named as insecure, HTTPS is tried before plain HTTP, and need not be each time.
+	plain atomic.Pointer[tls.RecordHeaderError]
 
 	made time.Time
 	// expiry ends the wait for another pull.
@@ -95,10 +100,18 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if insecure {
 		transport = g.unverified
 	}
+	tryPlain := insecure && r.URL.Scheme == "https" && r.URL.Host == g.key.host
+	if plain := g.plain.Load(); tryPlain && plain != nil {
+		return nil, *plain
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	resp, err := transport.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		cancel(nil)
+		var noTLS tls.RecordHeaderError
+		if tryPlain && errors.As(err, &noTLS) && string(noTLS.RecordHeader[:]) == "HTTP/" {
+			g.plain.Store(&noTLS)
+		}
 		return nil, err
 	}
 	resp.Body = &boundedBody{
