@@ -53,6 +53,7 @@ func (s *session) install(
 	s.fresh.PutCreated(string(s.pkg.GetUID()), dep)
 	s.dep = dep
 	if len(made) == 0 {
+		s.edits.wrote(dep)
 		return nil
 	}
 	if err := s.createSlices(ctx, made, nil); err != nil {
@@ -76,6 +77,7 @@ func (s *session) complete(ctx context.Context, template corev1alpha1.ObjectSetT
 		return fmt.Errorf("write the template of %s: %w", s.describe(), err)
 	}
 	s.fresh.Put(dep)
+	s.edits.wrote(dep)
 	s.dep = dep
 	return nil
 }

@@ -94,9 +94,11 @@ func fill(
 	configChanged := annotations[corev1alpha1.PackageConfigAnnotation] != config
 
 	spec := &dep.ObjectDeploymentSpec().Template.Spec
-	same, err := sameTemplate(spec, &template)
-	if err != nil {
-		return err
+	same := false
+	if !equality.Semantic.DeepEqual(spec, &corev1alpha1.ObjectSetTemplateSpec{}) {
+		if same, err = sameTemplate(spec, &template); err != nil {
+			return err
+		}
 	}
 	if !same {
 		*spec = template
