@@ -57,12 +57,12 @@ func (o *own) source(lw toolscache.ListerWatcherWithContext, of runtime.Object) 
 		NegotiatedSerializer: serializer.NewCodecFactory(o.scheme).WithoutConversion(),
 		Object:               decoder{of: reflect.TypeOf(of).Elem(), known: o.state}.object,
 	}
-	client, err := rest.RESTClientForConfigAndClient(config, o.pool)
+	c, err := rest.RESTClientForConfigAndClient(config, o.pool)
 	if err != nil {
 		return lw // it cannot be made by the same configuration either, and says so
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(kinds[0]) // as our CRDs have it
-	return &watching{ListerWatcherWithContext: lw, client: client, resource: plural.Resource, parameters: runtime.NewParameterCodec(o.scheme)}
+	return &watching{ListerWatcherWithContext: lw, client: c, resource: plural.Resource, parameters: runtime.NewParameterCodec(o.scheme)}
 }
 
 // state returns the object in that very state, if it is the answer to a write of
