@@ -97,7 +97,7 @@ func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 }
 
 // With a raised spec.version the unchanged objects keep their resourceVersion
-// until the rollout has succeeded; then each gets the new label.
+// until the rollout has succeeded and is reported; then each gets the new label.
 func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -146,4 +146,21 @@ func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 	if len(writes) != 21 || writes[0] != "shop-04-000" || writes[1] != "shop-04-000" {
 		t.Errorf("writes were %v, want the changed object first, twice, and each of the 19 others once", writes)
 	}
+	statuses, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.ByResource("objectdeployments.package-operator.run"), ofStatus("versions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), sandbox.ByResource("configmaps"),
+		func(e sandbox.Entry) bool { return e.Object.Namespace == "versions" && e.Object.Name != "shop-04-000" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(statuses) == 0 || len(labels) == 0 || labels[0].Received.Before(statuses[len(statuses)-1].Done) {
+		t.Errorf("labels were written before it was reported that the revision is rolled out:\n%+v\n%+v", statuses, labels)
+	}
+}
+
+// ofStatus selects writes of statuses in a namespace.
+func ofStatus(namespace string) sandbox.Filter {
+	return func(e sandbox.Entry) bool { return e.Object.Namespace == namespace && e.Object.Subresource == "status" }
 }

@@ -168,6 +168,7 @@ func (p *planner) rollout(i int) {
 func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool {
 	entry := Entry{Revision: r, Phase: ph}
 	held := false // something in the phase forbids its entry
+	relabel := r.Succeeded && r == p.active()
 	for _, d := range r.Phases[ph].Objects {
 		if p.holder[d.Key] != r {
 			report.Phases[ph].Taken++ // a newer revision writes it
@@ -175,7 +176,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		}
 		src := p.source(r, d)
 		c := p.caseOf(d.Key)
-		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, r.Succeeded, r.Phases[ph].Earlier
+		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, relabel, r.Phases[ph].Earlier
 		c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
 		c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
 		v := Decide(c)

@@ -15,7 +15,8 @@ import (
 const (
 	// urgentSteps bounds how many steps run before the plan is made anew.
 	urgentSteps = 1000
-	// backgroundSteps is the same for work that comes after all other.
+	// backgroundSteps is the same for work that comes after all other, and after which
+	// the owner is looked at anew.
 	backgroundSteps = 64
 )
 
@@ -29,8 +30,7 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 	if done, err := s.recordJobs(ctx); err != nil || done {
 		return done, err
 	}
-	urgent, background := split(s.plan.Steps)
-	if len(urgent) > 0 {
+	if urgent := first(s.plan.Steps, false, urgentSteps); len(urgent) > 0 {
 		err := s.Executor.Perform(ctx, s.rollout, urgent, false)
 		s.settleStrays()
 		return true, err
@@ -47,11 +47,20 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 	if done, err := s.settleHistory(ctx); err != nil || done {
 		return done, err
 	}
-	if len(background) > 0 {
-		return true, s.Executor.Perform(ctx, s.rollout, background, true)
-	}
 	s.requeueAt(s.plan.Retry)
 	return false, nil
+}
+
+// linger performs some of what nobody waits for, after it was reported how things
+// stand. The rest is left to passes that look at the owner anew: it may have been
+// paused, deleted or changed by then.
+func (s *session) linger(ctx context.Context) error {
+	steps := first(s.plan.Steps, true, backgroundSteps)
+	if len(steps) == 0 {
+		return nil
+	}
+	s.requeue(0)
+	return s.Executor.Perform(ctx, s.rollout, steps, true)
 }
 
 func (s *session) replan() {
@@ -72,16 +81,15 @@ func (s *session) settleStrays() {
 	}
 }
 
-func split(steps []phases.Step) (urgent, background []phases.Step) {
+// first returns the first steps, at most so many, that are for the background or not.
+func first(steps []phases.Step, background bool, most int) []phases.Step {
+	var some []phases.Step
 	for _, step := range steps {
-		switch {
-		case step.Background && len(background) < backgroundSteps:
-			background = append(background, step)
-		case !step.Background && len(urgent) < urgentSteps:
-			urgent = append(urgent, step)
+		if step.Background == background && len(some) < most {
+			some = append(some, step)
 		}
 	}
-	return urgent, background
+	return some
 }
 
 // enter checks the first writes of a phase as a whole and performs them.

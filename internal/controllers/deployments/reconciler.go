@@ -184,7 +184,10 @@ func (s *session) roll(ctx context.Context) error {
 		}
 		if !again {
 			s.spins = 0
-			return s.report(ctx)
+			if err := s.report(ctx); err != nil {
+				return err
+			}
+			return s.linger(ctx)
 		}
 	}
 	s.spins++

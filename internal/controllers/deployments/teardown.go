@@ -38,7 +38,7 @@ func (s *session) teardown(ctx context.Context) error {
 			s.requeueAt(s.plan.Retry)
 			return s.reportTeardown(ctx)
 		}
-		urgent, _ := split(s.plan.Steps)
+		urgent := first(s.plan.Steps, false, urgentSteps)
 		if err := s.Executor.Perform(ctx, s.rollout, urgent, false); err != nil {
 			return err
 		}
