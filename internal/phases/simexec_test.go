@@ -117,6 +117,9 @@ func (x *exec) write(correction bool) error {
 	x.memory.At(x.Key).Gone = false
 	got, err := x.apply(false)
 	if err != nil {
+		if rec := x.memory.At(x.Key); !rec.Content.IsZero() && rec.Content != x.Desired.Content {
+			rec.Content = objects.Digest{0xff}
+		}
 		return err
 	}
 	obs := x.observe(x.Key, got)

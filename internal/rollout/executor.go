@@ -191,6 +191,7 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	s.begin()
 	live, err := s.put(ctx)
 	if err != nil {
+		s.doubt()
 		return err
 	}
 	obs := s.run.Tracker.Observe(s.Key, live)
@@ -213,6 +214,17 @@ func (s *step) begin() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	s.run.rollout.Memory.At(s.Key).Gone = false
+}
+
+// doubt forgets that the object has the content of before: a write whose answer gets
+// lost may have taken effect. By its values alone, what a former template did not have
+// would not be noticed when that comes back.
+func (s *step) doubt() {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	if rec := s.run.rollout.Memory.At(s.Key); !rec.Content.IsZero() && rec.Content != s.Desired.Content {
+		rec.Content = differs
+	}
 }
 
 // follow makes the template what the object is compared with from now on, also

@@ -200,3 +200,20 @@ func TestLostAnswer(t *testing.T) {
 		t.Error("the object still counts as absent")
 	}
 }
+
+// TestLostAnswerOfAChange: the object may show the new content by now, with a field
+// that the former one does not have. So it is not known any more to have the former.
+func TestLostAnswerOfAChange(t *testing.T) {
+	t.Parallel()
+	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	s := newStep(t, lost, phases.Change, &objects.Observed{UID: "uid", ResourceVersion: "1", ApplyFields: true, Wrote: true})
+	former := objects.Digest{2}
+	rec := s.run.rollout.Memory.At(s.Key)
+	rec.Content, rec.UID = former, s.Live.UID
+	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
+		t.Fatalf("the answer is lost, and the step says: %v", err)
+	}
+	if rec.Content == former || rec.Content == s.Desired.Content || rec.Content.IsZero() {
+		t.Errorf("the object counts as one of content %x", rec.Content)
+	}
+}
