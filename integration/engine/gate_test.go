@@ -67,6 +67,59 @@ func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
 	awaitValue(t, ns, "three", "v1")
 }
 
+// An upgrade passes over phases that are ready and of which nothing is to be written:
+// one status records all of them before the first write behind them, and none of them
+// is passed over whose probes are not true (invariant 1).
+func TestUpgradePassesOverWhatIsReady(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	names := []string{"one", "two", "three", "four"}
+	var all []corev1alpha1.ObjectSetTemplatePhase
+	for _, name := range names {
+		all = append(all, phase(name, configMap(name, "v1")))
+	}
+	dep := gated(ns, all...)
+	env.Create(t, dep)
+	for _, name := range names {
+		awaitValue(t, ns, name, "v1")
+		edit(t, ns, name, makeReady)
+	}
+	awaitRollout(t, dep)
+
+	next := func(value string) {
+		change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+			d.Spec.Template.Spec.Phases[3].Objects[0] = configMap("four", value)
+		})
+	}
+	j := begin(t)
+	next("v2")
+	awaitRollout(t, dep)
+	awaitValue(t, ns, "four", "v2")
+	j.rest(t, ns)
+	written := j.requests(t, ns, named("four"), sandbox.Writes())
+	newest := slices.MaxFunc(setsOf(t, ns), func(a, b corev1alpha1.ObjectSet) int { return int(a.Spec.Revision - b.Spec.Revision) })
+	statuses := j.requests(t, ns, named(newest.Name), func(e sandbox.Entry) bool { return e.Object.Subresource == "status" })
+	if len(written) == 0 || len(statuses) != 2 || !statuses[0].Done.Before(written[0].Received) {
+		t.Errorf("want a status before the changed object is written, and one after it:%s", lines(append(statuses, written...)))
+	}
+
+	edit(t, ns, "two", makeUnready)
+	j = begin(t)
+	next("v3")
+	await(t, dep, "to wait for phase two", func(d *corev1alpha1.ObjectDeployment) error {
+		if d.Status.Revision != 3 || len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "two" {
+			return fmt.Errorf("revision %d waits for %+v", d.Status.Revision, d.Status.Blocking)
+		}
+		return nil
+	})
+	j.rest(t, ns)
+	if writes := j.requests(t, ns, named("four"), sandbox.Writes()); len(writes) > 0 {
+		t.Fatalf("the last phase was written although phase two was not ready:%s", lines(writes))
+	}
+	edit(t, ns, "two", makeReady)
+	awaitValue(t, ns, "four", "v3")
+}
+
 // Objects of two kinds come by two watches, each of which shows another moment.
 // Before a gate opens that both have to do with, the API server is asked for all
 // of them as they are then (invariant 1).

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/probes"
 )
 
 // Plan is what to do next and how things stand.
@@ -14,7 +15,7 @@ type Plan struct {
 	// Entry is a phase whose steps have to be checked as a whole before the
 	// first of them is performed; nil where none is due.
 	Entry *Entry
-	// Gate is the phase to open next; the caller records it durably, calls
+	// Gate are the phases to open next; the caller records them durably, calls
 	// Revision.Open and asks again. Nil where none is due.
 	Gate *Gate
 	// Jobs is what is to be recorded of Jobs, before any step.
@@ -52,14 +53,18 @@ type Entry struct {
 	Steps    []Step
 }
 
-// Gate is a phase that may be opened.
+// Gate is a phase that may be opened, with those before it of which nothing is to be
+// written.
 type Gate struct {
 	Revision *Revision
-	Phase    int
-	// Ahead tells that the phase is open already by what is durable, and has not
+	// Phase is the first phase to open and Last the last one. What lies before Last is
+	// complete as it is: its probes are true at the same moment as those of the phases
+	// before, so that one record will do.
+	Phase, Last int
+	// Ahead tells that the phases are open already by what is durable, and have not
 	// begun: nothing is to be recorded.
 	Ahead bool
-	// Probed are the objects of the earlier phases that probes select with the
+	// Probed are the objects of the phases before Last that probes select with the
 	// resourceVersion that was judged, if they are of more than one kind: the
 	// caller proves that these are current at one moment, because each kind has a
 	// watch of its own.
@@ -160,25 +165,59 @@ func (p *planner) rollout(i int) {
 		}
 	}
 	if r == p.active() && ready && writable && r.Begun() < len(r.Phases) {
-		p.plan.Gate = &Gate{Revision: r, Phase: r.Begun(), Ahead: r.Ahead > 0, Probed: p.probed(r)}
+		last := p.last(r)
+		p.plan.Gate = &Gate{Revision: r, Phase: r.Begun(), Last: last, Ahead: last < r.Opened, Probed: p.probed(r, last)}
 	}
+}
+
+// last returns the phase to open: the next one, or where that is complete as it is,
+// the first one behind it that is not.
+func (p *planner) last(r *Revision) int {
+	ph := r.Begun()
+	for ph < len(r.Phases)-1 && p.complete(r, ph) {
+		ph++
+	}
+	return ph
+}
+
+// complete tells whether a phase that has not begun needs no write, and all of its
+// probes are true.
+func (p *planner) complete(r *Revision, ph int) bool {
+	for _, d := range r.Phases[ph].Objects {
+		c, _ := p.caseFor(r, ph, d)
+		v := Decide(c)
+		switch {
+		case v.Completed:
+		case v.Action != None || v.Drift != "",
+			p.Probe(r, d.Key, c.Sight.Object).Status != probes.True:
+			return false
+		}
+	}
+	return true
+}
+
+// caseFor returns what is judged of an object of r, and the revision whose stamp it
+// shall carry.
+func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (Case, *Revision) {
+	src := p.source(r, d)
+	c := p.caseOf(d.Key)
+	c.Desired, c.Labels, c.Earlier = d, src.Labels, r.Phases[ph].Earlier
+	c.Relabel = r.Succeeded && r == p.active()
+	c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
+	c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
+	return c, src
 }
 
 // phase plans one opened phase and tells whether it is ready.
 func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool {
 	entry := Entry{Revision: r, Phase: ph}
 	held := false // something in the phase forbids its entry
-	relabel := r.Succeeded && r == p.active()
 	for _, d := range r.Phases[ph].Objects {
 		if p.holder[d.Key] != r {
 			report.Phases[ph].Taken++ // a newer revision writes it
 			continue
 		}
-		src := p.source(r, d)
-		c := p.caseOf(d.Key)
-		c.Desired, c.Labels, c.Relabel, c.Earlier = d, src.Labels, relabel, r.Phases[ph].Earlier
-		c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
-		c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
+		c, src := p.caseFor(r, ph, d)
 		v := Decide(c)
 		p.retry(v.Retry)
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report}

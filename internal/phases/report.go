@@ -155,12 +155,12 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 	report.block(Blocker{Key: key, Phase: r.Phases[ph].Name, Message: strings.Join(result.Messages, ", "), Kind: kind})
 }
 
-// probed returns the objects of the opened phases that have something to prove,
+// probed returns the objects of the phases before one that have something to prove,
 // or nothing where a single watch delivers them all.
-func (p *planner) probed(r *Revision) map[objects.Key]string {
+func (p *planner) probed(r *Revision, before int) map[objects.Key]string {
 	probed := map[objects.Key]string{}
 	kinds := map[schema.GroupKind]struct{}{}
-	for ph := range r.Begun() {
+	for ph := range before {
 		for _, d := range r.Phases[ph].Objects {
 			if live := p.Look(d.Key).Object; live != nil && live.Trimmed != nil {
 				probed[d.Key] = live.ResourceVersion

@@ -350,7 +350,7 @@ func (p *player) print(plan phases.Plan) string {
 		if g.Ahead {
 			verb = "begin"
 		}
-		line("%s phase %s of %s%s", verb, g.Revision.Phases[g.Phase].Name, g.Revision.Name, proofText(g))
+		line("%s %s of %s%s", verb, phasesText(g), g.Revision.Name, proofText(g))
 	}
 	if plan.Torn {
 		line("nothing is left to remove")
@@ -364,6 +364,15 @@ func (p *player) print(plan phases.Plan) string {
 		}
 	}
 	return b.String()
+}
+
+// phasesText names the phases of a gate.
+func phasesText(g *phases.Gate) string {
+	first, last := g.Revision.Phases[g.Phase].Name, g.Revision.Phases[g.Last].Name
+	if g.Phase == g.Last {
+		return "phase " + first
+	}
+	return "phases " + first + " to " + last
 }
 
 func stepText(s phases.Step) string {

@@ -108,7 +108,8 @@ type set struct {
 	number            int64
 	template          *template
 	release           string
-	first             bool // no set was there when it was made
+	first             bool  // no set was there when it was made
+	since             proof // what the watches had shown when it was made
 	claimed           bool
 	opened            int // phases that may be written: what is recorded, or follows from it
 	begun             int // phases that had begun, by the status
@@ -133,6 +134,11 @@ func (s *set) claim() {
 	if s.first {
 		s.opened = max(s.opened, s.template.ahead())
 	}
+}
+
+// succeed records that the revision was available.
+func (s *set) succeed() {
+	s.succeeded, s.opened, s.begun, s.ready = true, len(s.template.phases), len(s.template.phases), len(s.template.phases)
 }
 
 // ahead is how many phases are open from the claim on: the first one, and those
@@ -255,6 +261,14 @@ func (c *cluster) at(key objects.Key, version int) *thing {
 		}
 	}
 	return obs
+}
+
+// was tells whether an object was once, at a version or after it, as ok says.
+func (c *cluster) was(key objects.Key, version int, ok func(*thing) bool) bool {
+	if ok(c.at(key, version)) {
+		return true
+	}
+	return slices.ContainsFunc(c.past[key], func(m moment) bool { return m.version > version && ok(m.obs) })
 }
 
 func (c *cluster) uid() types.UID {

@@ -539,7 +539,7 @@ func (e *engine) wroteBefore(rev *phases.Revision, key objects.Key) bool {
 func (e *engine) open(gate *phases.Gate) (bool, error) {
 	s := e.setByUID(gate.Revision.UID)
 	if gate.Ahead {
-		gate.Revision.Open()
+		gate.Revision.Open(gate.Last)
 		return true, nil
 	}
 	proof := e.watchProof(gate)
@@ -561,30 +561,48 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 			return false, nil
 		}
 	}
-	return true, e.request("open phase "+strconv.Itoa(gate.Phase+1)+" of "+s.name, func() error {
+	// Where nothing is to be written in the last phase either, one record will do.
+	rev := gate.Revision
+	opened, ahead := rev.Opened, rev.Ahead
+	rev.Open(gate.Last)
+	e.plan = phases.Next(e.state())
+	succeeds := e.succeeds()
+	err := e.request("open phase "+strconv.Itoa(gate.Last+1)+" of "+s.name, func() error {
 		e.checkGate(s, gate, proof)
 		e.wrote()
-		s.opened, s.begun, s.ready = gate.Phase+1, gate.Phase+1, gate.Phase
+		s.opened, s.begun, s.ready = gate.Last+1, gate.Last+1, gate.Last
+		if succeeds {
+			s.succeed()
+		}
 		return nil
 	})
+	if err != nil {
+		rev.Opened, rev.Ahead = opened, ahead
+	}
+	return true, err
+}
+
+// succeeds tells whether the current revision is complete, which is not recorded yet.
+func (e *engine) succeeds() bool {
+	if e.current == nil {
+		return false
+	}
+	rev := e.loaded[e.current.uid]
+	if rev == nil || rev.Succeeded || rev.Paused || !rev.Claimed || rev.Blocked != "" {
+		return false
+	}
+	report := &e.plan.Reports[slices.Index(e.revisions(), rev)]
+	return report.Complete() && !report.InTransition()
 }
 
 func (e *engine) succeed() (bool, error) {
-	if e.current == nil {
+	if !e.succeeds() {
 		return false, nil
 	}
 	s := e.current
-	rev := e.loaded[s.uid]
-	if rev == nil || rev.Succeeded || rev.Paused || !rev.Claimed || rev.Blocked != "" {
-		return false, nil
-	}
-	report := &e.plan.Reports[slices.Index(e.revisions(), rev)]
-	if !report.Complete() || report.InTransition() {
-		return false, nil
-	}
 	return true, e.request("succeed "+s.name, func() error {
 		e.wrote()
-		s.succeeded, s.begun, s.ready = true, len(s.template.phases), len(s.template.phases)
+		s.succeed()
 		return nil
 	})
 }

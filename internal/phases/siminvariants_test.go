@@ -113,15 +113,20 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 // where a gate is opened.
 func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
 	for ph := range phase {
-		for _, w := range writer.template.phases[ph] {
-			there := slices.ContainsFunc(s.c.past[w.key], func(m moment) bool {
-				return m.obs != nil && m.obs.controller() == ownerUID && visible(w.value, m.obs.value) == w.value
-			})
-			if !there {
+		for i := range writer.template.phases[ph] {
+			if w := &writer.template.phases[ph][i]; !s.wasThere(writer, w) {
 				s.failf("%s was written for %s, and %s of phase %d never was before", key, writer.name, w.key, ph+1)
 			}
 		}
 	}
+}
+
+// wasThere tells whether an object was as a revision wants it, at any time that the
+// engine knew of when it made the revision, or later.
+func (s *simulation) wasThere(set *set, w *wanted) bool {
+	return s.c.was(w.key, set.since[w.key.GroupKind()], func(o *thing) bool {
+		return o != nil && o.controller() == ownerUID && visible(w.value, o.value) == w.value
+	})
 }
 
 // checkDelete checks invariants 2 and 6.
@@ -232,7 +237,7 @@ type proof map[schema.GroupKind]int
 func (e *engine) watchProof(gate *phases.Gate) proof {
 	p := proof{}
 	seen := map[schema.GroupKind]bool{}
-	for ph := range gate.Phase {
+	for ph := range gate.Last {
 		for _, d := range gate.Revision.Phases[ph].Objects {
 			if gk := d.Key.GroupKind(); probed(d.Key) {
 				p[gk], seen[gk] = e.watches[gk].seen, true
@@ -240,7 +245,7 @@ func (e *engine) watchProof(gate *phases.Gate) proof {
 		}
 	}
 	if len(seen) > 1 && len(gate.Probed) == 0 {
-		e.failf("the gate to phase %d of %s needs no proof for several kinds", gate.Phase+1, gate.Revision.Name)
+		e.failf("the gate to phase %d of %s needs no proof for several kinds", gate.Last+1, gate.Revision.Name)
 	}
 	return p
 }
@@ -254,23 +259,28 @@ func (e *engine) confirmProof() proof {
 	return p
 }
 
-// checkGate checks invariant 1: all probes of the earlier phases were true at
-// the moment that the proof is about.
+// checkGate checks invariant 1: all probes of the phases before the last one that
+// opens were true at the moment that the proof is about, and what is passed over was
+// as the revision wants it.
 func (s *simulation) checkGate(set *set, gate *phases.Gate, at proof) {
-	if set.opened != gate.Phase || !set.claimed {
-		s.failf("phase %d of %s was opened after %d, claimed: %t", gate.Phase+1, set.name, set.opened, set.claimed)
+	if gate.Phase > set.opened || gate.Last < set.opened || gate.Last < gate.Phase || !set.claimed {
+		s.failf("phases %d to %d of %s were opened after %d, claimed: %t", gate.Phase+1, gate.Last+1, set.name, set.opened, set.claimed)
 	}
 	if active := s.active(); active == nil || active.UID != set.uid {
 		s.failf("a phase of %s was opened, which is not the active revision", set.name)
 	}
-	for ph := range gate.Phase {
-		for _, w := range set.template.phases[ph] {
+	for ph := range gate.Last {
+		for i := range set.template.phases[ph] {
+			w := &set.template.phases[ph][i]
+			if ph >= gate.Phase && !s.wasThere(set, w) {
+				s.failf("phase %d of %s was passed over, and %s never was as it should be", ph+1, set.name, w.key)
+			}
 			if !probed(w.key) {
 				continue
 			}
 			o := s.c.at(w.key, at[w.key.GroupKind()])
-			if o == nil || !o.healthy || !s.shows(o, &w) || o.controller() != ownerUID {
-				s.failf("phase %d of %s was opened, and %s of phase %d was: %s", gate.Phase+1, set.name, w.key, ph+1, o)
+			if o == nil || !o.healthy || !s.shows(o, w) || o.controller() != ownerUID {
+				s.failf("phase %d of %s was opened, and %s of phase %d was: %s", gate.Last+1, set.name, w.key, ph+1, o)
 			}
 		}
 	}

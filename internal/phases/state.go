@@ -106,13 +106,12 @@ type Phase struct {
 // Begun is how many phases have begun to be written.
 func (r *Revision) Begun() int { return r.Opened - r.Ahead }
 
-// Open begins the next phase, and opens it where it was not open ahead.
-func (r *Revision) Open() {
-	if r.Ahead > 0 {
-		r.Ahead--
-		return
-	}
-	r.Opened++
+// Open begins the phases up to the last one of a gate, and opens those that were not
+// open ahead.
+func (r *Revision) Open(last int) {
+	begun := max(r.Begun(), last+1)
+	r.Opened = max(r.Opened, begun)
+	r.Ahead = r.Opened - begun
 }
 
 type position struct{ phase, index int }

@@ -63,7 +63,7 @@ func (s *simulation) pass(ctx context.Context) (bool, error) {
 	case plan.Entry != nil:
 		return true, s.enter(ctx, plan.Entry)
 	case plan.Gate != nil:
-		s.next.Open()
+		s.next.Open(plan.Gate.Last)
 		return true, nil
 	case s.succeeds(&plan):
 		s.next.Succeeded = true

@@ -85,7 +85,7 @@ func TestRecall(t *testing.T) {
 				}
 			}
 			if r.Ahead > 0 {
-				r.Open()
+				r.Open(r.Begun())
 				if r.Recall(&tc.set, false); r.Ahead != tc.ahead-1 {
 					t.Errorf("a phase that began is ahead again: %d", r.Ahead)
 				}

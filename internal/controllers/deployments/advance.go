@@ -108,13 +108,13 @@ func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
 	return s.Executor.Perform(ctx, s.rollout, steps, false)
 }
 
-// open records durably that a phase may be written, and with it that the probes
-// of all earlier phases were true at one moment. Where nothing of them is probed,
-// the claim has recorded it.
+// open records durably that phases may be written, and with it that the probes of all
+// phases before the last of them were true at one moment. Where nothing of them is
+// probed, the claim has recorded it.
 func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 	set, rev := s.setOf(gate.Revision), s.rollout.Loaded(gate.Revision.UID)
 	if gate.Ahead {
-		return true, s.begin(ctx, set, rev)
+		return true, s.begin(ctx, gate, set, rev)
 	}
 	if len(gate.Probed) > 0 {
 		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
@@ -127,20 +127,34 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 			return false, nil
 		}
 	}
-	rev.Open()
-	if err := s.writeSetStatus(ctx, set, s.setStatus(set, rev)); err != nil {
-		rev.Opened--
+	opened, ahead := rev.Opened, rev.Ahead
+	rev.Open(gate.Last)
+	if err := s.recordOpened(ctx, set, rev); err != nil {
+		rev.Opened, rev.Ahead = opened, ahead
 		return false, err
 	}
 	s.progressed[rev.UID] = s.Now()
-	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Phase].Name)
+	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Last].Name)
 	return true, nil
 }
 
-// begin goes on with a phase that has been open since the claim. That it has begun
+// recordOpened writes the status of a revision of which phases were opened, as they
+// stand. Where nothing is to be written in the last one either, that the revision has
+// succeeded goes along.
+func (s *session) recordOpened(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+	s.replan()
+	if set == s.current {
+		if done, err := s.succeed(ctx); err != nil || done {
+			return err
+		}
+	}
+	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
+}
+
+// begin goes on with phases that have been open since the claim. That they have begun
 // is news only where the rollout takes long.
-func (s *session) begin(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
-	rev.Open()
+func (s *session) begin(ctx context.Context, gate *phases.Gate, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+	rev.Open(gate.Last)
 	s.progressed[rev.UID] = s.Now()
 	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
 		return nil
