@@ -8,10 +8,11 @@
 //
 //	Reconcile ─► gather ─► load ─► revisions.Decide ─► create, pause, archive, collect
 //	                        └────► claim ─► phases.Next ─► gate, enter, perform
-//	                                                └────► report
+//	                                                └────► report ─► linger
 //
 // Durable before anything that relies on it: the claim and the opening of the
 // first phase in the set's first status write, the opening of each further
-// phase in a status write before its first object; Jobs that have finished in one
+// phase in a status write before its first object (one write for phases that are
+// passed over); Jobs that have finished in one
 // of the deployment before any other step.
 package deployments
