@@ -19,3 +19,8 @@ const (
 	SharedTexts     = 2048
 	SharedTextBytes = 64
 )
+
+// OldLists is for how long a list of one of our own kinds is asked for again that is
+// older than what a watch has delivered. An API server that is behind catches up in
+// less; one that was restored from a backup stays there.
+const OldLists = 10 * time.Second

@@ -2,14 +2,19 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // relay gives an informer one list and one watch without an end. It follows a
@@ -29,6 +34,10 @@ type relay struct {
 	complete bool
 	known    map[toolscache.ObjectName]object
 	version  string
+	// seen is the newest resource version that a list or an object had, and doubted is
+	// since when lists are older than that.
+	seen    uint64
+	doubted time.Time
 	// kin is for each owner of sets the one that came last of those that own objects,
 	// and of those that own none: what it says of its owner the others say too.
 	kin     map[ofOwner]object
@@ -104,6 +113,7 @@ func (r *relay) Update(obj any) error {
 	old := r.known[name]
 	o = r.slim(o, old)
 	r.known[toolscache.MetaObjectToName(o)] = o
+	r.advance(o.GetResourceVersion())
 	r.mu.Unlock()
 	r.send(changes(old, o)...)
 	return nil
@@ -118,12 +128,18 @@ func (r *relay) Delete(obj any) error {
 	r.mu.Lock()
 	r.forget(r.known[name])
 	delete(r.known, name)
+	r.advance(o.GetResourceVersion())
 	r.mu.Unlock()
 	r.send(watch.Event{Type: watch.Deleted, Object: o})
 	return nil
 }
 
-// Replace takes over a list, and passes on what it says that was not known.
+// errOld says that a list is older than what is known.
+var errOld = errors.New("a list is older than what the watch has delivered")
+
+// Replace takes over a list, and passes on what it says that was not known. One that
+// is older than what is known is an error for a while: decisions on what was true
+// would undo what was done since.
 func (r *relay) Replace(items []any, version string) error {
 	next := make(map[toolscache.ObjectName]object, len(items))
 	for _, item := range items {
@@ -134,6 +150,10 @@ func (r *relay) Replace(items []any, version string) error {
 		next[name] = o
 	}
 	r.mu.Lock()
+	if err := r.date(version); err != nil {
+		r.mu.Unlock()
+		return err
+	}
 	first := !r.complete
 	var events []watch.Event
 	for name, old := range r.known {
@@ -160,6 +180,30 @@ func (r *relay) Replace(items []any, version string) error {
 	}
 	r.send(events...)
 	return nil
+}
+
+// date accepts a list of some version, or not. An API server that is behind answers
+// better soon. One that goes on with older lists was restored from a backup, and what
+// is known is not true any more.
+func (r *relay) date(version string) error {
+	v, err := strconv.ParseUint(version, 10, 64)
+	switch {
+	case err != nil || v >= r.seen: // a version that is no number says nothing
+	case r.doubted.IsZero():
+		r.doubted = time.Now()
+		return errOld
+	case time.Since(r.doubted) < limits.OldLists:
+		return errOld
+	}
+	r.seen, r.doubted = v, time.Time{}
+	return nil
+}
+
+// advance notes how far the watch is.
+func (r *relay) advance(version string) {
+	if v, err := strconv.ParseUint(version, 10, 64); err == nil {
+		r.seen = max(r.seen, v)
+	}
 }
 
 // Resync does nothing: the informer does that by itself.

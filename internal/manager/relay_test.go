@@ -140,6 +140,54 @@ func cachedVersion(informer cache.SharedIndexInformer) string {
 	return ""
 }
 
+// TestOldLists: a list of an API server that is behind does not bring back what was
+// true before. Where lists stay old, the cluster was restored from a backup.
+func TestOldLists(t *testing.T) {
+	t.Parallel()
+	at := func(version string) []any {
+		return []any{&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		// lists are the versions of lists that come, one each half of limits.OldLists.
+		lists []string
+		want  string
+	}{
+		"behind once":     {"the next list is asked for", []string{"12", "15"}, "15"},
+		"behind for long": {"the watch has delivered 14, which is not true any more", []string{"12", "12", "12"}, "12"},
+		"behind at times": {"each time is short", []string{"12", "15", "12", "15", "12"}, "15"},
+		"as old as known": {"nothing was missed", []string{"14"}, "14"},
+		"no number":       {"versions that cannot be compared are believed", []string{"x"}, "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRelay(nil, &corev1alpha1.Package{})
+				ctx, stop := context.WithCancel(t.Context())
+				r.ctx = ctx
+				go func() {
+					for range r.events { //nolint:revive // Nobody reads what is passed on.
+					}
+				}()
+				defer close(r.events)
+				defer stop()
+				if err := errors.Join(r.Replace(at("10"), "11"), r.Update(at("14")[0])); err != nil {
+					t.Fatal(err)
+				}
+				for _, version := range tc.lists {
+					if err := r.Replace(at(version), version); err != nil && !errors.Is(err, errOld) {
+						t.Fatal(err)
+					}
+					time.Sleep(limits.OldLists / 2)
+				}
+				if got := r.known[cache.ObjectName{Name: "a"}].GetResourceVersion(); got != tc.want {
+					t.Errorf("the object is known at %s, want %s: %s", got, tc.want, tc.reason)
+				}
+			})
+		})
+	}
+}
+
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	object := func(name, uid, version string) *corev1alpha1.Package {
