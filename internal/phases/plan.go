@@ -255,24 +255,28 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 }
 
 // outdated tells whether an object that this process has not written shows an
-// older content than d: an upgrade was on its way when the process before ended.
-// By its values alone a content that lost a field looks the same as before.
+// older content than d: an upgrade was on its way when the process before ended, or
+// it was to be removed and is wanted again. By its values alone a content that lost
+// a field looks the same as before.
 func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observed, record Record) bool {
 	if live == nil || len(p.Revisions) == 1 || !record.Content.IsZero() && record.UID == live.UID {
 		return false
 	}
-	older := false
+	differs, former, kept := false, false, false
 	for _, o := range p.Revisions {
 		other, _ := o.Find(d.Key)
+		older := o.Number < r.Number
 		switch {
 		case other == nil:
 		case other.Content != d.Content:
-			older = older || o.Number < r.Number
+			differs = differs || older
 		case o.Number == live.Revision:
 			return false
 		}
+		former, kept = former || older, kept || older && other != nil
 	}
-	return older
+	left := former && !kept // by a revision that is archived, whose content nobody knows
+	return differs || left
 }
 
 // looks tells whether the verdict is to find out how things stand, which goes on
