@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -34,9 +35,17 @@ type recorder struct {
 	now    func() time.Time
 	// instance names this process.
 	instance string
-	queue    chan *eventsv1.Event
+	queue    chan attempt
+	// waiting is how many events are to be sent again later.
+	waiting atomic.Int64
 	// pause is between attempts to send one event.
 	pause time.Duration
+}
+
+// attempt is an event that was sent so often without success.
+type attempt struct {
+	*eventsv1.Event
+	failed int
 }
 
 // controllerName is what events say of who reports them.
@@ -46,7 +55,7 @@ func newRecorder(scheme *runtime.Scheme, client eventsclient.EventsGetter, log l
 	host, _ := os.Hostname()
 	return &recorder{
 		scheme: scheme, client: client, log: log, now: time.Now, instance: controllerName + "-" + host,
-		queue: make(chan *eventsv1.Event, limits.EventsQueued), pause: limits.EventRetry,
+		queue: make(chan attempt, limits.EventsQueued), pause: limits.EventRetry,
 	}
 }
 
@@ -67,11 +76,19 @@ func (r *recorder) AnnotatedEventf(
 	}
 	event.Annotations = annotations
 	event.Type, event.Reason, event.Action, event.Note = eventtype, reason, action, fmt.Sprintf(note, args...)
+	r.enqueue(attempt{Event: event})
+}
+
+func (r *recorder) enqueue(a attempt) {
 	select {
-	case r.queue <- event:
+	case r.queue <- a:
 	default:
-		r.log.V(1).Info("An event is dropped: too many are waiting", "regarding", event.Regarding, "reason", reason)
+		r.drop(a)
 	}
+}
+
+func (r *recorder) drop(a attempt) {
+	r.log.V(1).Info("An event is dropped: too many are waiting", "regarding", a.Regarding, "reason", a.Reason)
 }
 
 func (r *recorder) event(regarding, related runtime.Object) (*eventsv1.Event, error) {
@@ -104,8 +121,8 @@ func (r *recorder) Start(ctx context.Context) error {
 				select {
 				case <-ctx.Done():
 					return
-				case event := <-r.queue:
-					r.send(ctx, event)
+				case a := <-r.queue:
+					r.send(ctx, a)
 				}
 			}
 		})
@@ -114,29 +131,37 @@ func (r *recorder) Start(ctx context.Context) error {
 	return nil
 }
 
-// send sends an event, again where there was no answer or a busy API server.
-func (r *recorder) send(ctx context.Context, event *eventsv1.Event) {
-	var err error
-	for attempt := range limits.EventAttempts {
-		if attempt > 0 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(r.pause):
-			}
-		}
-		once, cancel := context.WithTimeout(ctx, limits.WriteTimeout)
-		_, err = r.client.Events(event.Namespace).Create(once, event, metav1.CreateOptions{})
-		cancel()
-		if err == nil || !repeatable(err) {
-			break
-		}
+// send sends an event. Where there is no answer or a busy API server it is sent again
+// later, and does not hold up others until then.
+func (r *recorder) send(ctx context.Context, a attempt) {
+	once, cancel := context.WithTimeout(ctx, limits.WriteTimeout)
+	defer cancel()
+	_, err := r.client.Events(a.Namespace).Create(once, a.Event, metav1.CreateOptions{})
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if a.failed++; repeatable(err) && a.failed < limits.EventAttempts {
+		r.later(a)
+		return
 	}
 	// One that exists was sent by an attempt whose answer was lost. A namespace that
 	// terminates takes no events.
-	if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && !apierrors.IsNotFound(err) {
-		r.log.Error(err, "Cannot send an event", "regarding", event.Regarding, "reason", event.Reason)
+	if !apierrors.IsAlreadyExists(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && !apierrors.IsNotFound(err) {
+		r.log.Error(err, "Cannot send an event", "regarding", a.Regarding, "reason", a.Reason)
 	}
+}
+
+// later queues an event again after a pause.
+func (r *recorder) later(a attempt) {
+	if r.waiting.Add(1) > limits.EventsQueued {
+		r.waiting.Add(-1)
+		r.drop(a)
+		return
+	}
+	time.AfterFunc(r.pause, func() {
+		r.waiting.Add(-1)
+		r.enqueue(a)
+	})
 }
 
 // repeatable tells whether the same event may be accepted later.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,17 +25,22 @@ import (
 // eventServer is an API server that takes events after some errors.
 type eventServer struct {
 	eventsclient.EventInterface
+	mu        sync.Mutex
 	errs      []error
 	namespace string
 	got       []string
 }
 
 func (a *eventServer) Events(namespace string) eventsclient.EventInterface {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.namespace = namespace
 	return a
 }
 
 func (a *eventServer) Create(_ context.Context, e *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var err error
 	if len(a.errs) > 0 {
 		err, a.errs = a.errs[0], a.errs[1:]
@@ -91,6 +97,43 @@ func TestRecorder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEventsDoNotHoldUpOthers: what cannot be sent now waits aside.
+func TestEventsDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		server := &eventServer{}
+		for range limits.EventsInFlight {
+			server.errs = append(server.errs, apierrors.NewTooManyRequestsError("busy"))
+		}
+		r := newRecorder(scheme, server, logr.Discard())
+		ended := make(chan error)
+		say := func(n int) {
+			r.Eventf(&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}}, nil, "Normal", "Installed", "Install", "%d", n)
+		}
+		for n := range limits.EventsInFlight + 1 {
+			say(n)
+		}
+		go func() { ended <- r.Start(ctx) }()
+		time.Sleep(limits.EventRetry / 2)
+		if len(server.got) != limits.EventsInFlight+1 {
+			t.Errorf("while some are refused, %d events were sent, want %d: %q", len(server.got), limits.EventsInFlight+1, server.got)
+		}
+		time.Sleep(limits.EventRetry)
+		if want := 2*limits.EventsInFlight + 1; len(server.got) != want || len(server.errs) != 0 {
+			t.Errorf("%d requests, want %d: %q", len(server.got), want, server.got)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestEventsThatWaitAreBounded(t *testing.T) {
