@@ -61,8 +61,8 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 
 // find looks for objects of one kind and namespace. What carries our label need
 // not be listed where a watch shows it, and that is nearly everything in a
-// namespace full of packages. The order counts: an object that gets or loses the
-// label meanwhile is found by the one or by the other.
+// namespace full of packages. Shown before or after the listing counts: an object
+// may get or lose the label meanwhile.
 //
 // The watch may be behind by as long as an event takes, as any answer is when it
 // is acted on: what it does not show yet, the create is refused for. An object
@@ -71,6 +71,10 @@ func (e *Executor) find(ctx context.Context, resource metadata.ResourceInterface
 	if !e.watches(g) {
 		return lookUp(ctx, resource, keys, "")
 	}
+	before := make([]bool, len(keys))
+	for i, key := range keys {
+		_, before[i] = e.Live.Get(key)
+	}
 	seen, err := lookUp(ctx, resource, keys, unwatched)
 	if err != nil {
 		return nil, err
@@ -78,8 +82,8 @@ func (e *Executor) find(ctx context.Context, resource metadata.ResourceInterface
 	if !e.watches(g) {
 		return lookUp(ctx, resource, keys, "") // the watch ended meanwhile
 	}
-	for _, key := range keys {
-		if _, shown := e.Live.Get(key); !shown || seen[key] != nil {
+	for i, key := range keys {
+		if _, shown := e.Live.Get(key); seen[key] != nil || !shown && !before[i] {
 			continue
 		}
 		if err := lookAt(ctx, resource, key, seen); err != nil {
