@@ -3,7 +3,10 @@ package deployments
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
@@ -36,5 +39,24 @@ func TestPhaseState(t *testing.T) {
 				t.Errorf("%s: the phase is %s, want %s", tc.reason, got[0].State, tc.want)
 			}
 		})
+	}
+}
+
+// TestArchivedStatus: what stays of the conditions is current, however many statuses
+// were written between the decision to archive and its end.
+func TestArchivedStatus(t *testing.T) {
+	t.Parallel()
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	conds := set.StatusConditions()
+	conditions.Set(conds, 1, corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
+	conditions.Set(conds, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "All objects are available.")
+	status := archivedStatus(set)
+	for _, c := range status.Conditions {
+		if c.ObservedGeneration != 2 {
+			t.Errorf("condition %s is of generation %d", c.Type, c.ObservedGeneration)
+		}
+	}
+	if !conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded) || conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable) != nil {
+		t.Errorf("history says %v", status.Conditions)
 	}
 }
