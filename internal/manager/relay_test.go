@@ -166,7 +166,7 @@ func TestOldLists(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				r.ctx = ctx
 				go func() {
-					for range r.events { //nolint:revive // Nobody reads what is passed on.
+					for range r.events { // Nobody reads what is passed on.
 					}
 				}()
 				defer close(r.events)
