@@ -105,7 +105,7 @@ func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 // went back: then the store was restored from a backup, and no record of the
 // time before counts.
 func (r *records) replace(list []change, resourceVersion string) []change {
-	seen, _ := number(resourceVersion)
+	seen, _ := Number(resourceVersion)
 	newer := func(old *objects.Observed, than string) bool {
 		return seen >= r.seen && !old.Watched && later(old.ResourceVersion, than)
 	}
@@ -150,7 +150,7 @@ func (r *records) remember(n name, obs *objects.Observed) {
 	}
 	old := r.byName[n]
 	if old == nil {
-		if v, ok := number(obs.ResourceVersion); ok && v <= r.seen {
+		if v, ok := Number(obs.ResourceVersion); ok && v <= r.seen {
 			// The watch has passed that state, and the object is not there any more.
 			return
 		}
@@ -175,7 +175,7 @@ func (r *records) confirmGone(n name, uid types.UID) {
 
 // advance notes how far the watch is.
 func (r *records) advance(resourceVersion string) {
-	if v, ok := number(resourceVersion); ok && v > r.seen {
+	if v, ok := Number(resourceVersion); ok && v > r.seen {
 		r.seen = v
 	}
 }
@@ -221,14 +221,14 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 
 // later tells whether resource version a is known to be newer than b.
 func later(a, b string) bool {
-	x, okX := number(a)
-	y, okY := number(b)
+	x, okX := Number(a)
+	y, okY := Number(b)
 	return okX && okY && x > y
 }
 
-// number returns a resource version as the number that it is by convention
+// Number returns a resource version as the number that it is by convention
 // (KEP-5504); an API server may break that.
-func number(resourceVersion string) (uint64, bool) {
+func Number(resourceVersion string) (uint64, bool) {
 	v, err := strconv.ParseUint(resourceVersion, 10, 64)
 	return v, err == nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/livestate"
 )
 
 // relay gives an informer one list and one watch without an end. It follows a
@@ -186,9 +186,9 @@ func (r *relay) Replace(items []any, version string) error {
 // better soon. One that goes on with older lists was restored from a backup, and what
 // is known is not true any more.
 func (r *relay) date(version string) error {
-	v, err := strconv.ParseUint(version, 10, 64)
+	v, known := livestate.Number(version)
 	switch {
-	case err != nil || v >= r.seen: // a version that is no number says nothing
+	case !known || v >= r.seen: // a version that is no number says nothing
 	case r.doubted.IsZero():
 		r.doubted = time.Now()
 		return errOld
@@ -201,7 +201,7 @@ func (r *relay) date(version string) error {
 
 // advance notes how far the watch is.
 func (r *relay) advance(version string) {
-	if v, err := strconv.ParseUint(version, 10, 64); err == nil {
+	if v, known := livestate.Number(version); known {
 		r.seen = max(r.seen, v)
 	}
 }

@@ -80,8 +80,8 @@ func pause(took time.Duration) time.Duration {
 	return min(took*limits.LookPauses, limits.LookPauseMax)
 }
 
-// begin waits until the look before and its pause are over; nobody can join this one any more
-// when it returns.
+// begin waits until the look before and its pause are over; nobody can join this
+// one any more when it returns.
 func (l *looks) begin(ctx context.Context, g group) error {
 	for {
 		l.mu.Lock()
