@@ -253,6 +253,7 @@ func TestDriftIsReported(t *testing.T) {
 			says(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, corev1alpha1.ReasonDriftReported, "shop-00-001 was changed by field manager"),
 			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
+	begin(t).rest(t, ns) // the event about it follows
 	from := begin(t)
 	if idle := from.rest(t, ns); len(idle) > 0 {
 		t.Errorf("at rest:%s", lines(idle))
