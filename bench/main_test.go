@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		want want
 	}{
 		"default":        {nil, want{"50 1000 1000-revisions 100x10 10000 1000x10 phases", measure.Workload{Objects: 50, Phases: 5, Packages: 1}, 10, 20 * time.Second}},
-		"one workload":   {[]string{"--workload", "1000x4"}, want{"1000x4", measure.Workload{Objects: 4, Phases: 2, Packages: 1000}, 7, time.Minute}},
+		"one workload":   {[]string{"--workload", "1000x4"}, want{"1000x4", measure.Workload{Objects: 4, Phases: 2, Packages: 1000}, 8, time.Minute}},
 		"two workloads":  {[]string{"--workload", "1000,50"}, want{"1000 50", thousand, 7, time.Minute}},
 		"a size":         {[]string{"--objects", "20"}, want{"1000", measure.Workload{Objects: 20, Phases: 10, Packages: 1}, 7, time.Minute}},
 		"a whole size":   {[]string{"--objects", "10", "--phases", "2", "--packages", "20"}, want{"1000", measure.Workload{Objects: 10, Phases: 2, Packages: 20}, 7, time.Minute}},

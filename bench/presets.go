@@ -45,7 +45,7 @@ var presets = []preset{
 	},
 	{
 		"100x10", "100 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 100},
-		without(every, measure.UpgradeAll, measure.Raise, measure.RaiseAll, measure.History), 20 * time.Second, 90 * time.Second, true,
+		append(without(every, measure.UpgradeAll, measure.Raise, measure.RaiseAll, measure.History), measure.Replay), 20 * time.Second, 100 * time.Second, true,
 	},
 	{
 		"10000", "10,000 objects in 10 phases", measure.Workload{Objects: 10000, Phases: 10, Packages: 1},
@@ -61,7 +61,7 @@ var presets = []preset{
 	},
 	{
 		"1000x4", "1,000 packages of 4 objects, together", measure.Workload{Objects: 4, Phases: 2, Packages: 1000},
-		without(every, measure.UpgradeAll, measure.Raise, measure.RaiseAll, measure.History), time.Minute, 5 * time.Minute, false,
+		append(without(every, measure.UpgradeAll, measure.Raise, measure.RaiseAll, measure.History), measure.Replay), time.Minute, 6 * time.Minute, false,
 	},
 	{
 		"deployments", "100 Deployments with simulated pods in 5 phases", measure.Workload{Objects: 100, Phases: 5, Packages: 1, Kind: measure.Deployments},

@@ -72,7 +72,7 @@ func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure
 		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Profile: m.Profile,
 	}
 	switch scenario {
-	case measure.Install:
+	case measure.Install, measure.Replay:
 		r.RawSeconds = raw.CreateSeconds
 	case measure.Delete:
 		r.RawSeconds = raw.DeleteSeconds
@@ -137,11 +137,19 @@ func (r result) times() [][]string {
 		table = append(table, []string{
 			x.Scenario, strconv.Itoa(x.Requests), atMost(x, measure.MeasureRequests, "%.0f"), decimals("%.2f", x.PerObject),
 			decimals("%.3f", x.Seconds), atMost(x, measure.MeasureSeconds, "%.2f"), decimals("%.2f", x.Raw),
-			decimals("%.0f %%", 100*x.Served.Share), decimals("%.1f", x.Served.InFlight), x.background(), fmt.Sprintf("%.2f", x.CPUSeconds),
+			decimals("%.0f %%", 100*x.Served.Share), decimals("%.1f", x.Served.InFlight), x.background(), x.cpu(),
 			inMebibytes(x.RssAnon), inMebibytes(x.RSS), inMebibytes(x.VmHWM),
 		})
 	}
 	return table
+}
+
+// cpu is the manager's processor time, where it ran.
+func (r row) cpu() string {
+	if r.RSS == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", r.CPUSeconds)
 }
 
 // background says what came after the effect.

@@ -50,4 +50,4 @@ func decimals(format string, value float64) string {
 	return fmt.Sprintf(format, value)
 }
 
-func inMebibytes(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<20)) }
+func inMebibytes(bytes int64) string { return decimals("%.1f", float64(bytes)/(1<<20)) }

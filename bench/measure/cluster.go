@@ -55,7 +55,7 @@ type Cluster struct {
 	images string
 	// pprof is the address of the manager's profiles.
 	pprof string
-	// installed is the release that the packages are at; tag numbers the images.
+	// installed is the release that the packages are at; tag is the number of its images.
 	installed release
 	tag       int
 	// mark is where the entries of the running scenario begin.
@@ -104,7 +104,7 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 		o.Report = func(string) {}
 	}
 	o.Report("starting a sandbox")
-	c := &Cluster{Env: harness.New(tb), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease, tag: 1}
+	c := &Cluster{Env: harness.New(tb), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
 	var err error
 	c.audit, err = c.Audit()
 	must(tb, err)

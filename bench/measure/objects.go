@@ -31,18 +31,23 @@ func (c *Cluster) names() []string {
 // push pushes the images of a release and returns their references.
 func (c *Cluster) push(r release) []string {
 	c.tb.Helper()
+	c.tag++
 	images := make([]string, c.Packages)
 	must(c.tb, parallel(clients/4, c.Packages, func(_, i int) error {
-		ref, err := name.ParseReference(fmt.Sprintf("%s/%s:v%d", c.Registry(), packageName(i), c.tag), name.Insecure)
+		images[i] = c.image(i)
+		ref, err := name.ParseReference(images[i], name.Insecure)
 		if err != nil {
 			return err
 		}
-		images[i] = ref.String()
 		return remote.Write(ref, harness.Image(c.tb, c.files(i, r)), remote.WithContext(c.tb.Context()))
 	}))
-	c.tag++
 	c.installed = r
 	return images
+}
+
+// image is the reference of the image of package number i that was pushed last.
+func (c *Cluster) image(i int) string {
+	return fmt.Sprintf("%s/%s:v%d", c.Registry(), packageName(i), c.tag)
 }
 
 // create creates packages, several at once.

@@ -30,6 +30,8 @@ const (
 	Transitions = "transitions"
 	// Neighbour is the install of small packages beside a large one.
 	Neighbour = "neighbour"
+	// Replay is the writes of the install from plain clients, without a manager.
+	Replay = "replay"
 )
 
 // Scenario is something that happens to packages.
@@ -55,6 +57,7 @@ var scenarios = []Scenario{
 	{Delete, "the packages are deleted", (*Cluster).delete},
 	{Transitions, "another client opens one phase after the other", (*Cluster).transitions},
 	{Neighbour, "50 small packages are installed alone and beside a large one", (*Cluster).neighbour},
+	{Replay, "the writes of the install are sent by plain clients, without a manager", (*Cluster).replay},
 }
 
 // Run has the scenario happen and measures it.

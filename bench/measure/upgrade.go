@@ -34,7 +34,7 @@ func (c *Cluster) raiseAll() Measurement {
 // next is a release that differs in one object of each package, or in all.
 func (c *Cluster) next(all bool) release {
 	r := c.installed
-	r.middle = fmt.Sprintf("v%d", c.tag)
+	r.middle = fmt.Sprintf("v%d", c.tag+1)
 	if all {
 		r.value = r.middle
 	}
@@ -43,7 +43,7 @@ func (c *Cluster) next(all bool) release {
 
 // raised is a release with another version.
 func (c *Cluster) raised(r release) release {
-	r.version = fmt.Sprintf("1.%d.0", c.tag)
+	r.version = fmt.Sprintf("1.%d.0", c.tag+1)
 	return r
 }
 
