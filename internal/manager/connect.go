@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
@@ -68,12 +69,27 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	if err := deployments.Setup(mgr, *o); err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
-	for _, runnable := range []ctrlmanager.Runnable{o.Live, follow.detector, watches, recorder, ctrlmanager.RunnableFunc(returnMemory), ctrlmanager.RunnableFunc(limitMemory)} {
+	for _, runnable := range []ctrlmanager.Runnable{
+		o.Live, follow.detector, watches, recorder, preparation(o.Executor.Schemas, mgr.GetLogger()),
+		ctrlmanager.RunnableFunc(returnMemory), ctrlmanager.RunnableFunc(limitMemory),
+	} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}
 	}
 	return addPolicyCheck(mgr)
+}
+
+// preparation has the largest document of schemas at hand, which nearly every package
+// asks for: an API server that was not asked for it yet has to put it together, and
+// the first rollout after a start would wait for that.
+func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.RunnableFunc {
+	return func(ctx context.Context) error {
+		if err := checker.Prepare(ctx, corev1.SchemeGroupVersion); err != nil {
+			log.V(1).Info("schemas are read when a package needs them", "reason", err.Error())
+		}
+		return nil
+	}
 }
 
 // follower has packages rendered again when the cluster changes.

@@ -58,6 +58,24 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	return errs
 }
 
+// Prepare reads the document of a group version before it is needed, so that a Check
+// of its kinds within limits.SchemaIdle does not wait for it. What cannot be read is
+// tried again by that Check.
+func (c *Checker) Prepare(ctx context.Context, gv schema.GroupVersion) error {
+	index, _, err := c.currentIndex(ctx)
+	if err != nil {
+		return &UnavailableError{GroupVersion: gv, Err: err}
+	}
+	url, listed := index.urls[pathOf(gv)]
+	if !listed {
+		return nil
+	}
+	if err := c.document(url).load(ctx, c.client, url); err != nil {
+		return &UnavailableError{GroupVersion: gv, Err: err}
+	}
+	return nil
+}
+
 // Refresh makes the next Check read the index again. It is called after a
 // CustomResourceDefinition or an APIService was written.
 func (c *Checker) Refresh() {

@@ -269,6 +269,33 @@ func TestCheckReadsOnce(t *testing.T) {
 	expect("refreshed, the same hashes", "/openapi/v3")
 }
 
+// What was prepared is not read again, and what cannot be is no one's loss.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.checker(t)
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	s.status = http.StatusServiceUnavailable
+	var unavailable *UnavailableError
+	if err := c.Prepare(t.Context(), apps); !errors.As(err, &unavailable) || unavailable.GroupVersion != apps {
+		t.Errorf("got %v, want that %s is not available", err, apps)
+	}
+	s.status = 0
+	for _, gv := range []schema.GroupVersion{apps, {Group: "example.org", Version: "v9"}} {
+		if err := c.Prepare(t.Context(), gv); err != nil {
+			t.Errorf("%s: %v", gv, err)
+		}
+	}
+	s.asked()
+	obj := yamltest.Object(t, deployment)
+	if errs := c.Check(t.Context(), []*unstructured.Unstructured{obj}); errs[0] != nil {
+		t.Error(errs[0])
+	}
+	if asked := s.asked(); len(asked) > 0 {
+		t.Errorf("what is prepared was asked for again: %v", asked)
+	}
+}
+
 // TestCheckAfterChange is about a CRD that gets a field in an earlier phase.
 func TestCheckAfterChange(t *testing.T) {
 	t.Parallel()

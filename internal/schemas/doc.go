@@ -12,6 +12,8 @@
 //     a converter for that kind (about 100 KiB for a Deployment).
 //   - Index, documents and converters are forgotten after limits.SchemaIdle
 //     without use: memory at rest is none.
+//   - A document that is probably needed soon is prepared: an API server makes it
+//     when it is first asked for.
 //   - A kind that no document describes is not checked: the API server has the
 //     last word anyway. Required fields are left to it too, for a webhook may
 //     fill them in.
