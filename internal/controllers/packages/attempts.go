@@ -29,6 +29,8 @@ type attempts struct {
 	mu    sync.Mutex
 	ctx   context.Context
 	byUID map[types.UID]*job
+	// failed is how many of them have ended with an error.
+	failed int
 }
 
 // attempt is one attempt and what came of it.
@@ -98,7 +100,7 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 	uid := in.Package.GetUID()
 	failures := 0
 	if old := a.byUID[uid]; old != nil {
-		old.cancel()
+		a.remove(uid, old)
 		if old.fingerprint == f && old.moved == moved {
 			failures = old.failures
 		}
@@ -128,6 +130,9 @@ func (a *attempts) run(ctx context.Context, in Input, j *job) {
 		return
 	}
 	j.done, j.content, j.err, j.took = true, content, err, a.now().Sub(begin)
+	if err != nil {
+		a.failed++
+	}
 	if err != nil && retryable(err) {
 		j.retry = a.now().Add(backoff(j.failures))
 		j.failures++
@@ -173,13 +178,7 @@ func (a *attempts) try(ctx context.Context, in Input) (content *Content, err err
 func (a *attempts) inFlight() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := 0
-	for _, j := range a.byUID {
-		if j.err == nil {
-			n++
-		}
-	}
-	return n
+	return len(a.byUID) - a.failed
 }
 
 // drop gives up and forgets the attempt of a Package.
@@ -187,9 +186,17 @@ func (a *attempts) drop(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if found := a.byUID[uid]; found != nil {
-		found.cancel()
-		delete(a.byUID, uid)
+		a.remove(uid, found)
 	}
+}
+
+// remove gives up an attempt. It is called with mu held.
+func (a *attempts) remove(uid types.UID, j *job) {
+	j.cancel()
+	if j.err != nil {
+		a.failed--
+	}
+	delete(a.byUID, uid)
 }
 
 // retryable tells whether the same attempt may succeed later: what is wrong with

@@ -300,20 +300,25 @@ func TestInFlight(t *testing.T) {
 	a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
 		return nil, results[in.Package.GetName()]
 	}, func(key types.NamespacedName) { ended <- key }, time.Now)
-	for name := range results {
-		pkg := newPackage()
-		pkg.SetName(name)
-		pkg.SetUID(types.UID(name))
-		a.start(t.Context(), Input{Package: pkg}, fingerprint{}, "")
-	}
-	for range results {
-		<-ended
-	}
-	if got := a.inFlight(); got != 1 {
-		t.Errorf("%d packages are on their way, want the one that was loaded", got)
+	for range 2 { // an attempt takes the place of the one before
+		for name := range results {
+			pkg := newPackage()
+			pkg.SetName(name)
+			pkg.SetUID(types.UID(name))
+			a.start(t.Context(), Input{Package: pkg}, fingerprint{}, "")
+		}
+		for range results {
+			<-ended
+		}
+		if got := a.inFlight(); got != 1 {
+			t.Errorf("%d packages are on their way, want the one that was loaded", got)
+		}
 	}
 	if a.drop("loads"); a.inFlight() != 0 {
 		t.Error("a package counts as on its way after its status was written")
+	}
+	if a.drop("fails"); a.inFlight() != 0 {
+		t.Error("a package that was given up counts")
 	}
 }
 
