@@ -163,6 +163,7 @@ func (r *run) rest(t *testing.T) {
 	ctx := t.Context()
 	collects, err := invariants.Collections(ctx, r.env.Client, slices.Collect(maps.Keys(r.director.lives))...)
 	check(t, err)
+	r.echoes(t)
 	mark, err := r.audit.Mark(ctx)
 	check(t, err)
 	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
@@ -186,6 +187,24 @@ func (r *run) rest(t *testing.T) {
 	check(t, err)
 	entries = slices.DeleteFunc(entries, collects)
 	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
+}
+
+// echoes waits until what faults brought about is over, watches included: a package
+// is at the end of its stage while a manager that was killed comes back, or a watch
+// of all packages that was broken. What is written meanwhile is logged.
+func (r *run) echoes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	mark, err := r.audit.Mark(ctx)
+	check(t, err)
+	entries, err := r.audit.Settled(ctx, mark, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
+	check(t, err)
+	for _, e := range entries {
+		t.Logf("before the rest: %s %s answered %d", e.Verb, e.RequestURI, e.Code)
+		if l := r.director.lives[e.Object.Namespace]; l != nil && e.Verb != "watch" {
+			t.Logf("faults in %s so far: %v", l.namespace, l.hits)
+		}
+	}
 }
 
 // resent tells whether a request is an event that a fault had met: client-go sends
