@@ -163,7 +163,6 @@ func (r *run) rest(t *testing.T) {
 	ctx := t.Context()
 	collects, err := invariants.Collections(ctx, r.env.Client, slices.Collect(maps.Keys(r.director.lives))...)
 	check(t, err)
-	r.echoes(t)
 	mark, err := r.audit.Mark(ctx)
 	check(t, err)
 	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
@@ -171,7 +170,11 @@ func (r *run) rest(t *testing.T) {
 	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
 	check(t, err)
 	entries = slices.DeleteFunc(slices.DeleteFunc(entries, r.resent), collects)
-	r.complain(t, restStage, nil, invariants.Rest("at rest", harness.ManagerUser(), entries))
+	broken := invariants.Rest("at rest", harness.ManagerUser(), entries)
+	if len(broken) > 0 {
+		r.retrace(t)
+	}
+	r.complain(t, restStage, nil, broken)
 	mark, err = r.audit.Mark(ctx)
 	check(t, err)
 	r.crew.Restart()
@@ -189,21 +192,16 @@ func (r *run) rest(t *testing.T) {
 	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
 
-// echoes waits until what faults brought about is over, watches included: a package
-// is at the end of its stage while a manager that was killed comes back, or a watch
-// of all packages that was broken. What is written meanwhile is logged.
-func (r *run) echoes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	mark, err := r.audit.Mark(ctx)
+// retrace logs what the manager asked for last, watches included, and the faults so
+// far: what is written at rest is an answer to something.
+func (r *run) retrace(t *testing.T) {
+	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.ByUser(harness.ManagerUser()))
 	check(t, err)
-	entries, err := r.audit.Settled(ctx, mark, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
-	check(t, err)
-	for _, e := range entries {
-		t.Logf("before the rest: %s %s answered %d", e.Verb, e.RequestURI, e.Code)
-		if l := r.director.lives[e.Object.Namespace]; l != nil && e.Verb != "watch" {
-			t.Logf("faults in %s so far: %v", l.namespace, l.hits)
-		}
+	for _, e := range entries[max(0, len(entries)-40):] {
+		t.Logf("%s %s %s answered %d", e.Received.Format(time.StampMilli), e.Verb, e.RequestURI, e.Code)
+	}
+	for _, l := range r.lives {
+		t.Logf("faults in %s: %v", l.namespace, l.hits)
 	}
 }
 
