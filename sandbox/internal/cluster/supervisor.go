@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"lockstep.run/lockstep/sandbox/internal/program"
@@ -109,11 +111,18 @@ func (s *supervisor) startWithRetry(ctx context.Context) error {
 			return nil
 		}
 		s.stop()
-		if attempt == startAttempts || ctx.Err() != nil || !s.launch.ports.portTaken() {
+		if attempt == startAttempts || ctx.Err() != nil || !lostPort(err) && !s.launch.ports.portTaken() {
 			return err
 		}
 		s.log.Printf("attempt %d lost a port: %v", attempt, err)
 	}
+}
+
+// lostPort tells whether a component ended because its port was taken, by whoever may
+// have left it since.
+func lostPort(err error) bool {
+	var exit *exitError
+	return errors.As(err, &exit) && strings.Contains(exit.end, syscall.EADDRINUSE.Error())
 }
 
 // start makes one attempt. The caller calls stop when it fails.
@@ -273,7 +282,7 @@ func (s *supervisor) onExit(c *component, cause error) {
 	switch s.currentPhase() {
 	case PhaseStarting:
 		select {
-		case s.failed <- &exitError{component: c.name, log: c.log, cause: cause}:
+		case s.failed <- &exitError{component: c.name, log: c.log, end: tail(c.log, 10), cause: cause}:
 		default:
 		}
 	case PhaseReady:
@@ -287,14 +296,15 @@ func (s *supervisor) onExit(c *component, cause error) {
 	}
 }
 
-// exitError says that a component ended during the start.
+// exitError says that a component ended during the start; end is that of its log,
+// which goes with the sandbox's folder.
 type exitError struct {
-	component, log string
-	cause          error
+	component, log, end string
+	cause               error
 }
 
 func (e *exitError) Error() string {
-	return fmt.Sprintf("%s exited: %v; the end of its log %s:\n%s", e.component, e.cause, e.log, tail(e.log, 10))
+	return fmt.Sprintf("%s exited: %v; the end of its log %s:\n%s", e.component, e.cause, e.log, e.end)
 }
 
 // explain prefers the exit of a component over the time-outs that follow from it.

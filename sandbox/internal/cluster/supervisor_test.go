@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,24 +144,69 @@ func TestSupervisorStopsEverything(t *testing.T) {
 	}
 }
 
-func TestSupervisorTriesOtherPorts(t *testing.T) {
-	t.Parallel()
+// takenPort has s choose, in its first attempts, a port that is taken until the test
+// ends; made counts all attempts.
+func takenPort(t *testing.T, s *supervisor, of func(*ports) *int, attempts int) (taken net.Listener, made *int) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
-	s := newTestSupervisor(t, filepath.Join(t.TempDir(), "data"))
-	attempts := 0
+	t.Cleanup(func() { taken.Close() })
+	made = new(int)
 	s.choosePorts = func() (ports, error) {
 		p, err := freePorts()
-		if attempts++; attempts == 1 {
-			p.EtcdClient = taken.Addr().(*net.TCPAddr).Port
+		if *made++; *made <= attempts {
+			*of(&p) = taken.Addr().(*net.TCPAddr).Port
 		}
 		return p, err
 	}
-	if _, stop := runTest(t, s); stop() != nil || attempts != 2 {
-		t.Errorf("%d attempts, want 2", attempts)
+	return taken, made
+}
+
+func etcdPort(p *ports) *int     { return &p.EtcdClient }
+func registryPort(p *ports) *int { return &p.Registry }
+
+func TestSupervisorTriesOtherPorts(t *testing.T) {
+	t.Parallel()
+	s := newTestSupervisor(t, filepath.Join(t.TempDir(), "data"))
+	_, made := takenPort(t, s, etcdPort, 1)
+	if _, stop := runTest(t, s); stop() != nil || *made != 2 {
+		t.Errorf("%d attempts, want 2", *made)
+	}
+}
+
+// The port is free again when the supervisor looks: only the component knows.
+func TestSupervisorTriesOtherPortsAfterAMoment(t *testing.T) {
+	t.Parallel()
+	s := newTestSupervisor(t, filepath.Join(t.TempDir(), "data"))
+	taken, made := takenPort(t, s, registryPort, 1)
+	s.log = log.New(writerFunc(func(line []byte) (int, error) {
+		if bytes.Contains(line, []byte("registry exited")) {
+			taken.Close()
+		}
+		return t.Output().Write(line)
+	}), "", 0)
+	if _, stop := runTest(t, s); stop() != nil || *made != 2 {
+		t.Errorf("%d attempts, want 2", *made)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// What a component said last is in the error, also when its log is gone.
+func TestExitErrorHasTheEndOfTheLog(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	s := newTestSupervisor(t, dir)
+	_, made := takenPort(t, s, registryPort, startAttempts)
+	err := s.startWithRetry(t.Context())
+	if removed := os.RemoveAll(dir); removed != nil {
+		t.Fatal(removed)
+	}
+	if err == nil || !strings.Contains(err.Error(), "address already in use") || *made != startAttempts {
+		t.Errorf("the error after %d attempts is %v", *made, err)
 	}
 }
 
