@@ -180,7 +180,7 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 		}
 		findings = append(findings, Finding{Field: versioned(e.Field, crd), Problem: e.ErrorBody()})
 	}
-	return findings
+	return sorted(findings)
 }
 
 // versioned turns the path of a schema that all versions share, as the rules

@@ -1,11 +1,13 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -80,7 +82,7 @@ func (l *locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 		}
 		var invalid *jsonschema.ValidationError
 		if err := compiled.Validate(obj.Object); errors.As(err, &invalid) {
-			return leaves(invalid), true, nil
+			return sorted(leaves(invalid)), true, nil
 		} else if err != nil {
 			return nil, false, fmt.Errorf("check against the schema at %s: %w", location, err)
 		}
@@ -138,6 +140,14 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 }
 
 var printer = message.NewPrinter(language.English)
+
+// sorted has findings in the order of their fields: the validator goes through maps.
+func sorted(findings []Finding) []Finding {
+	slices.SortFunc(findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Problem, b.Problem))
+	})
+	return findings
+}
 
 // leaves are the causes at the ends of a validation error.
 func leaves(e *jsonschema.ValidationError) []Finding {

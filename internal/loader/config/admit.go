@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -73,19 +75,19 @@ func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]
 	if len(errs) == 0 && s.rules != nil {
 		errs, _ = s.rules.Validate(ctx, path, s.structural, values, nil, celconfig.RuntimeCELCostBudget)
 	}
-	return unknown, errs
+	return unknown, sorted(errs)
+}
+
+// sorted has errors in the order of their fields: validators go through maps.
+func sorted(errs field.ErrorList) field.ErrorList {
+	slices.SortStableFunc(errs, func(a, b *field.Error) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Detail, b.Detail))
+	})
+	return errs
 }
 
 func sortUnknown(u []Unknown) {
-	slices.SortFunc(u, func(a, b Unknown) int {
-		switch {
-		case a.Field < b.Field:
-			return -1
-		case a.Field > b.Field:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(u, func(a, b Unknown) int { return strings.Compare(a.Field, b.Field) })
 }
 
 var prunedStep = regexp.MustCompile(`\[\d+\]|[^.\[\]]+`)

@@ -3,6 +3,8 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -92,19 +94,15 @@ func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.J
 		moved.Field = path.String() + rest
 		errs = append(errs, &moved)
 	}
-	return errs
+	return sorted(errs)
 }
 
-// Properties returns the names that the configuration may have at its root.
+// Properties returns the names that the configuration may have at its root, in order.
 func (s *Schema) Properties() []string {
 	if s == nil {
 		return nil
 	}
-	names := make([]string, 0, len(s.structural.Properties))
-	for name := range s.structural.Properties {
-		names = append(names, name)
-	}
-	return names
+	return slices.Sorted(maps.Keys(s.structural.Properties))
 }
 
 // at follows the path of an unknown field, and returns the names that would

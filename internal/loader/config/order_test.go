@@ -1,0 +1,37 @@
+package config
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TestOrder has the same problems named in the same order each time: a status would
+// change else, and a reader would look for what is new.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	props, values := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]any{}
+	var want []string
+	for i := range 10 {
+		name := fmt.Sprintf("n%d", i)
+		props[name], values[name] = apiextensionsv1.JSONSchemaProps{Type: "integer"}, "text"
+		want = append(want, "config."+name)
+	}
+	s, errs := Compile(t.Context(), field.NewPath("schema"), &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: props})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for range 5 {
+		_, errs := s.Check(t.Context(), field.NewPath("config"), values)
+		var got []string
+		for _, err := range errs {
+			got = append(got, err.Field)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fields (-want +got):\n%s", diff)
+		}
+	}
+}
