@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -10,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,10 +81,30 @@ func TestPlanWithPullSecrets(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "closed", Name: "some"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "some"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "ann"}},
 	})
+	awaitRight(t, env, "ann", "closed", "get", corev1alpha1.GroupVersion.Group, "packages")
 	code, out, errOut = plan(t, env, append(args, "--as", "ann")...)
 	if code != 1 || !strings.Contains(errOut, "Of spec.imagePullSecrets, you may not read Secret closed/robot") {
 		t.Errorf("by someone who may not read it: %d\n%s%s", code, out, errOut)
 	}
+}
+
+// awaitRight waits until the API server grants what a role says, which it does when
+// its own watches have seen the role.
+func awaitRight(t *testing.T, env *harness.Env, user, namespace, verb, group, resource string) {
+	t.Helper()
+	harness.Eventually(t, 30*time.Second, user+" to be granted "+verb+" "+resource, func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource},
+		}}
+		if err := env.Client.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("it is not: %s", review.Status.Reason)
+		}
+		return nil
+	})
 }
 
 // A bare name means what it means to the other commands.
@@ -141,6 +164,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "role.yaml"), []byte(files["role.yaml"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	awaitRight(t, env, "bob", "folder", "list", "", "configmaps")
 	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
 	if p.Outcome != preview.OutcomeChanges || p.Summary.Change != 1 || p.Summary.Create != 1 || !strings.Contains(p.Phases[0].Changes[0].Unverified, "you may not write it") {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
@@ -151,6 +175,7 @@ func TestPlanOfAFolder(t *testing.T) {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},
 	})
 	env.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plan-roles"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create", "patch"}}}})
+	awaitRight(t, env, "bob", "folder", "create", rbacv1.GroupName, "roles")
 	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
 	if p.Outcome != preview.OutcomeChanges || !strings.Contains(p.Phases[0].Changes[1].Unverified, "you may not grant") {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)

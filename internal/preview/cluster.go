@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,25 +91,16 @@ type sight struct {
 // read reads objects; versions are those of their templates.
 func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]sight, error) {
 	found := make(map[objects.Key]sight, len(versions))
-	keys := make([]objects.Key, 0, len(versions))
-	for key := range versions {
-		keys = append(keys, key)
-	}
+	keys := slices.SortedFunc(maps.Keys(versions), objects.Key.Compare)
 	var mu sync.Mutex
-	var failed error
-	parallel(ctx, len(keys), func(i int) {
+	err := parallel(ctx, len(keys), func(i int) error {
 		s, err := c.readOne(ctx, keys[i], versions[keys[i]])
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			failed = errors.Join(failed, err)
-		}
 		found[keys[i]] = s
+		return err
 	})
-	if failed == nil {
-		failed = ctx.Err()
-	}
-	return found, failed
+	return found, err
 }
 
 func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (sight, error) {
@@ -134,21 +128,27 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 }
 
 // parallel calls do for 0 to n-1, as many at once as the engine has writes in
-// flight.
-func parallel(ctx context.Context, n int, do func(i int)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, limits.WritesInFlight)
+// flight. The error is that of the lowest number.
+func parallel(ctx context.Context, n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var group errgroup.Group
+	group.SetLimit(limits.WritesInFlight)
 	for i := range n {
 		if ctx.Err() != nil {
 			break
 		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			do(i)
+		group.Go(func() error {
+			errs[i] = do(i)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // unverifiable tells of an error of a dry run that it says nothing about the write

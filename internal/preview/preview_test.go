@@ -15,6 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 func decode(t *testing.T, text string) map[string]any {
@@ -29,6 +31,26 @@ func decode(t *testing.T, text string) map[string]any {
 func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ","), ResourceNames: names,
+	}
+}
+
+// TestOrderOfRemovals is about steps that are performed at the same time.
+func TestOrderOfRemovals(t *testing.T) {
+	for range 100 {
+		s := &simulation{world: &world{reached: true, rollout: &rollout.Rollout{Memory: phases.Memory{}}, objects: map[objects.Key]*object{}}}
+		var steps []phases.Step
+		var want []objects.Key
+		for i := range 50 {
+			step := phases.Step{Action: phases.Delete, Key: objects.Key{Kind: "ConfigMap", Name: fmt.Sprint(i)}}
+			steps, want = append(steps, step), append(want, step.Key)
+		}
+		steps = append(steps, phases.Step{Action: phases.Confirm, Key: objects.Key{Kind: "ConfigMap", Name: "gone"}})
+		if err := s.performAll(t.Context(), steps); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.removed); diff != "" {
+			t.Fatal(diff)
+		}
 	}
 }
 

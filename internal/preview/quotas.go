@@ -131,7 +131,7 @@ func (s *simulation) refuseQuota(quota *corev1.ResourceQuota, phase int, message
 			s.objects[d.Key].reached = false
 		}
 	}
-	for _, key := range s.order {
+	for _, key := range s.removed {
 		if d, _ := s.next.Find(key); d == nil {
 			s.objects[key].reached = false // it goes after the last phase
 		}

@@ -124,7 +124,7 @@ func (s *simulation) had(d *objects.Desired) bool {
 // cleanup returns what goes, in the order in which it went.
 func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	var gone []Change
-	for _, key := range s.order {
+	for _, key := range s.removed {
 		if seen[key] {
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,6 +24,8 @@ type simulation struct {
 	next  *rollout.Revision
 	// refusals are what stood in the way so far.
 	refusals []Refusal
+	// removed are the objects that went, in the order of the steps.
+	removed []objects.Key
 }
 
 // run plays until nothing is left to do.
@@ -75,14 +77,17 @@ func (s *simulation) pass(ctx context.Context) (bool, error) {
 }
 
 func (s *simulation) performAll(ctx context.Context, steps []phases.Step) error {
-	errs := make([]error, len(steps))
-	parallel(ctx, len(steps), func(i int) { errs[i] = s.perform(ctx, steps[i]) })
-	for _, err := range errs {
-		if err != nil {
-			return err
+	err := parallel(ctx, len(steps), func(i int) error { return s.perform(ctx, steps[i]) })
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		switch step.Action {
+		case phases.Delete, phases.Recreate, phases.Release:
+			s.removed = append(s.removed, step.Key)
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // succeeds tells whether the new revision has become available.
@@ -148,26 +153,19 @@ func (s *simulation) checkTypes(ctx context.Context, steps []phases.Step) (bool,
 
 // tryChanges dry-runs what is to be changed.
 func (s *simulation) tryChanges(ctx context.Context, steps []phases.Step) (bool, error) {
-	var mu sync.Mutex
-	var stop error
-	ok := true
-	parallel(ctx, len(steps), func(i int) {
+	var refused atomic.Bool
+	err := parallel(ctx, len(steps), func(i int) error {
 		if steps[i].Action == phases.Create || steps[i].Action == phases.Recreate {
-			return
+			return nil
 		}
 		_, err := s.foresee(ctx, steps[i])
 		if err == nil {
-			return
+			return nil
 		}
-		err = s.fail(ctx, steps[i], err, apply.Classify(err) == apply.Blocked)
-		mu.Lock()
-		defer mu.Unlock()
-		ok = false
-		if err != nil {
-			stop = err
-		}
+		refused.Store(true)
+		return s.fail(ctx, steps[i], err, apply.Classify(err) == apply.Blocked)
 	})
-	return ok, stop
+	return !refused.Load(), err
 }
 
 // mend notes what stands in the way and goes on as if it had been mended. It tells

@@ -28,8 +28,6 @@ type world struct {
 	reached bool
 	// defined are the kinds that the package defines.
 	defined *definitions
-	// order is that in which objects were removed.
-	order []objects.Key
 
 	// mu guards the objects and the memory of the rollout.
 	mu      sync.Mutex
@@ -222,7 +220,6 @@ func (w *world) remove(s phases.Step) {
 	defer w.mu.Unlock()
 	if s.Action != phases.Confirm {
 		o.done, o.reached = append(o.done, s.Action), o.reached && w.reached
-		w.order = append(w.order, s.Key)
 	}
 	o.now, o.observed = nil, nil
 	*w.rollout.Memory.At(s.Key) = phases.Record{Gone: true}
