@@ -260,7 +260,7 @@ func judgeObjects(ctx context.Context, s *subject, dep corev1alpha1.GenericObjec
 		_, wanted := want[key]
 		controller := metav1.GetControllerOf(obj)
 		switch {
-		case !wanted && controller == nil && s.orphaned:
+		case !wanted && controller == nil && s.leaves(obj.GetName()):
 		case !wanted:
 			return fmt.Errorf("%s is left, owned by %v", key, obj.GetOwnerReferences())
 		case controller == nil || controller.UID != dep.GetUID() || len(obj.GetOwnerReferences()) != 1 || obj.GetDeletionTimestamp() != nil:
@@ -375,7 +375,7 @@ func judgeGone(ctx context.Context, s *subject) error {
 		return err
 	}
 	for key, obj := range live {
-		if metav1.GetControllerOf(obj) != nil || !s.orphaned {
+		if metav1.GetControllerOf(obj) != nil || !s.leaves(obj.GetName()) {
 			return fmt.Errorf("%s is left, owned by %v", key, obj.GetOwnerReferences())
 		}
 	}

@@ -58,6 +58,21 @@ func pointers[T any](all []T) []*T {
 	return out
 }
 
+// ownerless takes an object away from its owner.
+const ownerless = `{"metadata":{"ownerReferences":null}}`
+
+// tookOwner says that an object of s has no owner until the manager looks at it. Where
+// the Package is deleted before that, because no manager runs or it is paused, the
+// object is nobody's, and stays: the next Package may take it only where it is told to.
+func (w *world) tookOwner(ctx context.Context, s *subject, name string) error {
+	s.ownerless[name] = true
+	if !w.healed {
+		return nil
+	}
+	s.spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
+	return s.apply(ctx)
+}
+
 func (w *world) meddleWithObject(ctx context.Context, s *subject) error {
 	list := &corev1.ConfigMapList{}
 	if err := env.Client.List(ctx, list, client.InNamespace(s.objects)); err != nil {
@@ -74,7 +89,7 @@ func (w *world) meddleWithObject(ctx context.Context, s *subject) error {
 	}
 	patches := []string{
 		fmt.Sprintf(`{"data":{%q:"drifted"}}`, key), `{"data":null}`, fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel),
-		`{"metadata":{"labels":{"package-operator.run/package":"another"}}}`, `{"metadata":{"ownerReferences":null}}`, "",
+		`{"metadata":{"labels":{"package-operator.run/package":"another"}}}`, ownerless, "",
 	}
 	patch := patches[w.random.IntN(len(patches))]
 	if !ok {
@@ -85,7 +100,10 @@ func (w *world) meddleWithObject(ctx context.Context, s *subject) error {
 		return env.Client.Delete(ctx, cm)
 	}
 	w.note("%s: %s is patched with %s", s, cm.Name, patch)
-	return merge(ctx, cm, patch)
+	if err := merge(ctx, cm, patch); err != nil || patch != ownerless {
+		return err
+	}
+	return w.tookOwner(ctx, s, cm.Name)
 }
 
 func (w *world) meddleWithDeployment(ctx context.Context, s *subject) error {

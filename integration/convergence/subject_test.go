@@ -25,14 +25,16 @@ type subject struct {
 	wanted bool
 	// pending tells that it is to be created, as soon as the former one is gone.
 	pending bool
-	// orphaned tells that objects may have been left behind, for anyone to take.
-	orphaned bool
+	// orphaned tells that objects may have been left behind, for anyone to take, as a
+	// deletion said; ownerless are the names of those whose owner was taken away.
+	orphaned  bool
+	ownerless map[string]bool
 	// config is what spec.config says.
 	config map[string]string
 }
 
 func newSubject(scope corev1alpha1.Scope, namespace, name, objects string, images []image) *subject {
-	s := &subject{scope: scope, namespace: namespace, name: name, objects: objects, wanted: true, pending: true, config: map[string]string{}}
+	s := &subject{scope: scope, namespace: namespace, name: name, objects: objects, wanted: true, pending: true, config: map[string]string{}, ownerless: map[string]bool{}}
 	s.spec.Image = images[0].reference
 	if scope == corev1alpha1.ScopeCluster {
 		s.namespace, s.spec.DefaultNamespace = "", objects
@@ -149,6 +151,9 @@ func (s *subject) forget(ctx context.Context, kind string) error {
 	return client.IgnoreNotFound(env.Client.Delete(ctx, obj))
 }
 
+// leaves tells whether an object without an owner may have been left behind.
+func (s *subject) leaves(name string) bool { return s.orphaned || s.ownerless[name] }
+
 // heal undoes what keeps a package from getting where it is asked to go: others
 // may go on changing everything else.
 func (s *subject) heal() {
@@ -156,7 +161,7 @@ func (s *subject) heal() {
 	if s.config["gate"] != "" {
 		s.configure("gate", `"open"`)
 	}
-	if s.orphaned {
+	if s.orphaned || len(s.ownerless) > 0 {
 		s.spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
 	}
 	s.spec.DeletionPolicy, s.spec.ConfigFrom = "", s.valueSources()
