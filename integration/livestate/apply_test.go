@@ -297,12 +297,14 @@ func TestStaleManagedFields(t *testing.T) {
 	must(t, e.admin.Get(ctx, client.ObjectKeyFromObject(thing), thing))
 	thing.Spec.Versions = thing.Spec.Versions[:1]
 	must(t, e.admin.Update(ctx, thing))
-	eventually(t, "version v1 is no longer served", func() bool {
-		_, err := w.Get(ctx, v1, e.namespace, "a")
-		return apply.Classify(err) == apply.NotServed
-	})
 	req := request(t, v2, e.namespace, "a", guard(live), obj{"spec": obj{"a": "2"}})
 	req.Force = true
+	eventually(t, "v2 is served by what does not know v1 any more", func() bool {
+		dry := req
+		dry.DryRun = true
+		_, err := w.Apply(ctx, dry) // the API server refuses v1 earlier than that
+		return apply.Classify(err) == apply.StaleFields
+	})
 	_, err = w.Apply(ctx, req)
 	wantClass(t, err, apply.StaleFields, "an entry of managedFields names v1")
 
