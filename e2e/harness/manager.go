@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,10 +18,9 @@ import (
 
 // Manager is a running manager process.
 type Manager struct {
-	cmd   *exec.Cmd
-	log   string
-	probe string
-	done  chan struct{}
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
 }
 
 // binaries builds each command once for all tests of a process.
@@ -91,13 +90,12 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	tb.Helper()
 	dir, err := os.MkdirTemp(e.DataDir(), "manager-")
 	must(tb, err)
-	probe := freeAddress(tb)
 	all := append([]string{
 		"--kubeconfig", e.ManagerKubeconfig, "--namespace", "package-operator-system",
-		"--leader-elect=true", "--metrics-bind-address", "0", "--health-probe-bind-address", probe,
+		"--leader-elect=true", "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0",
 		"--insecure-registry", e.Registry(), "--cache-dir", filepath.Join(dir, "cache"), "--log-level", "debug",
 	}, args...)
-	m := &Manager{cmd: exec.Command(Binary(tb, "lockstep-manager"), all...), log: filepath.Join(dir, "manager.log"), probe: probe, done: make(chan struct{})}
+	m := &Manager{cmd: exec.Command(Binary(tb, "lockstep-manager"), all...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}
 	log, err := os.Create(m.log)
 	must(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
@@ -111,8 +109,16 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	return m
 }
 
+// probes is the line in which a manager says on which address its probes are, of
+// which it chooses the port.
+var probes = regexp.MustCompile(`"msg":"starting server".*"name":"health probe","addr":"([^"]+)"`)
+
 func (m *Manager) ready(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.probe+"/readyz", nil)
+	found := probes.FindStringSubmatch(m.Log())
+	if found == nil {
+		return fmt.Errorf("the manager serves no probes yet; its log ends with:\n%s", tail(m.log, 5))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+found[1]+"/readyz", nil)
 	if err != nil {
 		return err
 	}
@@ -174,12 +180,4 @@ func tail(path string, lines int) string {
 	raw, _ := os.ReadFile(path)
 	all := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(tb, err)
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -3,7 +3,9 @@ package scenarios_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,30 +50,27 @@ var checkCommands = commands{
 	},
 }
 
-// asAsked is nil where the cluster is as the last steps want it.
+// asAsked is nil where the cluster is as the last steps want it, else it names all that
+// is not: what the manager says of an object may come before or after a look at it.
 func (s *scenario) asAsked(ctx context.Context) error {
+	var all []error
 	wanted := map[string]bool{}
-	for name, version := range s.desired() {
+	desired := s.desired()
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		version := desired[name]
 		if version == "" {
-			if err := s.absent(ctx, name); err != nil {
-				return err
-			}
+			all = append(all, s.absent(ctx, name))
 			continue
 		}
-		if err := s.available(ctx, name); err != nil {
-			return err
-		}
-		if err := s.oneActiveSet(ctx, name); err != nil {
-			return err
-		}
+		all = append(all, s.available(ctx, name), s.oneActiveSet(ctx, name))
 		for _, o := range s.contents(name, version) {
 			wanted[o.id()] = true
 			if err := s.inPlace(ctx, name, o); err != nil {
-				return fmt.Errorf("%s of %s %s: %w", o.id(), name, version, err)
+				all = append(all, fmt.Errorf("%s of %s %s: %w", o.id(), name, version, err))
 			}
 		}
 	}
-	return s.nothingElse(ctx, wanted)
+	return errors.Join(append(all, s.nothingElse(ctx, wanted))...)
 }
 
 // inPlace is nil where an object is live with the values of its template.
