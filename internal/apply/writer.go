@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -30,7 +31,7 @@ const AbsentVersion = "1"
 // Writer writes and reads single objects of one cluster with one identity. It
 // is safe for concurrent use.
 type Writer struct {
-	client rest.Interface
+	client *rest.RESTClient
 }
 
 // NewWriter returns a Writer for the configuration. A guard against writing
@@ -51,6 +52,11 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 		return nil, fmt.Errorf("make a client to write objects: %w", err)
 	}
 	return &Writer{client: client}, nil
+}
+
+// CloseIdleConnections closes those that no request uses at the moment.
+func (w *Writer) CloseIdleConnections() {
+	utilnet.CloseIdleConnectionsFor(w.client.Client.Transport)
 }
 
 // ApplyRequest is one server-side apply by the field manager package-operator.
@@ -273,17 +279,18 @@ func (e *Error) wrap(err error) error {
 }
 
 // limitResponses bounds what is read of a response into memory.
-func limitResponses(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		res, err := next.RoundTrip(req)
-		if err == nil && res.Body != nil {
-			res.Body = &boundedBody{ReadCloser: res.Body, left: limits.ResponseBytes}
-		}
-		return res, err
-	})
+func limitResponses(next http.RoundTripper) http.RoundTripper { return &bounded{next} }
+
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip returns a response whose body ends with an error at the limit.
+func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := b.next.RoundTrip(req)
+	if err == nil && res.Body != nil {
+		res.Body = &boundedBody{ReadCloser: res.Body, left: limits.ResponseBytes}
+	}
+	return res, err
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls the function.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+// WrappedRoundTripper lets client-go find the transport below.
+func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.next }

@@ -20,7 +20,7 @@ const (
 	SharedTextBytes = 64
 )
 
-// OldLists is for how long a list of one of our own kinds is asked for again that is
-// older than what a watch has delivered. An API server that is behind catches up in
-// less; one that was restored from a backup stays there.
+// OldLists is for how long a list is asked for again that is older than what a watch
+// has delivered. An API server that is behind catches up in less; one that was restored
+// from a backup stays there.
 const OldLists = 10 * time.Second

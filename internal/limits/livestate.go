@@ -50,6 +50,9 @@ const (
 	// WriteTimeout bounds one write or read of one object, webhooks (30 s at
 	// most) included. API servers end a request after the same time.
 	WriteTimeout = 60 * time.Second
+	// DialTimeout bounds how long one connection for writes takes to be made: a write
+	// is allowed before that, and this is the room that is left for one on its way.
+	DialTimeout = LeaseDuration - LeaseRenewDeadline
 )
 
 // Leader election (engine.md 8): Package Operator's times, as both engines

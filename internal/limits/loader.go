@@ -50,6 +50,15 @@ const (
 	// PullsPerHost is how many pulls talk to one registry at a time, so that a
 	// registry that hangs holds up only its own packages.
 	PullsPerHost = 4
+	// PackagesUnderway is how many packages and deployments may be reconciled or wait
+	// for that, for another package to be loaded: more than are reconciled at a time, so
+	// that the API server stays busy. One that waits for something to happen does not
+	// count.
+	PackagesUnderway = 64
+	// TurnMax is for how long a package waits for that at most: rollouts that hang hold
+	// up no other package. TurnPeriod is how often it looks.
+	TurnMax    = 2 * time.Second
+	TurnPeriod = 5 * time.Millisecond
 	// PullsInFlight is how many pulls there are at all. Waiting for a network
 	// costs little; the number is high so that many registries that hang do not
 	// hold up the others.

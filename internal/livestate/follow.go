@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -25,11 +26,16 @@ type Follower struct {
 	Of     runtime.Object
 	Source cache.ListerWatcherWithContext
 	Store  cache.ReflectorStore
+	// Ask is told each time that a list is asked for, and returns the resource version to
+	// ask with in place of its argument; it may be nil.
+	Ask func(resourceVersion string) string
 	// Failed is told each error after which the source is asked again.
 	Failed func(error)
 
 	// answered tells that the source gave an answer since the last pause.
 	answered atomic.Bool
+	// opened is the last watch. The Reflector leaves one open whose list the store refused.
+	opened watch.Interface
 }
 
 // Run works until the context ends.
@@ -46,7 +52,11 @@ func (f *Follower) Run(ctx context.Context) {
 	for {
 		began := time.Now()
 		f.answered.Store(false)
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+		err := reflector.ListAndWatchWithContext(ctx)
+		if f.opened != nil {
+			f.opened.Stop()
+		}
+		if err != nil && ctx.Err() == nil {
 			f.Failed(err)
 		}
 		if time.Since(began) > limits.ReconnectMax {
@@ -63,14 +73,25 @@ func (f *Follower) Run(ctx context.Context) {
 }
 
 func (f *Follower) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		// Not what some cache remembers: a list decides what is absent.
+		options.ResourceVersion = ""
+	}
+	if f.Ask != nil && options.Continue == "" { // else it is a page of the same list
+		options.ResourceVersion = f.Ask(options.ResourceVersion)
+	}
 	list, err := f.Source.ListWithContext(ctx, options)
 	f.note(err)
 	return list, err
 }
 
 func (f *Follower) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if f.Ask != nil && ptr.Deref(options.SendInitialEvents, false) {
+		options.ResourceVersion = f.Ask(options.ResourceVersion)
+	}
 	w, err := f.Source.WatchWithContext(ctx, options)
 	f.note(err)
+	f.opened = w
 	return w, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,15 +17,19 @@ import (
 // Reconnect repeats a request for a watch while the API server is away, and while
 // one that came back refuses it: it does not know anyone's rights before it has
 // read the roles. failed is told each time. Other errors are the caller's: it may
-// have to list again.
+// have to list again. So is a connection that is lost before each of several answers.
 //
 // client-go would repeat it as well, with pauses that grow to a minute where the
 // API server goes away several times within two minutes.
 func Reconnect(ctx context.Context, request func() (watch.Interface, error), failed func(error)) (watch.Interface, error) {
 	pauses := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.ReconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	var lastAway time.Time
-	for {
+	for lost := 0; ; {
 		w, err := request()
+		if err == nil && reflect.TypeOf(w) == empty && lost < lostMost {
+			lost++
+			err = errLost
+		}
 		switch {
 		case err == nil:
 			return w, nil
@@ -43,9 +48,18 @@ func Reconnect(ctx context.Context, request func() (watch.Interface, error), fai
 	}
 }
 
+// empty is what client-go makes of a connection that was lost before the answer came;
+// who believes it lists again.
+var empty = reflect.TypeOf(watch.NewEmptyWatch())
+
+var errLost = errors.New("the connection to the API server was lost before it answered")
+
+// lostMost is how often in a row that is asked for again: by then it is the request.
+const lostMost = 5
+
 // away tells that there was no answer. The 503 that stands for an aggregated API
 // server is one: that may be away for long.
 func away(err error) bool {
 	var transport *url.Error
-	return errors.As(err, &transport)
+	return errors.Is(err, errLost) || errors.As(err, &transport)
 }

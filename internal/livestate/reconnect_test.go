@@ -42,7 +42,7 @@ func TestReconnect(t *testing.T) {
 					if time.Since(begin) < time.Minute {
 						return nil, tc.err
 					}
-					return watch.NewEmptyWatch(), nil
+					return watch.NewFake(), nil
 				}, func(error) { told++ })
 				took := time.Since(begin)
 				if !tc.repeated {
@@ -75,7 +75,7 @@ func TestReconnectWhileRolesAreRead(t *testing.T) {
 				case since < 5*time.Second+reading:
 					return nil, forbidden
 				}
-				return watch.NewEmptyWatch(), nil
+				return watch.NewFake(), nil
 			}, func(error) {})
 			if !errors.Is(err, want) || time.Since(begin) > 5*time.Second+limits.RolesRead+2*limits.ReconnectMax {
 				t.Errorf("roles read for %s: error %v after %s, want %v", reading, err, time.Since(begin), want)
@@ -93,5 +93,25 @@ func TestReconnectEndsWithItsContext(t *testing.T) {
 	}, func(error) {})
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A connection that is lost before the answer came is no reason to list again, unless
+// each one is.
+func TestReconnectAfterLoss(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ lost, requests int }{{0, 1}, {1, 2}, {lostMost, lostMost + 1}, {lostMost + 1, lostMost + 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			requests, told := 0, 0
+			w, err := Reconnect(t.Context(), func() (watch.Interface, error) {
+				if requests++; requests <= tc.lost {
+					return watch.NewEmptyWatch(), nil
+				}
+				return watch.NewFake(), nil
+			}, func(error) { told++ })
+			if w == nil || err != nil || requests != tc.requests || told != requests-1 {
+				t.Errorf("%d losses: %d requests, want %d; told %d times, error %v", tc.lost, requests, tc.requests, told, err)
+			}
+		})
 	}
 }

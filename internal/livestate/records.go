@@ -1,8 +1,8 @@
 package livestate
 
 import (
+	"hash/maphash"
 	"reflect"
-	"strconv"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,22 +35,21 @@ type records struct {
 	byName map[name]*objects.Observed
 	// gone are UIDs whose deletion was confirmed and whose DELETED event is still
 	// to come, with the resource version of the state that was known last.
-	gone map[types.UID]string
-	// seen is the newest resource version that the watch has delivered, itself or
-	// as progress; 0 while there is none that can be compared.
-	seen uint64
-	// owners are the owner references that were stored last; most objects next to
-	// each other have the same.
-	owners []metav1.OwnerReference
+	gone     map[types.UID]string
+	progress Progress
+	// owners are the owner references that were stored lately, in places by the UID of
+	// the first: objects of one deployment have the same, and come among those of others.
+	owners [128][]metav1.OwnerReference
+	seed   maphash.Seed
 }
 
 func newRecords() records {
-	return records{byName: map[name]*objects.Observed{}, gone: map[types.UID]string{}}
+	return records{byName: map[name]*objects.Observed{}, gone: map[types.UID]string{}, seed: maphash.MakeSeed()}
 }
 
 // put stores what an event tells, and reports whether that is news.
 func (r *records) put(n name, obs *objects.Observed) bool {
-	r.advance(obs.ResourceVersion)
+	r.progress.Advance(obs.ResourceVersion)
 	if _, gone := r.gone[obs.UID]; gone {
 		return false
 	}
@@ -67,7 +66,7 @@ func (r *records) put(n name, obs *objects.Observed) bool {
 // confirm notes that the watch has delivered a state of which there is a record,
 // and reports whether that is news.
 func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objects.Observed, bool) {
-	r.advance(resourceVersion)
+	r.progress.Advance(resourceVersion)
 	old := r.byName[n]
 	if old == nil || old.UID != uid || old.ResourceVersion != resourceVersion || old.Watched {
 		return nil, false // we have written or deleted since
@@ -80,7 +79,7 @@ func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objec
 
 // remove drops what a DELETED event names, and reports whether that is news.
 func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
-	r.advance(resourceVersion)
+	r.progress.Advance(resourceVersion)
 	if known, gone := r.gone[uid]; gone {
 		if !later(known, resourceVersion) {
 			// Else it is from before: the object had lost its label for a while.
@@ -105,9 +104,9 @@ func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 // went back: then the store was restored from a backup, and no record of the
 // time before counts.
 func (r *records) replace(list []change, resourceVersion string) []change {
-	seen, _ := Number(resourceVersion)
+	ahead := r.progress.Restart(resourceVersion)
 	newer := func(old *objects.Observed, than string) bool {
-		return seen >= r.seen && !old.Watched && later(old.ResourceVersion, than)
+		return ahead && !old.Watched && later(old.ResourceVersion, than)
 	}
 	var news []change
 	next := make(map[name]*objects.Observed, len(list))
@@ -138,7 +137,7 @@ func (r *records) replace(list []change, resourceVersion string) []change {
 		}
 		news = append(news, change{name: n})
 	}
-	r.byName, r.gone, r.seen = next, gone, seen
+	r.byName, r.gone = next, gone
 	return news
 }
 
@@ -150,7 +149,7 @@ func (r *records) remember(n name, obs *objects.Observed) {
 	}
 	old := r.byName[n]
 	if old == nil {
-		if v, ok := Number(obs.ResourceVersion); ok && v <= r.seen {
+		if r.progress.Passed(obs.ResourceVersion) {
 			// The watch has passed that state, and the object is not there any more.
 			return
 		}
@@ -173,13 +172,6 @@ func (r *records) confirmGone(n name, uid types.UID) {
 	}
 }
 
-// advance notes how far the watch is.
-func (r *records) advance(resourceVersion string) {
-	if v, ok := Number(resourceVersion); ok && v > r.seen {
-		r.seen = v
-	}
-}
-
 // share makes equal parts of records use the same memory.
 func (r *records) share(old, obs *objects.Observed) {
 	if old != nil {
@@ -191,11 +183,14 @@ func (r *records) share(old, obs *objects.Observed) {
 			return
 		}
 	}
-	if equalOwners(r.owners, obs.Owners) {
-		obs.Owners = r.owners
+	if len(obs.Owners) == 0 {
 		return
 	}
-	r.owners = obs.Owners
+	lately := &r.owners[maphash.String(r.seed, string(obs.Owners[0].UID))%uint64(len(r.owners))]
+	if equalOwners(*lately, obs.Owners) {
+		obs.Owners = *lately
+	}
+	*lately = obs.Owners
 }
 
 // same tells whether both records say the same. What Observe makes of the same
@@ -221,14 +216,7 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 
 // later tells whether resource version a is known to be newer than b.
 func later(a, b string) bool {
-	x, okX := Number(a)
-	y, okY := Number(b)
+	x, okX := number(a)
+	y, okY := number(b)
 	return okX && okY && x > y
-}
-
-// Number returns a resource version as the number that it is by convention
-// (KEP-5504); an API server may break that.
-func Number(resourceVersion string) (uint64, bool) {
-	v, err := strconv.ParseUint(resourceVersion, 10, 64)
-	return v, err == nil
 }

@@ -41,6 +41,8 @@ type run struct {
 	stop context.CancelFunc
 	done chan struct{}
 
+	// old tells that the last list was refused because it was old.
+	old bool
 	// observed tells that Observe was called.
 	observed atomic.Bool
 }
@@ -67,6 +69,10 @@ func (r *run) watch(ctx context.Context, before *run) {
 }
 
 func (r *run) failed(err error) {
+	if r.old {
+		r.old = false // what is known is newer; the Reflector tells of it in words of its own
+		return
+	}
 	if isNotServed(err) {
 		if r.identity != "" && time.Since(r.began) < settling {
 			return
@@ -196,7 +202,7 @@ func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 	return k.current == r && k.listing == r.number && obs != nil && obs.UID == uid && obs.ResourceVersion == resourceVersion
 }
 
-// Replace takes over a complete list.
+// Replace takes over a complete list, unless it is to be asked for again.
 func (r *run) Replace(items []any, resourceVersion string) error {
 	list := make([]change, len(items))
 	for i, item := range items {
@@ -211,6 +217,11 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 	if k.current != r {
 		k.mu.Unlock()
 		return nil
+	}
+	if err := k.records.progress.Accept(resourceVersion); err != nil {
+		k.mu.Unlock()
+		r.old = true
+		return err
 	}
 	news := k.records.replace(list, resourceVersion)
 	first := !k.synced || k.listing != r.number
@@ -234,7 +245,7 @@ func (r *run) UpdateResourceVersion(resourceVersion string) {
 	r.kind.mu.Lock()
 	defer r.kind.mu.Unlock()
 	if r.kind.current == r {
-		r.kind.records.advance(resourceVersion)
+		r.kind.records.progress.Advance(resourceVersion)
 	}
 }
 

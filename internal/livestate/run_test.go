@@ -3,6 +3,7 @@ package livestate
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // TestFirstListMayFailForAWhile: an error that passes by itself is no news while
@@ -44,4 +46,50 @@ func TestFirstListMayFailForAWhile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOldListOfObjects: a list of an API server that is behind takes no record back
+// to what was true before, and is no error of the kind. Where lists stay old, the
+// cluster was restored from a backup.
+func TestOldListOfObjects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := newKind(schema.GroupKind{Kind: "ConfigMap"})
+		c := &Cache{options: Options{
+			Changed:     func(objects.Key, *objects.Observed) {},
+			KindChanged: func(schema.GroupKind) {},
+		}}
+		r := &run{cache: c, kind: k, mapping: &meta.RESTMapping{}}
+		k.current = r
+		list := func(version string) error {
+			obs := &objects.Observed{UID: "1", ResourceVersion: version, Watched: true}
+			return r.Replace([]any{&listed{change{name{"default", "a"}, obs}}}, version)
+		}
+		want := func(version string) {
+			t.Helper()
+			if got := k.records.byName[name{"default", "a"}].ResourceVersion; got != version || k.err != nil {
+				t.Errorf("the object is known at %s, want %s; the kind's error is %v", got, version, k.err)
+			}
+		}
+		if err := list("11"); err != nil {
+			t.Fatal(err)
+		}
+		r.UpdateResourceVersion("14")
+		for range 2 {
+			err := list("12")
+			if !errors.Is(err, ErrOld) {
+				t.Errorf("an older list is taken over: %v", err)
+			}
+			r.failed(errors.New("unable to sync: " + err.Error())) // as the Reflector says it
+			want("11")
+			time.Sleep(limits.OldLists / 2)
+		}
+		if err := list("12"); err != nil {
+			t.Error(err)
+		}
+		want("12")
+		if r.failed(errors.New("no answer")); k.err == nil {
+			t.Error("a later error is not reported")
+		}
+	})
 }

@@ -61,10 +61,6 @@ func (s *stream) ListWithContext(ctx context.Context, options metav1.ListOptions
 		s.refused = nil
 		return nil, err
 	}
-	if options.ResourceVersion == "0" {
-		// Not what some cache remembers: a list decides what is absent.
-		options.ResourceVersion = ""
-	}
 	if options.ResourceVersion == "" {
 		options.Limit = limits.WatchPage
 	}

@@ -24,7 +24,7 @@ func cacheOptions(o *own) cache.Options {
 		SyncPeriod:       ptr.To(resync),
 		DefaultTransform: trim,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return newInformer(o.source(toolscache.ToListerWatcherWithContext(lw), obj), obj, resync, indexers)
+			return newInformer(o.source(toolscache.ToListerWatcherWithContext(lw), obj), obj, resync, indexers, &o.newest)
 		},
 		// A kind that nobody watches must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,

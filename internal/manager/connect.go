@@ -58,20 +58,25 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	recorder := newRecorder(mgr.GetScheme(), client, mgr.GetLogger().WithName("events"))
 	mgr = recording{Manager: mgr, events: recorder}
 	slices := fresh.NewStore()
+	o.Fresh, o.Slices, o.Namespace = own.deployments, slices, c.Namespace
+	underway, err := deployments.Setup(mgr, *o)
+	if err != nil {
+		return fmt.Errorf("set up the controller of deployments: %w", err)
+	}
+	recorder.underway = underway
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
-		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches,
+		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Underway: underway,
 		Fresh: own.packages, Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
-	o.Fresh, o.Slices, o.Namespace = own.deployments, slices, c.Namespace
-	if err := deployments.Setup(mgr, *o); err != nil {
-		return fmt.Errorf("set up the controller of deployments: %w", err)
-	}
 	for _, runnable := range []ctrlmanager.Runnable{
 		o.Live, follow.detector, watches, recorder, preparation(o.Executor.Schemas, mgr.GetLogger()),
-		ctrlmanager.RunnableFunc(returnMemory), ctrlmanager.RunnableFunc(limitMemory),
+		ctrlmanager.RunnableFunc(limitMemory),
+		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+			return returnMemory(ctx, func() { closeIdle(mgr, o.Executor.Writer) })
+		}),
 	} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
@@ -147,7 +152,7 @@ func engine(config *rest.Config, log logr.Logger, follow *follower) (*deployment
 	if err != nil {
 		return nil, err
 	}
-	writer, err := apply.NewWriter(config)
+	writer, err := apply.NewWriter(apart(config))
 	if err != nil {
 		return nil, err
 	}

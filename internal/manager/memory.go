@@ -22,8 +22,9 @@ const (
 	limitUsual = 80 << 20
 	limitTimes = 3
 	// spareBytes, and one byte for each spareShare that are live, may be garbage, gaps
-	// and what the runtime needs itself in any case: with a quarter, an upgrade of a
-	// thousand packages with history took three times as much processor time.
+	// and what the runtime needs itself in any case: with a quarter or a third, an
+	// upgrade of a thousand packages with history took two or three times as much
+	// processor time.
 	spareBytes = 16 << 20
 	spareShare = 2
 	// limitStep is in what steps the limit moves: each move stops the process for a
@@ -78,10 +79,10 @@ func limitFor(live, most int64) int64 {
 	return min(most, limit/limitStep*limitStep)
 }
 
-// returnMemory gives garbage back to the system when work is over: Go itself
-// keeps the heap at the size that it had during the work, and collects every two
-// minutes only.
-func returnMemory(ctx context.Context) error {
+// returnMemory gives garbage back to the system when work is over, and what idle lets
+// go: Go itself keeps the heap at the size that it had during the work, and collects
+// every two minutes only.
+func returnMemory(ctx context.Context, idle func()) error {
 	ticker := time.NewTicker(idlePeriod)
 	defer ticker.Stop()
 	last, returned := allocated(), true
@@ -96,6 +97,7 @@ func returnMemory(ctx context.Context) error {
 		case now-last > idleBytes:
 			returned = false
 		case !returned:
+			idle()
 			runtime.GC() // what is pooled is garbage after a second one only
 			debug.FreeOSMemory()
 			returned = true

@@ -38,8 +38,12 @@ type recorder struct {
 	queue    chan attempt
 	// waiting is how many events are to be sent again later.
 	waiting atomic.Int64
+	// unsent is how many are in the queue, or with a sender that lets others go first.
+	unsent atomic.Int64
 	// pause is between attempts to send one event.
 	pause time.Duration
+	// underway is how much is being done that comes before events.
+	underway func() int
 }
 
 // attempt is an event that was sent so often without success.
@@ -56,6 +60,7 @@ func newRecorder(scheme *runtime.Scheme, client eventsclient.EventsGetter, log l
 	return &recorder{
 		scheme: scheme, client: client, log: log, now: time.Now, instance: controllerName + "-" + host,
 		queue: make(chan attempt, limits.EventsQueued), pause: limits.EventRetry,
+		underway: func() int { return 0 },
 	}
 }
 
@@ -80,9 +85,11 @@ func (r *recorder) AnnotatedEventf(
 }
 
 func (r *recorder) enqueue(a attempt) {
+	r.unsent.Add(1)
 	select {
 	case r.queue <- a:
 	default:
+		r.unsent.Add(-1)
 		r.drop(a)
 	}
 }
@@ -122,6 +129,8 @@ func (r *recorder) Start(ctx context.Context) error {
 				case <-ctx.Done():
 					return
 				case a := <-r.queue:
+					r.yield(ctx, a)
+					r.unsent.Add(-1)
 					r.send(ctx, a)
 				}
 			}
@@ -129,6 +138,18 @@ func (r *recorder) Start(ctx context.Context) error {
 	}
 	senders.Wait()
 	return nil
+}
+
+// yield lets everything else go first: for limits.EventPatience at most, and while
+// less than half as many events wait as may.
+func (r *recorder) yield(ctx context.Context, a attempt) {
+	for r.underway() > 0 && r.unsent.Load() < limits.EventsQueued/2 &&
+		r.now().Sub(a.EventTime.Time) < limits.EventPatience && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(limits.EventYield):
+		}
+	}
 }
 
 // send sends an event. Where there is no answer or a busy API server it is sent again

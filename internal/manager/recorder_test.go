@@ -136,6 +136,60 @@ func TestEventsDoNotHoldUpOthers(t *testing.T) {
 	})
 }
 
+// TestEventsYield: events come after all else, for a while, and as long as not too
+// many wait.
+func TestEventsYield(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		// busy is how long other work is under way.
+		busy   time.Duration
+		events int
+		// after half of limits.EventPatience, and in the end
+		half, all int
+	}{
+		"nothing else":     {"there is nothing to wait for", 0, 3, 3, 3},
+		"a moment":         {"they follow", limits.EventPatience / 4, 3, 3, 3},
+		"much":             {"a status says what an event says", time.Hour, 3, 0, 3},
+		"much, and events": {"none is lost", time.Hour, limits.EventsQueued, limits.EventsQueued / 2, limits.EventsQueued},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				server, ended, begun := &eventServer{}, make(chan error), time.Now()
+				r := newRecorder(scheme, server, logr.Discard())
+				r.underway = func() int {
+					if time.Since(begun) < tc.busy {
+						return 1
+					}
+					return 0
+				}
+				for range tc.events {
+					r.Eventf(&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}}, nil, "Normal", "Installed", "Install", "it is")
+				}
+				go func() { ended <- r.Start(ctx) }()
+				time.Sleep(limits.EventPatience / 2)
+				if got := len(server.got); got < tc.half || got > tc.half+limits.EventsInFlight {
+					t.Errorf("%s: %d events were sent early, want %d", tc.reason, got, tc.half)
+				}
+				time.Sleep(limits.EventPatience)
+				if got := len(server.got); got != tc.all {
+					t.Errorf("%s: %d events were sent, want %d", tc.reason, got, tc.all)
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

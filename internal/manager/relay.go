@@ -2,10 +2,8 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/livestate"
 )
 
@@ -34,10 +31,7 @@ type relay struct {
 	complete bool
 	known    map[toolscache.ObjectName]object
 	version  string
-	// seen is the newest resource version that a list or an object had, and doubted is
-	// since when lists are older than that.
-	seen    uint64
-	doubted time.Time
+	progress livestate.Progress
 	// kin is for each owner of sets the one that came last of those that own objects,
 	// and of those that own none: what it says of its owner the others say too.
 	kin     map[ofOwner]object
@@ -50,10 +44,13 @@ type object interface {
 	metav1.Object
 }
 
-func newRelay(source toolscache.ListerWatcherWithContext, of runtime.Object) *relay {
+// newRelay returns a relay of the objects that are like of. newest is shared by the
+// relays of our own kinds.
+func newRelay(source toolscache.ListerWatcherWithContext, of runtime.Object, newest *livestate.Newest) *relay {
 	return &relay{
 		source: source, of: of, listed: make(chan struct{}), events: make(chan watch.Event),
-		known: map[toolscache.ObjectName]object{}, kin: map[ofOwner]object{},
+		progress: livestate.Progress{Newest: newest},
+		known:    map[toolscache.ObjectName]object{}, kin: map[ofOwner]object{},
 	}
 }
 
@@ -113,7 +110,7 @@ func (r *relay) Update(obj any) error {
 	old := r.known[name]
 	o = r.slim(o, old)
 	r.known[toolscache.MetaObjectToName(o)] = o
-	r.advance(o.GetResourceVersion())
+	r.progress.Advance(o.GetResourceVersion())
 	r.mu.Unlock()
 	r.send(changes(old, o)...)
 	return nil
@@ -128,18 +125,14 @@ func (r *relay) Delete(obj any) error {
 	r.mu.Lock()
 	r.forget(r.known[name])
 	delete(r.known, name)
-	r.advance(o.GetResourceVersion())
+	r.progress.Advance(o.GetResourceVersion())
 	r.mu.Unlock()
 	r.send(watch.Event{Type: watch.Deleted, Object: o})
 	return nil
 }
 
-// errOld says that a list is older than what is known.
-var errOld = errors.New("a list is older than what the watch has delivered")
-
-// Replace takes over a list, and passes on what it says that was not known. One that
-// is older than what is known is an error for a while: decisions on what was true
-// would undo what was done since.
+// Replace takes over a list, and passes on what it says that was not known; one
+// that is to be asked for again is an error.
 func (r *relay) Replace(items []any, version string) error {
 	next := make(map[toolscache.ObjectName]object, len(items))
 	for _, item := range items {
@@ -150,10 +143,11 @@ func (r *relay) Replace(items []any, version string) error {
 		next[name] = o
 	}
 	r.mu.Lock()
-	if err := r.date(version); err != nil {
+	if err := r.progress.Accept(version); err != nil {
 		r.mu.Unlock()
 		return err
 	}
+	r.progress.Restart(version)
 	first := !r.complete
 	var events []watch.Event
 	for name, old := range r.known {
@@ -180,30 +174,6 @@ func (r *relay) Replace(items []any, version string) error {
 	}
 	r.send(events...)
 	return nil
-}
-
-// date accepts a list of some version, or not. An API server that is behind answers
-// better soon. One that goes on with older lists was restored from a backup, and what
-// is known is not true any more.
-func (r *relay) date(version string) error {
-	v, known := livestate.Number(version)
-	switch {
-	case !known || v >= r.seen: // a version that is no number says nothing
-	case r.doubted.IsZero():
-		r.doubted = time.Now()
-		return errOld
-	case time.Since(r.doubted) < limits.OldLists:
-		return errOld
-	}
-	r.seen, r.doubted = v, time.Time{}
-	return nil
-}
-
-// advance notes how far the watch is.
-func (r *relay) advance(version string) {
-	if v, known := livestate.Number(version); known {
-		r.seen = max(r.seen, v)
-	}
 }
 
 // Resync does nothing: the informer does that by itself.

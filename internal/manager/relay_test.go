@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/livestate"
 )
 
 // flaky is a source of one Package, whose next watches after each change break
@@ -108,7 +114,7 @@ func TestInformerKeepsUp(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				source := &flaky{version: 1, expired: expired}
 				lw := &cache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext}
-				informer := newInformer(cache.ToListerWatcherWithContext(lw), &corev1alpha1.Package{}, 0, cache.Indexers{})
+				informer := newInformer(cache.ToListerWatcherWithContext(lw), &corev1alpha1.Package{}, 0, cache.Indexers{}, nil)
 				if err := informer.SetTransform(trim); err != nil {
 					t.Fatal(err)
 				}
@@ -162,7 +168,7 @@ func TestOldLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRelay(nil, &corev1alpha1.Package{})
+				r := newRelay(nil, &corev1alpha1.Package{}, nil)
 				ctx, stop := context.WithCancel(t.Context())
 				r.ctx = ctx
 				go func() {
@@ -175,7 +181,7 @@ func TestOldLists(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, version := range tc.lists {
-					if err := r.Replace(at(version), version); err != nil && !errors.Is(err, errOld) {
+					if err := r.Replace(at(version), version); err != nil && !errors.Is(err, livestate.ErrOld) {
 						t.Fatal(err)
 					}
 					time.Sleep(limits.OldLists / 2)
@@ -185,6 +191,116 @@ func TestOldLists(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestOldListsOfAnotherKind: a manager that starts knows of one kind, and gets a list of
+// another that was true before that; so does one that was connected again.
+func TestOldListsOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		// ask is the version that the second kind's list would be asked for with, and
+		// asked the one that it is asked for with.
+		ask, asked string
+		// lists are the versions of lists that come, one each half of limits.OldLists.
+		lists []string
+		want  string
+		// meanwhile the first kind's watch delivers 21, each time that a list is on its way.
+		meanwhile bool
+	}{
+		"at first":        {"what is true now is as new as the first kind", "", "", []string{"12"}, "", false},
+		"the next":        {"the API server is behind once", "", "", []string{"12", "20"}, "20", false},
+		"as new":          {"what comes while it is on its way says nothing of it", "", "", []string{"20"}, "20", true},
+		"overtaken":       {"it was asked for after the other had more", "", "", []string{"12", "20", "21"}, "21", true},
+		"connected again": {"the second kind's own list may be older", "12", "", []string{"20"}, "20", false},
+		"further":         {"the first kind is older", "30", "30", []string{"30"}, "30", false},
+		"restored":        {"all lists are old", "12", "", []string{"12", "12", "12"}, "12", false},
+		"no number":       {"versions that cannot be compared are believed", "x", "x", []string{"x"}, "x", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var newest livestate.Newest
+				first, second := newRelay(nil, &corev1alpha1.Package{}, &newest), newRelay(nil, &corev1alpha1.ObjectDeployment{}, &newest)
+				if err := first.Replace(nil, "20"); err != nil {
+					t.Fatal(err)
+				}
+				for _, version := range tc.lists {
+					if got := second.ask(tc.ask); got != tc.asked {
+						t.Errorf("asked for %q, want %q", got, tc.asked)
+					}
+					if tc.meanwhile {
+						first.progress.Advance("21")
+					}
+					if err := second.Replace(nil, version); err == nil {
+						break
+					} else if !errors.Is(err, livestate.ErrOld) {
+						t.Fatal(err)
+					}
+					time.Sleep(limits.OldLists / 2)
+				}
+				if second.version != tc.want {
+					t.Errorf("the list of version %q is known, want %q: %s", second.version, tc.want, tc.reason)
+				}
+				if name == "restored" && second.ask("13") != "13" {
+					t.Error("what was seen before the backup was restored counts still")
+				}
+			})
+		})
+	}
+}
+
+// TestInformersOfOurKinds share what they have seen: a list of one kind is not older
+// than that of another, whether it is streamed or not.
+func TestInformersOfOurKinds(t *testing.T) {
+	t.Parallel()
+	var streamed atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sendInitialEvents") == "true" {
+			streamed.Add(1)
+			http.Error(w, "no streaming lists", http.StatusUnprocessableEntity)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	o, err := newOwn(&rest.Config{Host: server.URL}, ownScheme(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for _, kind := range []struct {
+		of    client.Object
+		lists []client.ObjectList
+		want  string
+	}{
+		{&corev1alpha1.ObjectSet{}, []client.ObjectList{&corev1alpha1.ObjectSetList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}}}, "20"},
+		{&corev1alpha1.ObjectDeployment{}, []client.ObjectList{
+			&corev1alpha1.ObjectDeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: "12"}},
+			&corev1alpha1.ObjectDeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: "20"}},
+		}, "20"},
+	} {
+		lists := 0
+		lw := &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			list := kind.lists[min(lists, len(kind.lists)-1)]
+			lists++
+			return list, nil
+		}}
+		informer := cacheOptions(o).NewInformer(lw, kind.of, 0, cache.Indexers{})
+		go informer.RunWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			t.Fatal("not synced")
+		}
+		if got := informer.LastSyncResourceVersion(); got != kind.want {
+			t.Errorf("%T: a list of version %q is believed, want %q", kind.of, got, kind.want)
+		}
+	}
+	if streamed.Load() == 0 {
+		t.Error("no list was asked for by a watch")
 	}
 }
 
@@ -227,7 +343,7 @@ func TestRelay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRelay(nil, &corev1alpha1.Package{})
+			r := newRelay(nil, &corev1alpha1.Package{}, nil)
 			r.ctx = t.Context()
 			if err := r.Replace(listed, "11"); err != nil {
 				t.Fatal(err)

@@ -49,8 +49,9 @@ func (r *relay) slim(o, old object) object {
 type history struct {
 	sets        shared.Slab[corev1alpha1.ObjectSet]
 	clusterSets shared.Slab[corev1alpha1.ClusterObjectSet]
-	conditions  shared.Slab[metav1.Condition]
 	texts       shared.TextSlab
+	// last are the conditions of the set that came last: most sets end alike.
+	last []metav1.Condition
 }
 
 // place moves a set beside the others.
@@ -65,7 +66,10 @@ func (h *history) place(o object) object {
 	o.SetUID(types.UID(h.texts.Put(string(o.GetUID()))))
 	o.SetResourceVersion(h.texts.Put(o.GetResourceVersion()))
 	conds := o.(corev1alpha1.Conditioned).StatusConditions()
-	*conds = h.conditions.All(*conds)
+	if !slices.Equal(*conds, h.last) {
+		h.last = slices.Clone(*conds)
+	}
+	*conds = h.last
 	return o
 }
 
@@ -118,7 +122,7 @@ func summarize(set corev1alpha1.GenericObjectSet) bool {
 	var ends []metav1.Condition
 	for _, c := range status.Conditions {
 		if c.Type == corev1alpha1.ConditionArchived || c.Type == corev1alpha1.ConditionSucceeded {
-			c.Message = ""
+			c.Message, c.LastTransitionTime = "", metav1.Time{}
 			ends = append(ends, c)
 		}
 	}
@@ -160,6 +164,8 @@ func shareMetadata(o, with object) {
 // again, and for the objects that it contains.
 func shareTexts(o object) {
 	o.SetNamespace(shared.Text(o.GetNamespace()))
+	shareKeys(o.GetLabels())
+	shareKeys(o.GetAnnotations())
 	share(o.GetFinalizers())
 	if c, ok := o.(corev1alpha1.Conditioned); ok {
 		shareConditions(c.StatusConditions())
@@ -172,8 +178,12 @@ func shareTexts(o object) {
 		sharePhaseStatuses(status.Phases)
 		shareControlled(&status.ControllerOf)
 	case corev1alpha1.GenericObjectDeployment:
-		status := o.ObjectDeploymentStatus()
-		sharePhases(o.ObjectDeploymentSpec().Template.Spec.Phases)
+		spec, status := o.ObjectDeploymentSpec(), o.ObjectDeploymentStatus()
+		shareKeys(spec.Template.Metadata.Labels)
+		if labels := spec.Template.Metadata.Labels; maps.Equal(spec.Selector.MatchLabels, labels) {
+			spec.Selector.MatchLabels = labels
+		}
+		sharePhases(spec.Template.Spec.Phases)
 		sharePhaseStatuses(status.Phases)
 		shareControlled(&status.ControllerOf)
 	}
@@ -182,6 +192,14 @@ func shareTexts(o object) {
 func share[T ~string](texts []T) {
 	for i, text := range texts {
 		texts[i] = shared.Text(text)
+	}
+}
+
+// shareKeys has a map use the keys of others: a value of a key that is there brings
+// its own.
+func shareKeys(m map[string]string) {
+	for key, value := range m {
+		m[shared.Text(key)] = value
 	}
 }
 

@@ -33,6 +33,9 @@ type own struct {
 	scheme *runtime.Scheme
 	// packages and deployments have the answers to the writes of their controllers.
 	packages, deployments *fresh.Store
+	// newest is that of all of our kinds: custom resources are in one store, which
+	// numbers their versions together.
+	newest livestate.Newest
 }
 
 func newOwn(config *rest.Config, scheme *runtime.Scheme) (*own, error) {
@@ -82,10 +85,12 @@ type watching struct {
 	parameters runtime.ParameterCodec
 }
 
-// WatchWithContext opens a watch.
+// WatchWithContext opens a watch. It does not wait where the API server says for how
+// long, a second at least: to prepare a kind that is new takes it some milliseconds,
+// and who asks again has pauses that grow.
 func (w *watching) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch, options.AllowWatchBookmarks = true, true
-	return w.client.Get().Resource(w.resource).VersionedParams(&options, w.parameters).Watch(ctx)
+	return w.client.Get().Resource(w.resource).VersionedParams(&options, w.parameters).MaxRetries(0).Watch(ctx)
 }
 
 // decoder makes objects of one type.

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -62,6 +64,27 @@ func streamed(t *testing.T, o *own, of runtime.Object, frames ...string) []watch
 		got = append(got, event)
 	}
 	return got
+}
+
+// TestWatchRefusedForAWhile: the pauses between requests are the informer's, not those
+// that the API server asks for.
+func TestWatchRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "storage is (re)initializing", http.StatusTooManyRequests)
+	}))
+	defer server.Close()
+	o, err := newOwn(&rest.Config{Host: server.URL}, ownScheme(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := o.source(toolscache.ToListerWatcherWithContext(&toolscache.ListWatch{}), &corev1alpha1.ObjectSet{})
+	if _, err := source.WatchWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsTooManyRequests(err) || asked.Load() != 1 {
+		t.Errorf("asked %d times, and returned %v", asked.Load(), err)
+	}
 }
 
 // What comes back from a write of ours is its answer; everything else, a deleted

@@ -21,11 +21,10 @@ type Observed struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
-	// Terminating is set from the deletion timestamp on.
-	Terminating bool
-	// Keep tells that the object is released instead of deleted, by its
-	// annotation.
-	Keep bool
+	// Revision is the number of the revision that wrote the object last, by its
+	// annotation; 0 where it is not known. Anybody can change it: it may cause a
+	// write that was not needed, and decides nothing else.
+	Revision int64
 	// Finalizers that hold a terminating object; nil for others.
 	Finalizers []string
 	// Owners are the owner references as they are on the object.
@@ -36,13 +35,24 @@ type Observed struct {
 	// ProjectedBy names the template that Projection was made with; a projection
 	// of another template says nothing.
 	ProjectedBy Digest
+	// Writer is the field manager that wrote the object last, if it is not ours:
+	// who to name when a drift comes back.
+	Writer string
+	// Trimmed is the JSON of what probes read of the object; nil where no
+	// probe of a live revision selects its kind.
+	Trimmed []byte
+
+	// What is true or false stands together: between other fields each takes the room
+	// of a number.
+
+	// Terminating is set from the deletion timestamp on.
+	Terminating bool
+	// Keep tells that the object is released instead of deleted, by its
+	// annotation.
+	Keep bool
 	// Matches tells that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool
-	// Revision is the number of the revision that wrote the object last, by its
-	// annotation; 0 where it is not known. Anybody can change it: it may cause a
-	// write that was not needed, and decides nothing else.
-	Revision int64
 	// Wrote tells that managedFields hold an entry of ours: this engine, or
 	// Package Operator, wrote the object.
 	Wrote bool
@@ -60,12 +70,6 @@ type Observed struct {
 	// somebody wiped them, or made the object anew. Without a record of what is ours
 	// a field that leaves the template would stay.
 	Unrecorded bool
-	// Writer is the field manager that wrote the object last, if it is not ours:
-	// who to name when a drift comes back.
-	Writer string
-	// Trimmed is the JSON of what probes read of the object; nil where no
-	// probe of a live revision selects its kind.
-	Trimmed []byte
 	// Watched tells that the record came from the watch. A record of our own
 	// write's response is good for guarding the next write, yet a probe counts
 	// only once the watch has delivered that state: verdicts of one kind then

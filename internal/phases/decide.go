@@ -265,10 +265,10 @@ func taker(controller *metav1.OwnerReference) string {
 
 // rival names who changed the object last, where that is known.
 func rival(c Case) string {
-	if c.Record.Rival == "" {
-		return "another writer"
+	if f := c.Record.Fight; f != nil && f.Rival != "" {
+		return "field manager " + f.Rival
 	}
-	return "field manager " + c.Record.Rival
+	return "another writer"
 }
 
 // by names who wrote the object last, where that was not us.
@@ -310,12 +310,12 @@ func decideContent(c Case, live *objects.Observed) Verdict {
 // message says what goes on.
 func correction(c Case, a Action, message string) Verdict {
 	const free, longest = 5, 5 * time.Minute
-	n := c.Record.Corrections - free
-	if n < 0 {
+	fight := c.Record.Fight
+	if fight == nil || fight.Corrections < free {
 		return Verdict{Action: a}
 	}
-	pause := min(time.Second<<min(n, 20), longest)
-	due := c.Record.Corrected.Add(pause)
+	pause := min(time.Second<<min(fight.Corrections-free, 20), longest)
+	due := fight.Corrected.Add(pause)
 	if !c.Now.Before(due) {
 		return Verdict{Action: a}
 	}

@@ -32,7 +32,7 @@ func TestDecideReportsDrift(t *testing.T) {
 		"changed again and again": {
 			reason: "nothing is corrected, so nothing is throttled", drift: "was changed",
 			given: []func(*phases.Case){func(c *phases.Case) {
-				c.Sight.Object.Projection, c.Record.Corrections, c.Record.Corrected = digest("drift"), 20, noon
+				c.Sight.Object.Projection, c.Record.Fight = digest("drift"), &phases.Fight{Corrections: 20, Corrected: noon}
 			}},
 		},
 		"deleted": {reason: "by someone else", given: []func(*phases.Case){absent}, drift: "was deleted"},

@@ -87,7 +87,9 @@ func TestDecide(t *testing.T) {
 	relabel := func(c *phases.Case) { c.Labels, c.Relabel = digest("other labels"), true }
 	drifted := live(func(o *objects.Observed) { o.Projection = digest("drift") })
 	corrected := func(times int, ago time.Duration) func(*phases.Case) {
-		return record(func(r *phases.Record) { r.Corrections, r.Corrected, r.Rival = times, noon.Add(-ago), "tuner" })
+		return record(func(r *phases.Record) {
+			r.Fight = &phases.Fight{Corrections: times, Corrected: noon.Add(-ago), Rival: "tuner"}
+		})
 	}
 	terminating := live(func(o *objects.Observed) { o.Terminating, o.Finalizers = true, []string{"a/b", "c/d"} })
 	unwatched := live(func(o *objects.Observed) { o.Watched = false })
@@ -300,7 +302,7 @@ func TestDecide(t *testing.T) {
 			want: phases.Wait, says: "field manager tuner changes it back", retry: 700 * time.Millisecond, reason: "then it is a fight",
 		},
 		{
-			name: "drift, by somebody unknown", given: []func(*phases.Case){drifted, corrected(5, 0), record(func(r *phases.Record) { r.Rival = "" })},
+			name: "drift, by somebody unknown", given: []func(*phases.Case){drifted, corrected(5, 0), record(func(r *phases.Record) { r.Fight.Rival = "" })},
 			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields may not tell",
 		},
 		{

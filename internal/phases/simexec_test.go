@@ -137,7 +137,7 @@ func (x *exec) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	rec.Gone, rec.Failure = false, nil
 	delete(x.outside, x.Key)
 	if correction {
-		rec.Count(x.c.now)
+		rec.Count("", x.c.now)
 	}
 }
 

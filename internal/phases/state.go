@@ -197,6 +197,12 @@ type Record struct {
 
 	// Failure is the error of the last step, for the content it was tried with.
 	Failure *Failure
+	// Fight is nil where nothing was corrected.
+	Fight *Fight
+}
+
+// Fight is what is known of corrections of one object. It is never changed.
+type Fight struct {
 	// Corrections counts how often what someone else changed, took over or deleted
 	// was put back shortly after another such correction; Corrected is when the
 	// last one happened.
@@ -269,12 +275,12 @@ func (r *Record) barred(d *objects.Desired) bool {
 // again tells whether a write of d would put back what was there before.
 func (r *Record) again(d *objects.Desired) bool { return r.Content == d.Content }
 
-// Count remembers a correction: one that follows another within a quarter of an
-// hour is a fight with another writer.
-func (r *Record) Count(now time.Time) {
-	if now.Sub(r.Corrected) > 15*time.Minute {
-		r.Corrections = 0
+// Count remembers a correction of what rival wrote, "" where that is not known: one
+// that follows another within a quarter of an hour is a fight with another writer.
+func (r *Record) Count(rival string, now time.Time) {
+	n := 1
+	if f := r.Fight; f != nil && now.Sub(f.Corrected) <= 15*time.Minute {
+		n += f.Corrections
 	}
-	r.Corrections++
-	r.Corrected = now
+	r.Fight = &Fight{Corrections: n, Corrected: now, Rival: rival}
 }

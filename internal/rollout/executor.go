@@ -248,11 +248,11 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 		s.run.rollout.forgive(s.Key.Name)
 	}
 	if correction {
-		rec.Count(s.run.Now())
-		rec.Rival = ""
+		rival := ""
 		if s.Live != nil {
-			rec.Rival = s.Live.Writer
+			rival = s.Live.Writer
 		}
+		rec.Count(rival, s.run.Now())
 	}
 }
 

@@ -95,6 +95,7 @@ func (q *queue) pop() func() {
 	q.turns = q.turns[1:]
 	tasks := q.byOwner[owner]
 	task := tasks[0]
+	tasks[0] = nil // what it holds is not held for as long as the others wait
 	if rest := tasks[1:]; len(rest) > 0 {
 		q.byOwner[owner] = rest
 		q.turns = append(q.turns, owner)

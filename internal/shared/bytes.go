@@ -12,16 +12,22 @@ import (
 var contents Bytes
 
 // Content returns the slice with this content that was asked for first in this
-// process and is still held, or b. Nobody may change it from now on.
+// process and is still held, or one like it. Nobody may change it from now on.
 func Content(b []byte) []byte { return contents.Of(b) }
 
 // least is from what length bytes are shared: shorter ones are not worth an entry.
 const least = 64
 
-// Bytes knows byte slices that somebody holds. The zero Bytes is ready for use, also
-// by several goroutines.
+// most is up to what length bytes are placed beside each other: a larger content takes
+// most of some pages by itself.
+const most = slabBytes / 8
+
+// Bytes knows byte slices that somebody holds, and places them beside each other: they
+// live long, and each would keep a page from being given back. The zero Bytes is ready
+// for use, also by several goroutines.
 type Bytes struct {
 	mu    sync.Mutex
+	slab  Slab[byte]
 	seed  maphash.Seed
 	known map[uint64]held
 	// room is how many entries there may be before those are dropped that nobody
@@ -43,7 +49,7 @@ func (h held) get() []byte {
 }
 
 // Of returns the slice with this content that was asked for first and is still
-// held, or b. Nobody may change it from now on.
+// held; where there is none, a copy of b, or b itself. Nobody may change it from now on.
 func (s *Bytes) Of(b []byte) []byte {
 	if len(b) < least {
 		return b
@@ -61,6 +67,9 @@ func (s *Bytes) Of(b []byte) []byte {
 		return b // two contents of one sum
 	}
 	s.sweep()
+	if len(b) <= most {
+		b = s.slab.All(b)
+	}
 	s.known[sum] = held{first: weak.Make(unsafe.SliceData(b)), length: len(b)}
 	return b
 }

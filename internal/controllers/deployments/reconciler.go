@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/turns"
 )
 
 // Reconciler reconciles deployments and sets.
@@ -48,6 +49,8 @@ type Reconciler struct {
 	warmMu  sync.Mutex
 	// shelf is there while the first pass is made ready.
 	shelf shelf
+
+	queue turns.Queue[rollout.OwnerKey]
 
 	mu     sync.Mutex
 	owners map[rollout.OwnerKey]*owner
@@ -87,6 +90,7 @@ type owner struct {
 // Reconcile brings one owner a step closer to what its spec says. It is called
 // when the owner, one of its sets, or one of their objects changed.
 func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (reconcile.Result, error) {
+	defer r.queue.Begin()()
 	if err := r.warm(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: startRetry}, nil
 	} else if err != nil {

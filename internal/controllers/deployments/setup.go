@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,19 +57,19 @@ type Options struct {
 }
 
 // Setup adds the controller of deployments and sets of both scopes to mgr, and
-// points the tracker at it: from then on a change of an object wakes its owner.
-func Setup(mgr ctrl.Manager, o Options) error {
-	queue := &wakeQueue{}
+// points the tracker at it: from then on a change of an object wakes its owner. It
+// returns a function that tells how many owners are reconciled or wait for that.
+func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Executor: o.Executor, Live: o.Live, Tracker: o.Tracker,
 		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: queue.wake},
-		fresh:  o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
+		fresh: o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
 	}
+	r.Owners = &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: r.queue.Wake}
 	r.Claims = claims.NewTable(func(h claims.Holder) {
-		queue.wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
+		r.queue.Wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
 	})
-	o.Tracker.Wake = queue.wake
+	o.Tracker.Wake = r.queue.Wake
 	o.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
@@ -85,20 +84,20 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.OwnerKey](firstRetry, lastRetry),
 		}).
-		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](queue.start))
+		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](r.queue.Start))
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		set := scope.NewObjectSet().(client.Object)
 		index := func(obj client.Object) []string {
 			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 		}
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), set, ownerIndex, index); err != nil {
-			return fmt.Errorf("cannot index sets by owner: %w", err)
+			return nil, fmt.Errorf("cannot index sets by owner: %w", err)
 		}
 		build = build.
 			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
 			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
 	}
-	return build.Complete(r)
+	return r.queue.Underway, build.Complete(r)
 }
 
 func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, rollout.OwnerKey] {
@@ -168,20 +167,4 @@ func becameHistory(old, now client.Object) bool {
 	was, isSet := old.(corev1alpha1.GenericObjectSet)
 	is, same := now.(corev1alpha1.GenericObjectSet)
 	return isSet && same && rollout.Owns(was) && !rollout.Owns(is)
-}
-
-// wakeQueue lets the tracker put owners into the controller's queue.
-type wakeQueue struct {
-	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[rollout.OwnerKey]]
-}
-
-func (w *wakeQueue) start(_ context.Context, q workqueue.TypedRateLimitingInterface[rollout.OwnerKey]) error {
-	w.queue.Store(&q)
-	return nil
-}
-
-func (w *wakeQueue) wake(key rollout.OwnerKey) {
-	if q := w.queue.Load(); q != nil {
-		(*q).Add(key)
-	}
 }

@@ -25,6 +25,8 @@ type attempts struct {
 	wake func(types.NamespacedName)
 	now  func() time.Time
 	pool pool
+	// underway is how many Packages and deployments are reconciled or wait for that.
+	underway func() int
 
 	mu    sync.Mutex
 	ctx   context.Context
@@ -55,7 +57,8 @@ type attempt struct {
 	retry time.Time
 	// took is how long loading took.
 	took time.Duration
-	// deployed is when the content was written; zero before.
+	// deployed is when the content was written; zero before. After that only what a
+	// status says of it is kept.
 	deployed time.Time
 }
 
@@ -68,7 +71,7 @@ type job struct {
 
 func newAttempts(load Load, wake func(types.NamespacedName), now func() time.Time) *attempts {
 	return &attempts{
-		load: load, wake: wake, now: now,
+		load: load, wake: wake, now: now, underway: func() int { return 0 },
 		pool:  pool{perHost: limits.PullsPerHost},
 		byUID: map[types.UID]*job{},
 	}
@@ -109,16 +112,18 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 	if life == nil {
 		life = context.WithoutCancel(ctx)
 	}
-	life, cancel := context.WithCancel(log.IntoContext(life, log.FromContext(ctx)))
+	life, cancel := context.WithCancel(life)
 	j := &job{attempt: attempt{fingerprint: f, moved: moved, turn: in.turn, started: a.now()}, cancel: cancel, failures: failures}
 	a.byUID[uid] = j
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
+	*in.Package.PackageStatus() = corev1alpha1.PackageStatus{}
 	a.pool.run(registryOf(in.Image), func() { a.run(life, in, j) })
 }
 
 // run loads, unless the attempt was given up while it waited.
 func (a *attempts) run(ctx context.Context, in Input, j *job) {
 	defer j.cancel()
+	a.awaitTurn(ctx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -145,8 +150,22 @@ func (a *attempts) run(ctx context.Context, in Input, j *job) {
 func (a *attempts) deployed(uid types.UID, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if found := a.byUID[uid]; found != nil {
-		found.deployed = at
+	if found := a.byUID[uid]; found != nil && found.content != nil {
+		found.deployed, found.content = at, found.content.summary()
+	}
+}
+
+// awaitTurn waits until fewer than limits.PackagesUnderway are under way, for
+// limits.TurnMax at most. What was begun is finished before more is begun: of a
+// thousand packages that are upgraded together, only some are in memory.
+func (a *attempts) awaitTurn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, limits.TurnMax)
+	defer cancel()
+	for a.underway() >= limits.PackagesUnderway && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(limits.TurnPeriod):
+		}
 	}
 }
 
@@ -166,7 +185,8 @@ func (a *attempts) try(ctx context.Context, in Input) (content *Content, err err
 			if in.HashKey != nil {
 				p = "what it said is left out, it may hold a sensitive value" // invariant 8
 			}
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "loading a package panicked", "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "loading a package panicked",
+				"namespace", in.Package.GetNamespace(), "name", in.Package.GetName(), "stack", string(debug.Stack()))
 			content, err = nil, fmt.Errorf("loading the package failed by a defect of this engine, please report it: %v", p)
 		}
 	}()

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -225,6 +227,68 @@ func TestInputIsACopy(t *testing.T) {
 	close(gate)
 	if got := <-seen; got != "shop" {
 		t.Errorf("the load saw %q", got)
+	}
+}
+
+// TestLoadsAwaitTheirTurn: while much is under way no other package is loaded, but
+// for those that have waited for long; one that was given up meanwhile is not.
+func TestLoadsAwaitTheirTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		underway := limits.PackagesUnderway - 1
+		var loaded []string
+		a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
+			loaded = append(loaded, in.Package.GetName())
+			return newContent(), nil
+		}, func(types.NamespacedName) {}, time.Now)
+		a.underway = func() int { return underway }
+		begin := func(name string) {
+			pkg := newPackage()
+			pkg.UID, pkg.Name = types.UID(name), name
+			a.start(t.Context(), Input{Package: pkg, Image: image}, fingerprint{}, "")
+		}
+		want := func(when string, names ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(names, loaded); diff != "" {
+				t.Errorf("%s: -want +got\n%s", when, diff)
+			}
+		}
+		begin("first")
+		want("there is room", "first")
+		underway++
+		begin("second")
+		time.Sleep(limits.TurnMax / 2)
+		want("there is none", "first")
+		underway--
+		time.Sleep(limits.TurnPeriod)
+		want("there is some again", "first", "second")
+		underway++
+		begin("third")
+		begin("given up")
+		a.drop("given up")
+		time.Sleep(limits.TurnMax)
+		want("rollouts hang", "first", "second", "third")
+	})
+}
+
+// TestDeployedContentIsForgotten: what a status says of a content is kept until it
+// says so, and the objects are not.
+func TestDeployedContentIsForgotten(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	b.begin("a", image)
+	b.deployed("a", start)
+	b.gate(image) <- nil
+	b.wait(t)
+	if a := b.of("a"); len(a.content.Template.Phases) == 0 || !a.deployed.IsZero() {
+		t.Fatalf("before it is deployed: %+v", a)
+	}
+	b.deployed("a", start)
+	want := newContent()
+	want.Template, want.Labels, want.Sealing = corev1alpha1.ObjectSetTemplateSpec{}, nil, nil
+	if a := b.of("a"); !a.deployed.Equal(start) || !cmp.Equal(want, a.content) {
+		t.Errorf("deployed at %s: -want +got\n%s", a.deployed, cmp.Diff(want, a.content))
 	}
 }
 

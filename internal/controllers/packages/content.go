@@ -12,7 +12,7 @@ import (
 
 // Input is what a package is rendered from.
 type Input struct {
-	// Package is the object to render for. It is only read.
+	// Package is the object to render for, without its status. It is only read.
 	Package corev1alpha1.GenericPackage
 	// Image is the reference to pull: that of the spec, or the digest that it
 	// stood for when the same spec was unpacked before.
@@ -43,6 +43,11 @@ type Content struct {
 	Sealing *slicing.Sealing
 	// Warnings name what was ignored, such as unknown fields.
 	Warnings []string
+}
+
+// summary is what the status of a Package needs when the rest was deployed.
+func (c *Content) summary() *Content {
+	return &Content{Resolved: c.Resolved, Warnings: c.Warnings}
 }
 
 // Load pulls and renders. Its error is a *registry.PullError, or

@@ -99,6 +99,8 @@ func byAttempt(v view) step {
 		return stepLoad
 	case !a.done:
 		return stepWait
+	case !a.deployed.IsZero() && v.dep == nil:
+		return stepLoad // what was deployed is gone, and what was loaded with it
 	case a.err == nil:
 		return stepDeploy
 	case a.turn != v.turn, a.around != "" && v.around != "" && a.around != v.around:

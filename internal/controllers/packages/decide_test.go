@@ -99,6 +99,10 @@ func TestDecide(t *testing.T) {
 			reason: "a reference to an earlier package of this name dangles",
 			pkg:    unpackedPackage(), dep: newOwned(controlledBy("Package", "shop", "")), want: stepSettle,
 		},
+		"deployed and gone": {
+			reason: "what was loaded is forgotten when it is deployed",
+			pkg:    newPackage(), attempt: attempted(func(a *attempt) { a.content, a.deployed = newContent().summary(), start }), want: stepLoad,
+		},
 		"made by hand": {
 			reason: "nobody asked for it to be replaced",
 			pkg:    newPackage(), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil }),

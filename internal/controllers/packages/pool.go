@@ -56,6 +56,6 @@ func (p *pool) next(host string, l *lane) func() {
 		return nil
 	}
 	f := l.waiting[0]
-	l.waiting = l.waiting[1:]
+	l.waiting[0], l.waiting = nil, l.waiting[1:]
 	return f
 }

@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/leadership"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/sources"
+	"lockstep.run/lockstep/internal/turns"
 )
 
 // Reconciler reconciles Packages and ClusterPackages.
@@ -31,7 +32,7 @@ type Reconciler struct {
 
 	environment Environment
 	sources     *sources.Watches
-	queue       wakeQueue
+	queue       turns.Queue[reconcile.Request]
 	attempts    *attempts
 	tags        *tags
 	neighbours  *neighbours
@@ -57,6 +58,7 @@ type session struct {
 // Reconcile takes a Package as far as it gets without waiting. Without a
 // namespace the request means a ClusterPackage.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.queue.Begin()()
 	s, err := r.gather(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
@@ -231,9 +233,10 @@ func (s *session) load(ctx context.Context) error {
 		}
 		s.input.HashKey = key
 	}
-	key := keyOf(s.pkg)
+	// A load may wait for long. It holds nothing but what it needs, above all no session.
+	key, neighbours := keyOf(s.pkg), s.neighbours
 	s.input.turn = s.turn
-	s.input.Others = func(name string) []types.NamespacedName { return s.neighbours.of(key, name) }
+	s.input.Others = func(name string) []types.NamespacedName { return neighbours.of(key, name) }
 	s.metrics.began(s.pkg.GetUID())
 	s.attempts.start(ctx, s.input, s.fingerprint, s.moved)
 	s.attempt = s.attempts.of(s.pkg.GetUID())

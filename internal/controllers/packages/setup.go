@@ -3,7 +3,6 @@ package packages
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -42,6 +42,8 @@ type Options struct {
 	Environment Environment
 	// Sources watches what specs name.
 	Sources *sources.Watches
+	// Underway is how many deployments are reconciled or wait for that.
+	Underway func() int
 	// Fresh takes the answers to our writes.
 	Fresh *fresh.Store
 	// Slices takes the slices that were written, for the controller of deployments.
@@ -60,19 +62,20 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		environment: o.Environment, sources: o.Sources,
 	}
 	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
-	r.neighbours = newNeighbours(r.installed, r.queue.wake)
-	r.attempts = newAttempts(r.loadUnique(o.Load), r.queue.wake, time.Now)
-	r.tags = newTags(o.Resolve, r.queue.wake, time.Now, &r.attempts.pool)
-	r.sources.Wake = r.queue.wake
+	r.neighbours = newNeighbours(r.installed, r.wake)
+	r.attempts = newAttempts(r.loadUnique(o.Load), r.wake, time.Now)
+	r.attempts.underway = func() int { return r.queue.Underway() + o.Underway() }
+	r.tags = newTags(o.Resolve, r.wake, time.Now, &r.attempts.pool)
+	r.sources.Wake = r.wake
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of packages: %w", err)
 	}
 	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		ctx = log.IntoContext(ctx, mgr.GetLogger().WithName("package"))
 		r.attempts.begin(ctx)
 		r.tags.begin(ctx)
 		r.metrics.leading.Store(true)
-		r.queue.queue.Store(&q)
-		return nil
+		return r.queue.Start(ctx, q)
 	}
 	build := ctrl.NewControllerManagedBy(mgr).Named("package").
 		WithOptions(controller.Options{
@@ -87,12 +90,17 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
+// wake asks for a pass over a Package.
+func (r *Reconciler) wake(key types.NamespacedName) {
+	r.queue.Wake(reconcile.Request{NamespacedName: key})
+}
+
 // EnvironmentChanged has all packages looked at again. Those that are rendered
 // for another cluster now are rendered again, from the digests that they were
 // rendered from before.
 func (r *Reconciler) EnvironmentChanged() {
 	for _, pkg := range r.installed() {
-		r.queue.wake(keyOf(pkg))
+		r.wake(keyOf(pkg))
 	}
 }
 
@@ -172,15 +180,4 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.metrics.forget(uid)
 	r.fresh.Forget(string(uid))
 	r.keys.forget(uid)
-}
-
-// wakeQueue puts Packages into the controller's queue, once it runs.
-type wakeQueue struct {
-	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
-}
-
-func (w *wakeQueue) wake(key types.NamespacedName) {
-	if q := w.queue.Load(); q != nil {
-		(*q).Add(reconcile.Request{NamespacedName: key})
-	}
 }

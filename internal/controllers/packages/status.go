@@ -167,7 +167,8 @@ func current(dep corev1alpha1.GenericObjectDeployment) bool {
 }
 
 // mirror copies what the deployment says about itself, where that is about its
-// present spec. A deployment of someone else does not count.
+// present spec. A deployment of someone else does not count. While another spec of the
+// Package is loaded, nobody may take it for what is said of that one.
 func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	conds, generation, dep := &status.Conditions, v.pkg.GetGeneration(), v.dep
 	if dep == nil || o.step == stepYield || o.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
@@ -193,8 +194,13 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		}
 	}
 	for _, c := range from.Conditions {
-		if c.ObservedGeneration == dep.GetGeneration() && mirrored(c) {
+		if c.ObservedGeneration != dep.GetGeneration() || !mirrored(c) {
+			continue
+		}
+		if !loading(v, o) {
 			conditions.Copy(conds, generation, c)
+		} else if told := conditions.Get(*conds, c.Type); told != nil {
+			conditions.Copy(conds, told.ObservedGeneration, c) // of the spec that is rolled out
 		}
 	}
 }

@@ -139,12 +139,22 @@ Stalled=True/CollisionDetected@2
 Unpacked=False/CollisionDetected@2`,
 		},
 		"loading": {
-			reason: "a new spec is being loaded",
-			pkg:    newPackage(invalidBefore), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepWait},
-			want: `Available=True/Available@2
+			reason: "a new spec is being loaded, and the former one is available",
+			pkg: newPackage(invalidBefore, func(p *corev1alpha1.Package) {
+				for _, typ := range []string{"Available", "Progressing"} {
+					conditions.Set(&p.Status.Conditions, 1, typ, false, "X", "")
+				}
+			}), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepWait},
+			want: `Available=True/Available@1
 Invalid=True/LoadError@1
-Progressing=False/Idle@2
+Progressing=False/Idle@1
 Ready=False/Progressing@2
+Reconciling=True/Progressing@2`,
+		},
+		"loading after a restore": {
+			reason: "what is rolled out is of no generation that is known",
+			pkg:    newPackage(), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2`,
 		},
 		"loading again": {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -87,7 +86,6 @@ func (t *tags) look(ctx context.Context, in Input) (digest string, next time.Tim
 	if life == nil {
 		life = context.WithoutCancel(ctx)
 	}
-	life = log.IntoContext(life, log.FromContext(ctx))
 	in.Image = spec.Image
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	t.pool.run(registryOf(spec.Image), func() { t.ask(life, in, known) })

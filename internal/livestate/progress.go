@@ -1,0 +1,105 @@
+package livestate
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// ErrOld says that a list is older than what was known when it was asked for.
+var ErrOld = errors.New("a list is older than what was delivered before")
+
+// Progress is how far lists and watches of one kind have come. The zero Progress has
+// seen nothing; the caller locks it.
+type Progress struct {
+	// Newest is shared by kinds whose resource versions count together; nil for a kind
+	// that is alone.
+	Newest *Newest
+	// seen is the newest resource version of this kind that was delivered, and asked the
+	// newest of all when the last list was asked for. doubted is since when lists are
+	// older.
+	seen, asked uint64
+	doubted     time.Time
+}
+
+// Newest is the newest resource version that was delivered of several kinds. The zero
+// Newest has seen none; it is safe for concurrent use.
+type Newest struct{ version atomic.Uint64 }
+
+func (n *Newest) advance(v uint64) {
+	for n != nil {
+		if old := n.version.Load(); v <= old || n.version.CompareAndSwap(old, v) {
+			return
+		}
+	}
+}
+
+// Ask notes that a list is asked for, and returns the resource version to ask with in
+// place of the one that would do for this kind alone: "", which asks for what is true,
+// where that is older than what was seen of another kind.
+func (p *Progress) Ask(version string) string {
+	if p.Newest == nil {
+		return version
+	}
+	p.asked = p.Newest.version.Load()
+	if v, known := number(version); known && v < p.asked {
+		return ""
+	}
+	return version
+}
+
+// Accept returns ErrOld where a list of this version is to be asked for again: what
+// was true is not to be decided on, which would undo what was done since. An API
+// server that is behind answers better soon. One that goes on with older lists for
+// limits.OldLists was restored from a backup, and what is known is not true any more.
+// A version that is no number is believed.
+func (p *Progress) Accept(version string) error {
+	v, known := number(version)
+	switch {
+	case !known || v >= max(p.seen, p.asked):
+	case p.doubted.IsZero():
+		p.doubted = time.Now()
+		return ErrOld
+	case time.Since(p.doubted) < limits.OldLists:
+		return ErrOld
+	}
+	p.doubted = time.Time{}
+	return nil
+}
+
+// Restart notes that a list of this version was accepted, and tells whether that is
+// further than before, and not a step back.
+func (p *Progress) Restart(version string) (ahead bool) {
+	v, _ := number(version)
+	ahead = v >= p.seen
+	if p.Newest != nil && v < p.asked {
+		p.Newest.version.CompareAndSwap(p.asked, v) // restored from a backup, with all kinds
+	}
+	p.Newest.advance(v)
+	p.seen, p.asked = v, 0
+	return ahead
+}
+
+// Advance notes what a watch has delivered.
+func (p *Progress) Advance(version string) {
+	if v, known := number(version); known {
+		p.seen = max(p.seen, v)
+		p.Newest.advance(v)
+	}
+}
+
+// Passed tells whether the watch has delivered this version or a later one.
+func (p *Progress) Passed(version string) bool {
+	v, known := number(version)
+	return known && v <= p.seen
+}
+
+// number returns a resource version as the number that it is by convention
+// (KEP-5504); an API server may break that.
+func number(resourceVersion string) (uint64, bool) {
+	v, err := strconv.ParseUint(resourceVersion, 10, 64)
+	return v, err == nil
+}

@@ -1,0 +1,168 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// TestApart has two requests under way at once, three times: they come over two
+// connections of HTTP/1.1, those of a plain client over one of HTTP/2.
+func TestApart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		of          func(*rest.Config) *rest.Config
+		protocol    string
+		connections int
+	}{
+		"apart": {apart, "HTTP/1.1", 2},
+		"plain": {rest.CopyConfig, "HTTP/2.0", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				mu                     sync.Mutex
+				connections, protocols = map[string]bool{}, map[string]bool{}
+				pair                   sync.WaitGroup
+			)
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				connections[r.RemoteAddr], protocols[r.Proto] = true, true
+				mu.Unlock()
+				pair.Done()
+				pair.Wait()
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a"}}`))
+			}))
+			server.EnableHTTP2 = true
+			server.StartTLS()
+			defer server.Close()
+			client, err := kubernetes.NewForConfig(tc.of(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				pair.Add(2)
+				var answers sync.WaitGroup
+				for range 2 {
+					answers.Go(func() {
+						if _, err := client.CoreV1().Namespaces().Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				answers.Wait()
+			}
+			if diff := cmp.Diff(map[string]bool{tc.protocol: true}, protocols); diff != "" {
+				t.Errorf("protocols (-want +got):\n%s", diff)
+			}
+			if len(connections) != tc.connections {
+				t.Errorf("%d connections, want %d", len(connections), tc.connections)
+			}
+		})
+	}
+}
+
+// TestApartKeeps what a configuration names, and leaves the one that it is made of.
+func TestApartKeeps(t *testing.T) {
+	refused := errors.New("refused")
+	dial := func(context.Context, string, string) (net.Conn, error) { return nil, refused }
+	config := &rest.Config{Dial: dial, TLSClientConfig: rest.TLSClientConfig{NextProtos: []string{"h2"}}}
+	made := apart(config)
+	if diff := cmp.Diff([]string{"h2"}, made.NextProtos); diff != "" {
+		t.Errorf("protocols (-want +got):\n%s", diff)
+	}
+	if _, err := made.Dial(t.Context(), "tcp", ""); !errors.Is(err, refused) {
+		t.Errorf("dialed by another dialer: %v", err)
+	}
+	if made.Timeout != limits.WriteTimeout || config.Timeout != 0 {
+		t.Errorf("timeouts are %s, and %s of the original", made.Timeout, config.Timeout)
+	}
+}
+
+// TestCloseIdle closes what the manager's own client and the one for objects keep, and
+// both go on.
+func TestCloseIdle(t *testing.T) {
+	var (
+		mu     sync.Mutex
+		open   = map[net.Conn]bool{}
+		closed = make(chan struct{}, 10)
+	)
+	connections := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(open)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Proto != "HTTP/1.1" {
+			t.Errorf("%s %s came over %s", r.Method, r.URL, r.Proto)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"b"}}`))
+	}))
+	server.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch state {
+		case http.StateNew:
+			open[c] = true
+		case http.StateClosed:
+			delete(open, c)
+			closed <- struct{}{}
+		}
+	}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	mgr, guarded, _, err := newManager(&Config{
+		Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0", PprofAddress: "0",
+	}, &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, logr.Discard(), func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer, err := apply.NewWriter(apart(guarded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := &meta.RESTMapping{
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"),
+		Resource:         corev1.SchemeGroupVersion.WithResource("namespaces"), Scope: meta.RESTScopeRoot,
+	}
+	for range 2 {
+		res, err := mgr.GetHTTPClient().Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		if _, err := writer.Get(t.Context(), namespaces, "", "a"); err != nil {
+			t.Fatal(err)
+		}
+		if n := connections(); n != 2 {
+			t.Fatalf("%d connections while they may be used again, want 2", n)
+		}
+		closeIdle(mgr, writer)
+		for range 2 {
+			select {
+			case <-closed:
+			case <-time.After(time.Minute):
+				t.Fatalf("%d connections are open, want none", connections())
+			}
+		}
+	}
+}
