@@ -35,7 +35,7 @@ type run struct {
 	// manager does.
 	mark, started sandbox.Position
 
-	mu   sync.Mutex
+	mu   sync.Mutex // of started too
 	dead map[*life]bool
 }
 
@@ -56,9 +56,13 @@ func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]faul
 		}
 		r.director.begin()
 		// The one before has ended by now, and what it sent is decided.
-		if r.started, err = s.audit.Mark(context.WithoutCancel(t.Context())); err != nil {
+		started, err := s.audit.Mark(context.WithoutCancel(t.Context()))
+		if err != nil {
 			t.Errorf("cannot mark a start: %v", err)
 		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.started = started
 	}
 	r.crew = s.gateway.Start(t, r.director, before, fmt.Sprintf("--leader-elect=%t", leader))
 	return r
@@ -163,6 +167,7 @@ func (r *run) rest(t *testing.T) {
 	ctx := t.Context()
 	collects, err := invariants.Collections(ctx, r.env.Client, slices.Collect(maps.Keys(r.director.lives))...)
 	check(t, err)
+	r.calm(t, collects)
 	mark, err := r.audit.Mark(ctx)
 	check(t, err)
 	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
@@ -178,18 +183,56 @@ func (r *run) rest(t *testing.T) {
 	mark, err = r.audit.Mark(ctx)
 	check(t, err)
 	r.crew.Restart()
+	r.watches(t, mark)
+	entries = r.settled(t, r.present())
+	entries = slices.DeleteFunc(entries, collects)
+	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
+}
+
+// calm waits until the manager has ended what it does. Events come after all else, and
+// a fault at one may end the manager when the stages are over; beside events, nothing
+// is written any more.
+func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
+	mark, err := r.audit.Mark(t.Context())
+	check(t, err)
+	for {
+		present := r.present()
+		r.watches(t, present)
+		entries := r.settled(t, mark)
+		if r.present() != present {
+			continue // another one has been started
+		}
+		entries = slices.DeleteFunc(entries, func(e sandbox.Entry) bool { return e.Object.Resource == "events" || collects(e) })
+		r.complain(t, restStage, nil, invariants.Restart("after the stages", harness.ManagerUser(), entries))
+		return
+	}
+}
+
+// present is where the present manager begins in the audit log.
+func (r *run) present() sandbox.Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.started
+}
+
+// watches waits for a watch by the manager: one that has ended opens none any more.
+func (r *run) watches(t *testing.T, from sandbox.Position) {
+	t.Helper()
 	harness.Eventually(t, patience, "the manager to come back", func(ctx context.Context) error {
-		// A watch by the new manager: the old one opens none any more.
-		entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()), sandbox.ByVerb("watch"))
+		entries, err := r.audit.Since(ctx, from, sandbox.ByUser(harness.ManagerUser()), sandbox.ByVerb("watch"))
 		if err == nil && len(entries) == 0 {
 			err = errors.New("it watches nothing")
 		}
 		return err
 	})
-	entries, err = r.audit.Settled(ctx, r.started, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
+}
+
+// settled returns what the manager has asked for when it asks for nothing more.
+func (r *run) settled(t *testing.T, from sandbox.Position) []sandbox.Entry {
+	t.Helper()
+	entries, err := r.audit.Settled(t.Context(), from, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
 	check(t, err)
-	entries = slices.DeleteFunc(entries, collects)
-	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
+	return entries
 }
 
 // retrace logs what the manager asked for last, watches included, and the faults so
