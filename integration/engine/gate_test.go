@@ -120,19 +120,26 @@ func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 	awaitValue(t, ns, "four", "v3")
 }
 
+// gatedByTwoKinds returns a deployment of which objects of two kinds are probed in the
+// first phase.
+func gatedByTwoKinds(ns string) *corev1alpha1.ObjectDeployment {
+	var account corev1alpha1.ObjectSetObject
+	account.Object.Raw = []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"account"}}`)
+	dep := gated(ns, phase("one", configMap("one", "v1"), account), phase("two", configMap("two", "v1")))
+	dep.Spec.Template.Spec.AvailabilityProbes = append(dep.Spec.Template.Spec.AvailabilityProbes, corev1alpha1.ObjectSetProbe{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ServiceAccount"}},
+		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: `self.metadata.name != ""`, Message: "nameless"}}},
+	})
+	return dep
+}
+
 // Objects of two kinds come by two watches, each of which shows another moment.
 // Before a gate opens that both have to do with, the API server is asked for all
 // of them as they are then (invariant 1).
 func TestGateIsConfirmed(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	var account corev1alpha1.ObjectSetObject
-	account.Object.Raw = []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"account"}}`)
-	dep := deployment(ns, phase("one", configMap("one", "v1"), account), phase("two", configMap("two", "v1")))
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe, {
-		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ServiceAccount"}},
-		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: `self.metadata.name != ""`, Message: "nameless"}}},
-	}}
+	dep := gatedByTwoKinds(ns)
 	env.Create(t, dep)
 	awaitPhases(t, dep, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
 	j := begin(t)
@@ -148,6 +155,30 @@ func TestGateIsConfirmed(t *testing.T) {
 			t.Errorf("phase two was written, and the %s of phase one were not asked for after the last of them was ready", resource)
 		}
 	}
+}
+
+// An upgrade that says otherwise which package its objects are of finds those that it
+// has not changed all the same.
+func TestGateIsConfirmedOfAnotherInstance(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := gatedByTwoKinds(ns)
+	label := func(d *corev1alpha1.ObjectDeployment, instance string) {
+		d.Spec.Template.Metadata.Labels = map[string]string{"app": "shop", corev1alpha1.PackageInstanceLabel: instance}
+	}
+	label(dep, "before")
+	env.Create(t, dep)
+	for _, name := range []string{"one", "two"} {
+		awaitValue(t, ns, name, "v1")
+		edit(t, ns, name, makeReady)
+	}
+	awaitRollout(t, dep)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		label(d, "after")
+		d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
+	})
+	awaitRollout(t, dep)
+	awaitValue(t, ns, "two", "v2")
 }
 
 // Phases of which nothing is probed open together with the claim, and are written in

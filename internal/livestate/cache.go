@@ -292,6 +292,19 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 	return s
 }
 
+// Passed tells whether the watch of a kind has delivered this resource version or a
+// later one: what Get returns is then from that moment or a later one, for all objects of
+// the kind. A version that is no number was not passed.
+func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
+	k := c.kind(gk)
+	if k == nil {
+		return false
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.records.progress.Passed(resourceVersion)
+}
+
 // Get returns the record of an object. It must not be changed. False means that
 // there is none: with a synced kind, that the object is not in the watch.
 func (c *Cache) Get(key objects.Key) (*objects.Observed, bool) {

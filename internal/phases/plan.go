@@ -65,9 +65,10 @@ type Gate struct {
 	// begun: nothing is to be recorded.
 	Ahead bool
 	// Probed are the objects of the phases before Last that probes select with the
-	// resourceVersion that was judged, if they are of more than one kind: the
-	// caller proves that these are current at one moment, because each kind has a
-	// watch of its own.
+	// resourceVersion that was judged, if they are of more than one kind, because each
+	// kind has a watch of its own, or if their watch may still show what was before the
+	// revision: the caller proves that they are current at one moment, and notes it in
+	// Revision.Proven.
 	Probed map[objects.Key]string
 }
 

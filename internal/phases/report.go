@@ -26,6 +26,8 @@ const (
 	BlockAPI
 	// BlockWait is something that passes: a deletion, a starting watch.
 	BlockWait
+	// BlockUnseen is an object that the watch does not show yet as it was written.
+	BlockUnseen
 )
 
 // Blocker is an object that a phase waits for.
@@ -149,14 +151,18 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 		return
 	}
 	kind := BlockProbe
-	if result.ConditionFalse {
+	switch {
+	case !live.Watched:
+		kind = BlockUnseen
+	case result.ConditionFalse:
 		kind = BlockProbeFalse
 	}
 	report.block(Blocker{Key: key, Phase: r.Phases[ph].Name, Message: strings.Join(result.Messages, ", "), Kind: kind})
 }
 
 // probed returns the objects of the phases before one that have something to prove,
-// or nothing where a single watch delivers them all.
+// or nothing where a single watch delivers them all, and has gone on since the
+// revision was there: else what it shows may have been over by then.
 func (p *planner) probed(r *Revision, before int) map[objects.Key]string {
 	probed := map[objects.Key]string{}
 	kinds := map[schema.GroupKind]struct{}{}
@@ -168,10 +174,20 @@ func (p *planner) probed(r *Revision, before int) map[objects.Key]string {
 			}
 		}
 	}
-	if len(kinds) < 2 {
-		return nil
+	if len(kinds) > 1 || !r.Proven && len(kinds) > 0 && !p.passed(kinds, r.Since) {
+		return probed
 	}
-	return probed
+	return nil
+}
+
+// passed tells whether the watches of kinds have shown a moment since a resource version.
+func (p *planner) passed(kinds map[schema.GroupKind]struct{}, since string) bool {
+	for gk := range kinds {
+		if !p.Passed(gk, since) {
+			return false
+		}
+	}
+	return true
 }
 
 // starting tells that the watch of a kind is on its way.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -91,15 +92,17 @@ type player struct {
 	sights   map[objects.Key]*phases.Sight
 	unserved map[string]bool
 	starting map[string]bool
+	behind   map[string]bool
 	versions int
 }
 
 func newPlayer() *player {
-	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}}
+	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}}
 	p.state = &phases.State{
 		Owner:  objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
 		Memory: phases.Memory{}, Now: noon, Look: p.look,
-		Ours: refersTo("set"), Takes: refersTo("earlier"), Yields: refersTo("later"),
+		Passed: func(gk schema.GroupKind, _ string) bool { return !p.behind[gk.Kind] },
+		Ours:   refersTo("set"), Takes: refersTo("earlier"), Yields: refersTo("later"),
 		Probe: func(_ *phases.Revision, _ objects.Key, obs *objects.Observed) probes.Result {
 			switch {
 			case obs.Trimmed == nil:
@@ -176,6 +179,8 @@ func (p *player) do(line string) error {
 		p.starting[rest[0]] = true
 	case "started":
 		delete(p.starting, rest[0])
+	case "behind":
+		p.behind[rest[0]] = true
 	case "fail":
 		return p.fail(parseKey(rest[0]), rest[1:])
 	case "stray":
@@ -249,6 +254,8 @@ func (p *player) set(r *phases.Revision, words []string) error {
 			r.Blocked = value
 		case "claimed":
 			r.Claimed = true
+		case "proven":
+			r.Proven = true
 		case "succeeded":
 			r.Succeeded = true
 		case "paused":

@@ -389,7 +389,7 @@ func (s *simulation) createSet(number int64, tmpl *template, release string) *se
 	s.wrote()
 	made := &set{
 		name: fmt.Sprintf("app-%d", number), uid: s.c.uid(), number: number, template: tmpl, release: release,
-		first: len(s.c.sets) == 0, since: proof{},
+		first: len(s.c.sets) == 0, since: proof{}, made: s.c.version + 1,
 	}
 	for _, gk := range kinds {
 		made.since[gk] = s.engine.watches[gk].seen

@@ -110,6 +110,8 @@ type set struct {
 	release           string
 	first             bool  // no set was there when it was made
 	since             proof // what the watches had shown when it was made
+	made              int   // the version of the next change when it was made
+	proven            int   // the version at which what the watches showed was proven
 	claimed           bool
 	opened            int // phases that may be written: what is recorded, or follows from it
 	begun             int // phases that had begun, by the status

@@ -231,7 +231,7 @@ func (e *engine) drop(rev *phases.Revision) {
 func (e *engine) revisionOf(s *set) *phases.Revision {
 	owner := objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)}
 	rev := &phases.Revision{
-		Name: s.name, UID: s.uid, Number: s.number, Labels: digest(s.release),
+		Name: s.name, UID: s.uid, Number: s.number, Labels: digest(s.release), Since: strconv.Itoa(s.made),
 		Stamp: objects.Stamp{Labels: map[string]string{"version": s.release}, Revision: s.number, Owner: owner},
 	}
 	for i, ph := range s.template.phases {
@@ -270,6 +270,10 @@ func (e *engine) state() *phases.State {
 	return &phases.State{
 		Owner:     objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
 		Revisions: e.revisions(), Look: e.look, Memory: e.memory, Strays: strays, Now: e.c.now, Paused: e.view.paused,
+		Passed: func(gk schema.GroupKind, since string) bool {
+			version, err := strconv.Atoi(since)
+			return err == nil && e.watches[gk].seen >= version
+		},
 		Ours:   func(ref *metav1.OwnerReference) bool { return e.setByUID(ref.UID) != nil },
 		Yields: func(*metav1.OwnerReference) bool { return false },
 		Probe: func(_ *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
@@ -542,7 +546,7 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 		gate.Revision.Open(gate.Last)
 		return true, nil
 	}
-	proof := e.watchProof(gate)
+	proof := e.watchProof(gate, s)
 	if len(gate.Probed) > 0 {
 		current := true
 		err := e.request("confirm", func() error {
@@ -560,6 +564,7 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 			e.requeue(200 * time.Millisecond)
 			return false, nil
 		}
+		gate.Revision.Proven, s.proven = true, e.c.version
 	}
 	// Where nothing is to be written in the last phase either, one record will do.
 	rev := gate.Revision

@@ -233,14 +233,15 @@ func phaseOf(r *phases.Revision, key objects.Key) int {
 // proof is at which resource version each kind was seen.
 type proof map[schema.GroupKind]int
 
-// watchProof is the moment that each watch shows.
-func (e *engine) watchProof(gate *phases.Gate) proof {
+// watchProof is the moment that each watch shows, or a later one at which that was
+// proven to be so still.
+func (e *engine) watchProof(gate *phases.Gate, set *set) proof {
 	p := proof{}
 	seen := map[schema.GroupKind]bool{}
 	for ph := range gate.Last {
 		for _, d := range gate.Revision.Phases[ph].Objects {
 			if gk := d.Key.GroupKind(); probed(d.Key) {
-				p[gk], seen[gk] = e.watches[gk].seen, true
+				p[gk], seen[gk] = max(e.watches[gk].seen, set.proven), true
 			}
 		}
 	}
@@ -277,6 +278,9 @@ func (s *simulation) checkGate(set *set, gate *phases.Gate, at proof) {
 			}
 			if !probed(w.key) {
 				continue
+			}
+			if at[w.key.GroupKind()] < set.made-1 {
+				s.failf("phase %d of %s was opened by what %s of phase %d was before that revision", gate.Last+1, set.name, w.key, ph+1)
 			}
 			o := s.c.at(w.key, at[w.key.GroupKind()])
 			if o == nil || !o.healthy || !s.shows(o, w) || o.controller() != ownerUID {

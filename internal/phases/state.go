@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -19,6 +20,9 @@ type State struct {
 	Revisions []*Revision
 	// Look returns what is known of a live object.
 	Look func(objects.Key) Sight
+	// Passed tells whether the watch of a kind has shown a moment at or after a
+	// resource version, by something that changed since.
+	Passed func(schema.GroupKind, string) bool
 	// Memory holds what the engine remembers of its own writes.
 	Memory Memory
 	// Ours tells whether a reference points at the owner, one of its revisions,
@@ -69,6 +73,10 @@ type Revision struct {
 	// with the first one, because nothing before them has to prove anything. They are
 	// begun one by one all the same, each when the one before it is written.
 	Ahead int
+	// Since is a resource version at which the revision was there. Proven tells that
+	// what the watches show was once proven to be so since then.
+	Since  string
+	Proven bool
 	// Claimed tells that the revision's claim is durable; without it nothing of
 	// the revision is written.
 	Claimed bool

@@ -80,7 +80,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
 	r := &Revision{verdicts: map[objects.Key]verdict{}}
-	r.Name, r.UID, r.Number = set.GetName(), set.GetUID(), spec.Revision
+	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}

@@ -204,7 +204,8 @@ func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Ti
 		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
 			return r.revisions[rev.UID].probe(key, obs)
 		},
-		Look: func(key objects.Key) phases.Sight { return r.look(live, key) },
+		Look:   func(key objects.Key) phases.Sight { return r.look(live, key) },
+		Passed: func(gk schema.GroupKind, version string) bool { return live.Passed(gk, version) },
 	}
 	for _, rev := range r.Revisions() {
 		s.Revisions = append(s.Revisions, &rev.Revision)

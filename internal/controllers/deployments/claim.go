@@ -63,7 +63,7 @@ func (s *session) pledge(ctx context.Context, number int64) *rollout.Revision {
 
 // pledged goes on with the revision of a set that was made with its claim.
 func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) {
-	rev.Name, rev.UID = set.GetName(), set.GetUID()
+	rev.Name, rev.UID, rev.Since = set.GetName(), set.GetUID(), set.GetResourceVersion()
 	s.rollout.Put(rev)
 	s.reported[rev.UID] = s.Now()
 	s.announceRollout(rev)

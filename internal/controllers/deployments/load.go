@@ -73,15 +73,14 @@ func (s *session) loadSets(ctx context.Context) error {
 		}
 		rev := s.rollout.Loaded(set.GetUID())
 		if rev == nil || s.learned(rev) || s.restorable(rev) {
-			was := rollout.Revision{}
-			if rev != nil {
-				was = *rev
-			}
 			loaded, err := s.loadSet(ctx, set)
 			if err != nil {
 				return err
 			}
-			loaded.Opened, loaded.Ahead, loaded.Pledged = was.Opened, was.Ahead, was.Pledged
+			if rev != nil {
+				loaded.Opened, loaded.Ahead, loaded.Pledged = rev.Opened, rev.Ahead, rev.Pledged
+				loaded.Since, loaded.Proven = rev.Since, rev.Proven
+			}
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
 			continue
