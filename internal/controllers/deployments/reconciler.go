@@ -83,6 +83,9 @@ type owner struct {
 	spins int
 	// overflown tells that it was said that there is no room to record a Job.
 	overflown bool
+	// unseen is since when objects wait for their watches to show what was written;
+	// zero where none does.
+	unseen time.Time
 	// progressed is when a set opened its last phase in this process.
 	progressed map[types.UID]time.Time
 }

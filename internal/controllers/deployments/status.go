@@ -20,8 +20,8 @@ import (
 
 // report writes the statuses of the owner that changed.
 func (s *session) report(ctx context.Context) error {
-	if s.unknown() {
-		return nil // after a start, while watches fill: the statuses stay as they are
+	if s.unknown() || s.awaitsWatch() {
+		return nil // the statuses stay as they are
 	}
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
@@ -38,9 +38,28 @@ func (s *session) report(ctx context.Context) error {
 	return s.reportDeployment(ctx)
 }
 
-// unknown tells whether an object could not be judged yet.
+// unknown tells whether an object could not be judged yet, after a start, while
+// watches fill.
 func (s *session) unknown() bool {
 	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
+}
+
+// awaitsWatch tells whether an object cannot be judged for the moment because its watch
+// does not show yet what was just written. After limits.StatusInterval that is news.
+func (s *session) awaitsWatch() bool {
+	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
+	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
+		s.unseen = time.Time{}
+		return false
+	}
+	if s.unseen.IsZero() {
+		s.unseen = s.Now()
+	}
+	rest := limits.StatusInterval - s.Now().Sub(s.unseen)
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest > 0
 }
 
 func (s *session) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {

@@ -2,11 +2,13 @@ package deployments
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
@@ -58,5 +60,35 @@ func TestArchivedStatus(t *testing.T) {
 	}
 	if !conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded) || conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable) != nil {
 		t.Errorf("history says %v", status.Conditions)
+	}
+}
+
+// TestAwaitsWatch: a watch that shows a write a moment late is no news, so that what is
+// available does not seem to be unavailable when drift was corrected.
+func TestAwaitsWatch(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s := &session{Reconciler: &Reconciler{Now: func() time.Time { return now }}, owner: &owner{}}
+	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
+	for _, step := range []struct {
+		reason   string
+		blocking []phases.Blocker
+		passes   time.Duration
+		want     bool
+		after    time.Duration
+	}{
+		{"nothing is waited for", nil, 0, false, 0},
+		{"a probe fails", []phases.Blocker{failing}, 0, false, 0},
+		{"the watch is behind", []phases.Blocker{failing, unseen}, 0, true, limits.StatusInterval},
+		{"it goes on", []phases.Blocker{unseen}, limits.StatusInterval - 1, true, 1},
+		{"it lasts", []phases.Blocker{unseen}, 1, false, 0},
+		{"it has come", nil, time.Minute, false, 0},
+		{"it is behind once more", []phases.Blocker{unseen}, 0, true, limits.StatusInterval},
+	} {
+		now, s.after = now.Add(step.passes), 0
+		s.plan.Reports = []phases.Report{{}, {Blocking: step.blocking}}
+		if got := s.awaitsWatch(); got != step.want || s.after != step.after {
+			t.Errorf("%s: awaitsWatch = %t, again after %s; want %t, %s", step.reason, got, s.after, step.want, step.after)
+		}
 	}
 }
