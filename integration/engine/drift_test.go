@@ -42,7 +42,7 @@ func TestDriftIsCorrected(t *testing.T) {
 			t.Parallel()
 			ns := namespace(t)
 			install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("beside", "v1")), phase("two", configMap("later", "v1"))))
-			begin(t).rest(t, ns)
+			settle(t, ns)
 			before, beside, later := get(t, ns, "object"), get(t, ns, "beside"), get(t, ns, "later")
 			j := begin(t)
 			row.drift(t, ns)
@@ -78,7 +78,7 @@ func TestForeignFieldsAreNoDrift(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("witness", "v1"))))
-	begin(t).rest(t, ns)
+	settle(t, ns)
 	j := begin(t)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"},"labels":{"theirs":"too"},"finalizers":["example.com/theirs"]},"data":{"extra":"field"}}`)
 	// The same watch shows both objects in their order, so that what is done about

@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -205,8 +206,20 @@ func (j *journal) requests(t *testing.T, namespace string, filters ...sandbox.Fi
 // statuses which it held back are counted, too.
 func (j *journal) rest(t *testing.T, namespace string) {
 	t.Helper()
-	_, err := j.audit.Settled(t.Context(), j.from, 2*time.Second, sandbox.ByUser(harness.ManagerUser()), inNamespace(namespace))
+	j.quiet(t, namespace, 2*time.Second)
+}
+
+func (j *journal) quiet(t *testing.T, namespace string, long time.Duration) {
+	t.Helper()
+	_, err := j.audit.Settled(t.Context(), j.from, long, sandbox.ByUser(harness.ManagerUser()), inNamespace(namespace))
 	must(t, err)
+}
+
+// settle waits until the manager has said all that it has to say of what was done in
+// the namespace: events wait while it works on other tests' namespaces.
+func settle(t *testing.T, namespace string) {
+	t.Helper()
+	begin(t).quiet(t, namespace, limits.EventPatience+time.Second)
 }
 
 func inNamespace(name string) sandbox.Filter {

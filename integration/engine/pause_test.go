@@ -19,7 +19,7 @@ func TestPauseStopsWrites(t *testing.T) {
 	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
 		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
-	begin(t).rest(t, ns)
+	settle(t, ns)
 
 	j := begin(t)
 	edit(t, ns, "changed", `{"data":{"value":"drifted"}}`)

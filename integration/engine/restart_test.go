@@ -41,7 +41,7 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 	})
 	quiet := []string{"nothing", "paused"}
 	for _, ns := range quiet {
-		begin(t).rest(t, ns)
+		settle(t, ns)
 	}
 	manager.Stop()
 	for _, row := range rows {
@@ -75,7 +75,7 @@ func TestClaimsSurviveARestart(t *testing.T) {
 		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ObjectDeployment "+ns+"/winner")
 	}
 	await(t, loser, "to name the winner", refused)
-	begin(t).rest(t, ns)
+	settle(t, ns)
 	before := get(t, ns, "both")
 
 	manager.Stop()

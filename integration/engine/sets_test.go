@@ -35,7 +35,7 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 		return nil
 	})
 	awaitRollout(t, dep)
-	begin(t).rest(t, ns)
+	settle(t, ns)
 	j := begin(t)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
 	j.rest(t, ns)

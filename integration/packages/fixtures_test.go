@@ -27,6 +27,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -209,15 +210,27 @@ func begin(t *testing.T) *journal {
 // statuses back, and returns its requests there since begin, watches apart.
 func (j *journal) rest(t *testing.T, ns string) []sandbox.Entry {
 	t.Helper()
+	return j.quiet(t, ns, 2*time.Second)
+}
+
+func (j *journal) quiet(t *testing.T, ns string, long time.Duration) []sandbox.Entry {
+	t.Helper()
 	filters := []sandbox.Filter{
 		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
 		func(e sandbox.Entry) bool { return e.Object.Namespace == ns },
 	}
-	_, err := j.audit.Settled(t.Context(), j.from, 2*time.Second, filters...)
+	_, err := j.audit.Settled(t.Context(), j.from, long, filters...)
 	must(t, err)
 	entries, err := j.audit.Since(t.Context(), j.from, filters...)
 	must(t, err)
 	return entries
+}
+
+// settle waits until the manager has said all that it has to say of what was done in
+// the namespace: events wait while it works on other tests' namespaces.
+func settle(t *testing.T, ns string) {
+	t.Helper()
+	begin(t).quiet(t, ns, limits.EventPatience+time.Second)
 }
 
 // tally counts requests by "verb resource/subresource".

@@ -37,6 +37,7 @@ func TestMissingImage(t *testing.T) {
 	if counts["update packages/status"] != 1 || counts["create objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
+	settle(t, ns)
 	if reasons := events(t, ns); fmt.Sprint(reasons) != "[Warning/ImagePullBackOff]" {
 		t.Errorf("events: %v", reasons)
 	}
@@ -174,7 +175,7 @@ func TestUnknownFields(t *testing.T) {
 	files["manifest.yaml"] += "  availabilityProbe: []\n"
 	install(t, ns, env.Push(t, "unknownfields:v1", files))
 	must(t, says(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
-	begin(t).rest(t, ns) // the event about it follows
+	settle(t, ns)
 	if reasons := events(t, ns); !slices.Contains(reasons, "Warning/FieldsIgnored") {
 		t.Errorf("events: %v", reasons)
 	}

@@ -44,6 +44,7 @@ func TestRequestsOfAnInstall(t *testing.T) {
 		t.Errorf("%s%s", diff, lines(entries))
 	}
 	// What is loaded and available by the same status is one event.
+	settle(t, ns)
 	reasons := slices.DeleteFunc(events(t, ns), func(reason string) bool { return reason == "Normal/Unpacked" })
 	if diff := cmp.Diff([]string{"Normal/Available"}, reasons); diff != "" {
 		t.Error(diff)

@@ -85,7 +85,7 @@ func TestPullSecrets(t *testing.T) {
 	corrected := pullSecret(t, ns, "login", "pullsecrets")
 	edit(t, &corev1.Secret{ObjectMeta: corrected.ObjectMeta}, func(s *corev1.Secret) { s.Data = corrected.Data })
 	env.WaitAvailable(t, ns, "shop")
-	begin(t).rest(t, ns) // the event about it follows
+	settle(t, ns)
 	from := begin(t)
 	if idle := from.rest(t, ns); len(idle) > 0 {
 		t.Errorf("at rest:%s", lines(idle))
@@ -161,6 +161,7 @@ func TestInterval(t *testing.T) {
 	env.Create(t, pkg)
 	env.WaitAvailable(t, ns, "shop")
 	digest := shop(t, ns).Status.Resolved.Digest
+	settle(t, ns)
 	from := begin(t)
 	if idle := from.rest(t, ns); len(idle) > 0 {
 		t.Errorf("at rest:%s", lines(idle))

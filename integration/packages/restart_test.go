@@ -62,7 +62,7 @@ func TestRestart(t *testing.T) {
 	env.WaitAvailable(t, ns, "valued")
 	env.Create(t, harness.Package(ns, "odd", env.Push(t, "restart:odd", odd())))
 	env.WaitAvailable(t, ns, "odd")
-	begin(t).rest(t, ns)
+	settle(t, ns)
 
 	manager.Stop()
 	before, asked := shop(t, ns), counting().requests.Load()

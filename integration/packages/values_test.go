@@ -110,7 +110,7 @@ func TestConfigFrom(t *testing.T) {
 	shows(t, ns, map[string]string{"size": "4", "labels": `{"b":"login-value","c":"spec"}`})
 	env.Create(t, newConfigMap(ns, "none", map[string]string{"values.yaml": "size: 5"}))
 	shows(t, ns, map[string]string{"size": "5"})
-	from.rest(t, ns)
+	settle(t, ns)
 	if revision := shop(t, ns).Status.Revision; revision != 3 {
 		t.Errorf("revision %d", revision)
 	}
@@ -253,7 +253,7 @@ func TestDriftIsReported(t *testing.T) {
 			says(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, corev1alpha1.ReasonDriftReported, "shop-00-001 was changed by field manager"),
 			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
-	begin(t).rest(t, ns) // the event about it follows
+	settle(t, ns)
 	from := begin(t)
 	if idle := from.rest(t, ns); len(idle) > 0 {
 		t.Errorf("at rest:%s", lines(idle))
