@@ -73,6 +73,26 @@ func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 	})
 }
 
+// What is corrected is not unavailable because the watch has not shown the correction
+// yet: no status says so.
+func TestCorrectionIsNotAnOutage(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := gated(ns, phase("one", configMap("object", "v1")))
+	env.Create(t, dep)
+	awaitValue(t, ns, "object", "v1")
+	edit(t, ns, "object", makeReady)
+	awaitRollout(t, dep)
+	settle(t, ns)
+	j := begin(t)
+	edit(t, ns, "object", `{"data":{"value":"drifted"}}`)
+	awaitValue(t, ns, "object", "v1")
+	j.rest(t, ns)
+	if requests := j.requests(t, ns); len(requests) != 1 {
+		t.Errorf("the correction took %d requests, want 1:%s", len(requests), lines(requests))
+	}
+}
+
 // What others add to an object is theirs: no drift, no request.
 func TestForeignFieldsAreNoDrift(t *testing.T) {
 	t.Parallel()

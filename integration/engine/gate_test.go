@@ -157,28 +157,44 @@ func TestGateIsConfirmed(t *testing.T) {
 	}
 }
 
-// An upgrade that says otherwise which package its objects are of finds those that it
-// has not changed all the same.
-func TestGateIsConfirmedOfAnotherInstance(t *testing.T) {
+// A gate is confirmed, too, where objects do not say that they are of the package: an
+// upgrade says otherwise which one that is, or somebody has changed a label, and it is
+// left so.
+func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
-	dep := gatedByTwoKinds(ns)
-	label := func(d *corev1alpha1.ObjectDeployment, instance string) {
-		d.Spec.Template.Metadata.Labels = map[string]string{"app": "shop", corev1alpha1.PackageInstanceLabel: instance}
+	instance := func(d *corev1alpha1.ObjectDeployment, value string) {
+		d.Spec.Template.Metadata.Labels = map[string]string{"app": "shop", corev1alpha1.PackageInstanceLabel: value}
 	}
-	label(dep, "before")
-	env.Create(t, dep)
-	for _, name := range []string{"one", "two"} {
-		awaitValue(t, ns, name, "v1")
-		edit(t, ns, name, makeReady)
+	for name, relabel := range map[string]func(*testing.T, *corev1alpha1.ObjectDeployment){
+		"by an upgrade": func(t *testing.T, dep *corev1alpha1.ObjectDeployment) {
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+				instance(d, "after")
+				d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
+			})
+		},
+		"by somebody": func(t *testing.T, dep *corev1alpha1.ObjectDeployment) {
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.DriftPolicy = corev1alpha1.DriftPolicyReport })
+			edit(t, dep.Namespace, "one", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.PackageInstanceLabel))
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+				d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			dep := gatedByTwoKinds(ns)
+			instance(dep, "before")
+			env.Create(t, dep)
+			for _, name := range []string{"one", "two"} {
+				awaitValue(t, ns, name, "v1")
+				edit(t, ns, name, makeReady)
+			}
+			awaitRollout(t, dep)
+			relabel(t, dep)
+			awaitValue(t, ns, "two", "v2")
+		})
 	}
-	awaitRollout(t, dep)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		label(d, "after")
-		d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
-	})
-	awaitRollout(t, dep)
-	awaitValue(t, ns, "two", "v2")
 }
 
 // Phases of which nothing is probed open together with the claim, and are written in

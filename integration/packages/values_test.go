@@ -105,7 +105,7 @@ func TestConfigFrom(t *testing.T) {
 		t.Errorf("the deployment records %s", config)
 	}
 
-	from, loads := begin(t), loadsOf(t, ns)
+	loads := loadsOf(t, ns)
 	edit(t, newConfigMap(ns, "base", nil), func(c *corev1.ConfigMap) { c.Data["values.yaml"] = "size: 4" })
 	shows(t, ns, map[string]string{"size": "4", "labels": `{"b":"login-value","c":"spec"}`})
 	env.Create(t, newConfigMap(ns, "none", map[string]string{"values.yaml": "size: 5"}))
@@ -119,7 +119,7 @@ func TestConfigFrom(t *testing.T) {
 	}
 
 	// Nothing changes: no request, no load.
-	from, loads = begin(t), loadsOf(t, ns)
+	from, loads := begin(t), loadsOf(t, ns)
 	before := shop(t, ns)
 	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Labels = map[string]string{"touched": "true"} })
 	if idle := from.rest(t, ns); len(idle) > 0 {

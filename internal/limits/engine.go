@@ -59,5 +59,6 @@ const (
 )
 
 // StatusInterval coalesces status writes that only count further; transitions
-// are written at once.
+// are written at once. For as long a watch may be late with our own write before a
+// status says so.
 const StatusInterval = time.Second

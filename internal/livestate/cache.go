@@ -293,8 +293,8 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 }
 
 // Passed tells whether the watch of a kind has delivered this resource version or a
-// later one: what Get returns is then from that moment or a later one, for all objects of
-// the kind. A version that is no number was not passed.
+// later one: what Get returns of the kind is then from that moment or a later one, where
+// both versions are of the same store. A version that is no number was not passed.
 func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
 	k := c.kind(gk)
 	if k == nil {

@@ -21,14 +21,14 @@ import (
 var errNotCurrent = errors.New("not current")
 
 // Confirm tells whether the objects are still in the states that were seen, by
-// their resource versions, with one consistent LIST of metadata per kind and no
-// more. If so, there was a moment at which all were in these states together:
+// their resource versions, with one consistent LIST of metadata per kind. If so, there was a moment at which all were in these states together:
 // the one between the reads of the records and this call. The watches alone
 // prove that for one kind only.
 //
 // seen holds the resource versions of the records that the caller judged, not
-// of those that are kept by now. The selector must match all of these objects;
-// an object that it does not match counts as gone.
+// of those that are kept by now. The selector is to match all of these objects. For
+// those that it does not match another LIST is made, of all that the watch shows: an
+// object may carry the labels of an earlier revision, or what somebody made of them.
 func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelSelector string) (current bool, err error) {
 	byKind := map[schema.GroupKind]map[name]string{}
 	for key, resourceVersion := range seen {
@@ -66,7 +66,24 @@ type metadataPage struct {
 
 const metadataAccept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
+// confirmKind returns nil where all objects of one kind are as wanted.
 func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
+	if err := c.listAsWanted(ctx, gk, want, selector); err != nil || len(want) == 0 {
+		return err
+	}
+	if selector != c.options.Selector {
+		if err := c.listAsWanted(ctx, gk, want, c.options.Selector); err != nil {
+			return err
+		}
+	}
+	if len(want) > 0 {
+		return errNotCurrent
+	}
+	return nil
+}
+
+// listAsWanted takes off want what a LIST shows to be so.
+func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
 	m, err := c.Mapping(gk, "")
 	if meta.IsNoMatchError(err) {
 		return errNotCurrent
@@ -97,13 +114,9 @@ func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[n
 			delete(want, n)
 		}
 		if token = page.Metadata.Continue; token == "" || len(want) == 0 {
-			break
+			return nil
 		}
 	}
-	if len(want) > 0 {
-		return errNotCurrent
-	}
-	return nil
 }
 
 // onlyNamespace returns the namespace of all names, or "" where they differ.

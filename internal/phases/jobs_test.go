@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -40,7 +41,9 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 	return &phases.State{
 		Owner: objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)}, Revisions: revisions,
 		Memory: phases.Memory{}, Now: noon, Ours: none, Takes: none, Yields: none,
-		Look: func(objects.Key) phases.Sight { return phases.Sight{Synced: true} },
+		Look:    func(objects.Key) phases.Sight { return phases.Sight{Synced: true} },
+		Selects: func(*phases.Revision, objects.Key) bool { return true },
+		Passed:  func(schema.GroupKind, string) bool { return false },
 		Probe: func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
 			return probes.Result{Messages: []string{"not ready"}}
 		},

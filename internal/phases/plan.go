@@ -67,7 +67,7 @@ type Gate struct {
 	// Probed are the objects of the phases before Last that probes select with the
 	// resourceVersion that was judged, if they are of more than one kind, because each
 	// kind has a watch of its own, or if their watch may still show what was before the
-	// revision: the caller proves that they are current at one moment, and notes it in
+	// revision: the caller proves that they are current at one moment, and says so in
 	// Revision.Proven.
 	Probed map[objects.Key]string
 }
@@ -166,8 +166,7 @@ func (p *planner) rollout(i int) {
 		}
 	}
 	if r == p.active() && ready && writable && r.Begun() < len(r.Phases) {
-		last := p.last(r)
-		p.plan.Gate = &Gate{Revision: r, Phase: r.Begun(), Last: last, Ahead: last < r.Opened, Probed: p.probed(r, last)}
+		p.plan.Gate = p.gate(r)
 	}
 }
 

@@ -160,34 +160,54 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 	report.block(Blocker{Key: key, Phase: r.Phases[ph].Name, Message: strings.Join(result.Messages, ", "), Kind: kind})
 }
 
-// probed returns the objects of the phases before one that have something to prove,
-// or nothing where a single watch delivers them all, and has gone on since the
-// revision was there: else what it shows may have been over by then.
-func (p *planner) probed(r *Revision, before int) map[objects.Key]string {
-	probed := map[objects.Key]string{}
-	kinds := map[schema.GroupKind]struct{}{}
-	for ph := range before {
-		for _, d := range r.Phases[ph].Objects {
-			if live := p.Look(d.Key).Object; live != nil && live.Trimmed != nil {
-				probed[d.Key] = live.ResourceVersion
-				kinds[d.Key.GroupKind()] = struct{}{}
-			}
-		}
+// gate returns what opens the next phases of r, or nil where the objects before them
+// changed while they were judged: their events bring the next plan.
+func (p *planner) gate(r *Revision) *Gate {
+	last := p.last(r)
+	probed, proven, held := p.probed(r, last)
+	if !held {
+		return nil
 	}
-	if len(kinds) > 1 || !r.Proven && len(kinds) > 0 && !p.passed(kinds, r.Since) {
-		return probed
+	g := &Gate{Revision: r, Phase: r.Begun(), Last: last, Ahead: last < r.Opened}
+	if !proven {
+		g.Probed = probed
 	}
-	return nil
+	return g
 }
 
-// passed tells whether the watches of kinds have shown a moment since a resource version.
-func (p *planner) passed(kinds map[schema.GroupKind]struct{}, since string) bool {
-	for gk := range kinds {
-		if !p.Passed(gk, since) {
-			return false
+// probed returns the resource versions of the objects of the phases before one that
+// probes select. Held tells that all of their probes were true at one moment of what
+// the watches show: nothing changed between two looks at all of them. Proven tells that
+// this is a moment since the revision was there, and the same for all of them.
+func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string, proven, held bool) {
+	probed, passed := map[objects.Key]string{}, map[schema.GroupKind]bool{}
+	proven = true
+	for ph := range before {
+		for _, d := range r.Phases[ph].Objects {
+			if !p.Selects(r, d.Key) {
+				continue
+			}
+			gk := d.Key.GroupKind()
+			if _, asked := passed[gk]; !asked {
+				passed[gk] = p.Passed(gk, r.Since) // before its objects are looked at
+			}
+			live := p.Look(d.Key).Object
+			if (live == nil || live.Terminating) && p.plan.Jobs.Runs[d.Key].Succeeded(d) {
+				continue // it is gone after it succeeded
+			}
+			if live == nil || p.Probe(r, d.Key, live).Status != probes.True {
+				return nil, false, false
+			}
+			probed[d.Key] = live.ResourceVersion
+			proven = proven && (passed[gk] || ph < r.Proven)
 		}
 	}
-	return true
+	for key, version := range probed {
+		if live := p.Look(key).Object; live == nil || live.ResourceVersion != version {
+			return nil, false, false
+		}
+	}
+	return probed, proven && len(passed) < 2, true
 }
 
 // starting tells that the watch of a kind is on its way.

@@ -103,6 +103,10 @@ func newPlayer() *player {
 		Memory: phases.Memory{}, Now: noon, Look: p.look,
 		Passed: func(gk schema.GroupKind, _ string) bool { return !p.behind[gk.Kind] },
 		Ours:   refersTo("set"), Takes: refersTo("earlier"), Yields: refersTo("later"),
+		Selects: func(_ *phases.Revision, key objects.Key) bool {
+			sight := p.sights[key]
+			return sight != nil && sight.Object.Trimmed != nil
+		},
 		Probe: func(_ *phases.Revision, _ objects.Key, obs *objects.Observed) probes.Result {
 			switch {
 			case obs.Trimmed == nil:
@@ -255,7 +259,7 @@ func (p *player) set(r *phases.Revision, words []string) error {
 		case "claimed":
 			r.Claimed = true
 		case "proven":
-			r.Proven = true
+			r.Proven = len(r.Phases)
 		case "succeeded":
 			r.Succeeded = true
 		case "paused":

@@ -274,8 +274,9 @@ func (e *engine) state() *phases.State {
 			version, err := strconv.Atoi(since)
 			return err == nil && e.watches[gk].seen >= version
 		},
-		Ours:   func(ref *metav1.OwnerReference) bool { return e.setByUID(ref.UID) != nil },
-		Yields: func(*metav1.OwnerReference) bool { return false },
+		Ours:    func(ref *metav1.OwnerReference) bool { return e.setByUID(ref.UID) != nil },
+		Yields:  func(*metav1.OwnerReference) bool { return false },
+		Selects: func(_ *phases.Revision, key objects.Key) bool { return probed(key) },
 		Probe: func(_ *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
 			switch {
 			case !probed(key):
@@ -548,9 +549,9 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 	}
 	proof := e.watchProof(gate, s)
 	if len(gate.Probed) > 0 {
-		current := true
+		current, now := true, 0
 		err := e.request("confirm", func() error {
-			proof = e.confirmProof()
+			proof, now = e.confirmProof(), e.c.version
 			for key, version := range gate.Probed {
 				o := e.c.get(key)
 				current = current && o != nil && o.labelled && strconv.Itoa(o.version) == version
@@ -564,7 +565,7 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 			e.requeue(200 * time.Millisecond)
 			return false, nil
 		}
-		gate.Revision.Proven, s.proven = true, e.c.version
+		gate.Revision.Proven, s.proven = gate.Last, now
 	}
 	// Where nothing is to be written in the last phase either, one record will do.
 	rev := gate.Revision

@@ -241,7 +241,10 @@ func (e *engine) watchProof(gate *phases.Gate, set *set) proof {
 	for ph := range gate.Last {
 		for _, d := range gate.Revision.Phases[ph].Objects {
 			if gk := d.Key.GroupKind(); probed(d.Key) {
-				p[gk], seen[gk] = max(e.watches[gk].seen, set.proven), true
+				p[gk], seen[gk] = e.watches[gk].seen, true
+				if p[gk] < set.made-1 {
+					p[gk] = max(p[gk], set.proven)
+				}
 			}
 		}
 	}

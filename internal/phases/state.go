@@ -20,8 +20,8 @@ type State struct {
 	Revisions []*Revision
 	// Look returns what is known of a live object.
 	Look func(objects.Key) Sight
-	// Passed tells whether the watch of a kind has shown a moment at or after a
-	// resource version, by something that changed since.
+	// Passed tells whether what Look returns of a kind is from a moment at or after a
+	// resource version.
 	Passed func(schema.GroupKind, string) bool
 	// Memory holds what the engine remembers of its own writes.
 	Memory Memory
@@ -35,8 +35,10 @@ type State struct {
 	// Yields tells whether a reference points at a later set that took the
 	// objects over by spec.previous: they are its to write.
 	Yields func(*metav1.OwnerReference) bool
-	// Probe evaluates the probes of a revision on a live object.
-	Probe func(*Revision, objects.Key, *objects.Observed) probes.Result
+	// Selects tells whether an object may have something to prove by the probes of a
+	// revision, and Probe evaluates them on it.
+	Selects func(*Revision, objects.Key) bool
+	Probe   func(*Revision, objects.Key, *objects.Observed) probes.Result
 	// Strays are objects that the owner controls and no unarchived revision
 	// contains.
 	Strays []objects.Key
@@ -73,10 +75,11 @@ type Revision struct {
 	// with the first one, because nothing before them has to prove anything. They are
 	// begun one by one all the same, each when the one before it is written.
 	Ahead int
-	// Since is a resource version at which the revision was there. Proven tells that
-	// what the watches show was once proven to be so since then.
+	// Since is a resource version at which the revision was there. Proven is for how many
+	// phases, the first ones, it was confirmed since then that what the watches show of
+	// them was current.
 	Since  string
-	Proven bool
+	Proven int
 	// Claimed tells that the revision's claim is durable; without it nothing of
 	// the revision is written.
 	Claimed bool

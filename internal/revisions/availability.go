@@ -73,7 +73,7 @@ func harmful(s Standing) []phases.Blocker {
 	var failing []phases.Blocker
 	for _, b := range s.Current.Blocking {
 		at := slices.IndexFunc(s.Current.Phases, func(ph phases.PhaseReport) bool { return ph.Name == b.Phase })
-		probe := b.Kind == phases.BlockProbe || b.Kind == phases.BlockProbeFalse
+		probe := b.Kind == phases.BlockProbe || b.Kind == phases.BlockProbeFalse || b.Kind == phases.BlockUnseen
 		switch {
 		case at < 0, at > inProgress: // nothing of it was written
 		case at < inProgress,

@@ -126,6 +126,13 @@ func TestAvailable(t *testing.T) {
 			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockWait)) }), says: "app-2 broke",
 		},
 		{
+			name: "phase in progress: unseen after the deadline", reason: "its watch is broken",
+			given: standing(func(s *revisions.Standing) {
+				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockUnseen)), true
+			}),
+			says: "app-2 broke what was available",
+		},
+		{
 			name: "phase in progress: Unknown", reason: "it has until the deadline", want: true,
 			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockProbe)) }), says: "app-1 is still available",
 		},

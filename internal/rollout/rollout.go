@@ -204,6 +204,9 @@ func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Ti
 		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
 			return r.revisions[rev.UID].probe(key, obs)
 		},
+		Selects: func(rev *phases.Revision, key objects.Key) bool {
+			return r.revisions[rev.UID].Probes.Selects(key.GroupKind())
+		},
 		Look:   func(key objects.Key) phases.Sight { return r.look(live, key) },
 		Passed: func(gk schema.GroupKind, version string) bool { return live.Passed(gk, version) },
 	}

@@ -2,9 +2,6 @@ package deployments
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -120,7 +117,7 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 		return true, s.begin(ctx, gate, set, rev)
 	}
 	if len(gate.Probed) > 0 {
-		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(s.rollout.Revisions()))
+		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
 		if err != nil {
 			return false, err
 		}
@@ -129,7 +126,7 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 			s.requeue(staleRetry)
 			return false, nil
 		}
-		rev.Proven = true
+		rev.Proven = gate.Last
 	}
 	opened, ahead := rev.Opened, rev.Ahead
 	rev.Open(gate.Last)
@@ -170,21 +167,14 @@ func (s *session) begin(ctx context.Context, gate *phases.Gate, set corev1alpha1
 // behind; usually its event comes first.
 const staleRetry = 200 * time.Millisecond
 
-// instanceSelector selects the objects of the package that the revisions are of, or
-// everything that is managed where not all objects say which one that is. Objects that
-// a revision does not change carry the label of the one before it.
-func instanceSelector(revs []*rollout.Revision) string {
+// instanceSelector selects the objects of the revision's package, or everything
+// that is managed where the objects do not say which package they are of.
+func instanceSelector(r *phases.Revision) string {
 	selector := corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
-	var instances []string
-	for _, rev := range revs {
-		instance := rev.Stamp.Labels[corev1alpha1.PackageInstanceLabel]
-		if instance == "" {
-			return selector
-		}
-		instances = append(instances, instance)
+	if instance := r.Stamp.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
+		selector += "," + corev1alpha1.PackageInstanceLabel + "=" + instance
 	}
-	slices.Sort(instances)
-	return fmt.Sprintf("%s,%s in (%s)", selector, corev1alpha1.PackageInstanceLabel, strings.Join(slices.Compact(instances), ","))
+	return selector
 }
 
 func (s *session) setOf(r *phases.Revision) corev1alpha1.GenericObjectSet {

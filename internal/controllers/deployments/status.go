@@ -20,7 +20,7 @@ import (
 
 // report writes the statuses of the owner that changed.
 func (s *session) report(ctx context.Context) error {
-	if s.unknown() || s.awaitsWatch() {
+	if awaits := s.awaitsWatch(); awaits || s.unknown() {
 		return nil // the statuses stay as they are
 	}
 	for _, set := range s.sets {
