@@ -264,7 +264,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 	}
 	differs, former, kept := false, false, false
 	for _, o := range p.Revisions {
-		other, _ := o.Find(d.Key)
+		other, ph := o.Find(d.Key)
 		older := o.Number < r.Number
 		switch {
 		case other == nil:
@@ -273,7 +273,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		case o.Number == live.Revision:
 			return false
 		}
-		former, kept = former || older, kept || older && other != nil
+		former, kept = former || older, kept || older && other != nil && o.Phases[ph].Earlier
 	}
 	left := former && !kept // by a revision that is archived, whose content nobody knows
 	return differs || left
