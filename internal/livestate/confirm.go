@@ -21,9 +21,10 @@ import (
 var errNotCurrent = errors.New("not current")
 
 // Confirm tells whether the objects are still in the states that were seen, by
-// their resource versions, with one consistent LIST of metadata per kind. If so, there was a moment at which all were in these states together:
-// the one between the reads of the records and this call. The watches alone
-// prove that for one kind only.
+// their resource versions, with one consistent LIST of metadata per kind. If so,
+// there was a moment at which all were in these states together: the one between
+// the reads of the records and this call. The watches alone prove that for one kind
+// only.
 //
 // seen holds the resource versions of the records that the caller judged, not
 // of those that are kept by now. The selector is to match all of these objects. For
