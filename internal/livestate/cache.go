@@ -186,11 +186,10 @@ func (c *Cache) retire(k *kind) {
 // settle makes the watch of a kind fit what is served, and returns the records
 // that were dropped by that. The caller holds c.mu.
 func (c *Cache) settle(k *kind) []objects.Key {
-	if c.ctx == nil || !c.served.known() {
-		return nil
-	}
-	e := c.served.find(k.gk)
+	e, err := c.served.find(k.gk)
 	switch {
+	case c.ctx == nil || errors.Is(err, ErrNotReady):
+		return nil
 	case e == nil || !e.watchable:
 		if k.run != nil {
 			k.run.stop()
@@ -256,7 +255,7 @@ func (c *Cache) Relist(gk schema.GroupKind) int64 {
 
 // relist starts the watch of a kind again. The caller holds c.mu.
 func (c *Cache) relist(k *kind) {
-	if e := c.served.find(k.gk); e != nil && e.watchable {
+	if e, _ := c.served.find(k.gk); e != nil && e.watchable {
 		c.watch(k, e, true)
 	}
 }
@@ -272,12 +271,11 @@ func (c *Cache) completed(r *run) {
 
 // State returns what is known of the kind as a whole.
 func (c *Cache) State(gk schema.GroupKind) KindState {
-	var s KindState
-	e := c.served.find(gk)
-	if e == nil || !c.served.known() {
-		s.Err = c.served.missing(gk)
-		return s
+	e, err := c.served.find(gk)
+	if e == nil {
+		return KindState{Err: err}
 	}
+	var s KindState
 	s.Served, s.Namespaced, s.Terminating = true, e.namespaced(), e.terminating
 	s.Version, s.Custom = e.preferred().Resource.Version, e.identity != ""
 	if !e.watchable {
@@ -367,9 +365,6 @@ func (c *Cache) Gone(key objects.Key, uid types.UID) {
 // NoKindMatchError (meta.IsNoMatchError) where the kind or the version is not
 // served, and ErrNotReady or that of an unavailable API where this is not known.
 func (c *Cache) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-	if !c.served.known() {
-		return nil, c.served.missing(gk)
-	}
 	return c.served.mapping(gk, version)
 }
 

@@ -61,7 +61,7 @@ func (f *refresher) run(ctx context.Context) {
 	if !f.start(ctx) {
 		return
 	}
-	if f.cache.served.find(schema.GroupKind{Group: apiServiceResource.Group, Kind: "APIService"}) != nil {
+	if e, _ := f.cache.served.find(schema.GroupKind{Group: apiServiceResource.Group, Kind: "APIService"}); e != nil {
 		f.stream(ctx, f.apiServices())
 	}
 	again := newBackoff(limits.WatchBackoffMax)

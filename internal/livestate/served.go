@@ -84,11 +84,24 @@ func newServed() *served {
 	}
 }
 
-// find returns the entry of the kind, or nil.
-func (s *served) find(gk schema.GroupKind) *entry {
+// find returns the entry of the kind, nil without an error where it is not served.
+// The error is why that is not known: one answer of one moment, since discovery may
+// come between two questions.
+func (s *served) find(gk schema.GroupKind) (*entry, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.lookup(gk)
+	if s.err != nil {
+		return nil, s.err
+	}
+	if e := s.lookup(gk); e != nil {
+		return e, nil
+	}
+	for gv, err := range s.failed {
+		if gv.Group == gk.Group {
+			return nil, fmt.Errorf("the API %s is registered and not available: %w", gv, err)
+		}
+	}
+	return nil, nil
 }
 
 func (s *served) lookup(gk schema.GroupKind) *entry {
@@ -105,32 +118,16 @@ func (s *served) lookup(gk schema.GroupKind) *entry {
 	return e
 }
 
-// missing returns why the kind is not found: nil where it is not served.
-func (s *served) missing(gk schema.GroupKind) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.err != nil {
-		return s.err
-	}
-	for gv, err := range s.failed {
-		if gv.Group == gk.Group {
-			return fmt.Errorf("the API %s is registered and not available: %w", gv, err)
-		}
-	}
-	return nil
-}
-
 // mapping returns the mapping of the kind in the version, or in the preferred
 // one where the version is empty.
 func (s *served) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-	e := s.find(gk)
-	if e == nil {
-		if err := s.missing(gk); err != nil {
-			return nil, err
-		}
+	e, err := s.find(gk)
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
 		return nil, noMatch(gk, version)
-	}
-	if version == "" {
+	case version == "":
 		return e.preferred(), nil
 	}
 	for _, m := range e.versions {
@@ -336,11 +333,4 @@ func (c *crd) kind() *crdKind {
 		e.versions = append(e.versions, mapping(gv, names.Kind, names.Plural, c.Spec.Scope == "Namespaced"))
 	}
 	return &crdKind{kind: schema.GroupKind{Group: c.Spec.Group, Kind: names.Kind}, entry: e}
-}
-
-// known tells whether discovery was read.
-func (s *served) known() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.err == nil
 }

@@ -48,9 +48,12 @@ var thingKind = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 
 // show returns scope and versions of a kind, the preferred one first.
 func show(s *served, gk schema.GroupKind) string {
-	e := s.find(gk)
-	if e == nil {
+	e, err := s.find(gk)
+	if e == nil && err == nil {
 		return "not served"
+	}
+	if err != nil {
+		return err.Error()
 	}
 	text := string(e.preferred().Scope.Name())
 	for _, m := range e.versions {
@@ -72,7 +75,7 @@ func TestDiscovery(t *testing.T) {
 		t.Errorf("before discovery: %v", err)
 	}
 	s.fail(errors.New("connection refused"))
-	if err := s.missing(thingKind); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := s.mapping(thingKind, ""); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("after discovery failed: %v", err)
 	}
 	found := index(
@@ -232,5 +235,41 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 	}
 	if changed := s.discover(map[schema.GroupKind]*entry{}, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
 		t.Errorf("the API was removed: %v %s", changed, show(s, thingKind))
+	}
+}
+
+// TestDiscoveryEndsMeanwhile: a question that is asked while the first discovery ends
+// gets the answer from before it or the one from after it, and none that is of both:
+// a kind that is served was never said not to be.
+func TestDiscoveryEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	for range 2000 {
+		c := &Cache{served: newServed()}
+		started, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			close(started)
+			for known := false; !known; {
+				mapping, err := c.Mapping(thingKind, "")
+				if known = err == nil; known && mapping == nil {
+					t.Error("neither a mapping nor an error")
+				}
+				if err != nil && !errors.Is(err, ErrNotReady) {
+					t.Errorf("the kind is not known yet, or it is served: %v", err)
+				}
+				if state := c.State(thingKind); !state.Served && !errors.Is(state.Err, ErrNotReady) {
+					t.Errorf("the kind is not known yet, or it is served: %+v", state)
+				}
+			}
+		}()
+		<-started
+		c.served.discover(index([]metav1.APIGroup{group(gv.Group, gv.Version)}, map[schema.GroupVersion]*metav1.APIResourceList{
+			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
+		}), nil)
+		<-done
+		if t.Failed() {
+			return
+		}
 	}
 }
