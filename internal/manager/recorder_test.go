@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,14 @@ func (a *eventServer) Create(_ context.Context, e *eventsv1.Event, _ metav1.Crea
 	return e, err
 }
 
+// sent returns the events that have been sent, and how many errors are still to come.
+func (a *eventServer) sent() (events []string, errs int) {
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.got), len(a.errs)
+}
+
 func TestRecorder(t *testing.T) {
 	t.Parallel()
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errors.New("no"))
@@ -87,7 +96,8 @@ func TestRecorder(t *testing.T) {
 				}
 				r.Eventf(about, nil, "Normal", "Installed", "Install", "it is %d", 1)
 				time.Sleep(limits.EventAttempts * limits.EventRetry)
-				if diff := cmp.Diff(tc.want, server.got); diff != "" {
+				got, _ := server.sent()
+				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("%s: %s", tc.reason, diff)
 				}
 				stop()
@@ -122,12 +132,12 @@ func TestEventsDoNotHoldUpOthers(t *testing.T) {
 		}
 		go func() { ended <- r.Start(ctx) }()
 		time.Sleep(limits.EventRetry / 2)
-		if len(server.got) != limits.EventsInFlight+1 {
-			t.Errorf("while some are refused, %d events were sent, want %d: %q", len(server.got), limits.EventsInFlight+1, server.got)
+		if got, _ := server.sent(); len(got) != limits.EventsInFlight+1 {
+			t.Errorf("while some are refused, %d events were sent, want %d: %q", len(got), limits.EventsInFlight+1, got)
 		}
 		time.Sleep(limits.EventRetry)
-		if want := 2*limits.EventsInFlight + 1; len(server.got) != want || len(server.errs) != 0 {
-			t.Errorf("%d requests, want %d: %q", len(server.got), want, server.got)
+		if got, errs := server.sent(); len(got) != 2*limits.EventsInFlight+1 || errs != 0 {
+			t.Errorf("%d requests, want %d: %q", len(got), 2*limits.EventsInFlight+1, got)
 		}
 		stop()
 		if err := <-ended; err != nil {
@@ -174,12 +184,12 @@ func TestEventsYield(t *testing.T) {
 				}
 				go func() { ended <- r.Start(ctx) }()
 				time.Sleep(limits.EventPatience / 2)
-				if got := len(server.got); got < tc.half || got > tc.half+limits.EventsInFlight {
-					t.Errorf("%s: %d events were sent early, want %d", tc.reason, got, tc.half)
+				if got, _ := server.sent(); len(got) < tc.half || len(got) > tc.half+limits.EventsInFlight {
+					t.Errorf("%s: %d events were sent early, want %d", tc.reason, len(got), tc.half)
 				}
 				time.Sleep(limits.EventPatience)
-				if got := len(server.got); got != tc.all {
-					t.Errorf("%s: %d events were sent, want %d", tc.reason, got, tc.all)
+				if got, _ := server.sent(); len(got) != tc.all {
+					t.Errorf("%s: %d events were sent, want %d", tc.reason, len(got), tc.all)
 				}
 				stop()
 				if err := <-ended; err != nil {

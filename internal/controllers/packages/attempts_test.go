@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,13 +236,17 @@ func TestInputIsACopy(t *testing.T) {
 func TestLoadsAwaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		underway := limits.PackagesUnderway - 1
+		var underway atomic.Int64
+		underway.Store(limits.PackagesUnderway - 1)
+		var mu sync.Mutex
 		var loaded []string
 		a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			loaded = append(loaded, in.Package.GetName())
 			return newContent(), nil
 		}, func(types.NamespacedName) {}, time.Now)
-		a.underway = func() int { return underway }
+		a.underway = func() int { return int(underway.Load()) }
 		begin := func(name string) {
 			pkg := newPackage()
 			pkg.UID, pkg.Name = types.UID(name), name
@@ -250,20 +255,22 @@ func TestLoadsAwaitTheirTurn(t *testing.T) {
 		want := func(when string, names ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if diff := cmp.Diff(names, loaded); diff != "" {
 				t.Errorf("%s: -want +got\n%s", when, diff)
 			}
 		}
 		begin("first")
 		want("there is room", "first")
-		underway++
+		underway.Add(1)
 		begin("second")
 		time.Sleep(limits.TurnMax / 2)
 		want("there is none", "first")
-		underway--
+		underway.Add(-1)
 		time.Sleep(limits.TurnPeriod)
 		want("there is some again", "first", "second")
-		underway++
+		underway.Add(1)
 		begin("third")
 		begin("given up")
 		a.drop("given up")

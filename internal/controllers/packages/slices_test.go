@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,9 +125,9 @@ var errCrash = errors.New("crash")
 func deployAll(t *testing.T, strategy string, versions []*Content, crash int, effect bool) (state map[string]string, writes int) {
 	t.Helper()
 	server := secretServer(t)
+	var begun atomic.Int64 // slices are created several at a time
 	dies := func(write func() error) error {
-		writes++
-		if writes-1 != crash {
+		if begun.Add(1)-1 != int64(crash) {
 			return write()
 		}
 		if effect {
@@ -161,7 +162,7 @@ func deployAll(t *testing.T, strategy string, versions []*Content, crash int, ef
 			}
 		}
 	}
-	return stateOfAll(t, server), writes
+	return stateOfAll(t, server), int(begun.Load())
 }
 
 // TestWhereSecretsGo: into the namespace of the Package or, for cluster kinds, into

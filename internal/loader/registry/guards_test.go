@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -161,6 +162,12 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 			}
 			return g
 		}
+		idle := func() []*guard {
+			synctest.Wait()
+			p.guards.mu.Lock()
+			defer p.guards.mu.Unlock()
+			return slices.Clone(p.guards.idle)
+		}
 		first := of("a.example")
 		p.guards.put(first)
 		if of("b.example") == first || of("a.example:5000") == first {
@@ -171,20 +178,19 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 		}
 		p.guards.put(first)
 		time.Sleep(limits.RegistryIdle + 1)
-		synctest.Wait()
-		if len(p.guards.idle) != 0 {
+		if len(idle()) != 0 {
 			t.Error("the guard waits too long")
 		}
 		time.Sleep(limits.RegistryConnectionAge)
 		p.guards.put(first)
-		if len(p.guards.idle) != 0 {
+		if len(idle()) != 0 {
 			t.Error("the guard is too old")
 		}
 		for i := range limits.RegistryConnections + 1 {
 			p.guards.put(of(fmt.Sprintf("%d.example", i)))
 		}
-		if n := len(p.guards.idle); n != limits.RegistryConnections || p.guards.idle[0].key.host != "1.example" {
-			t.Errorf("%d guards wait", n)
+		if waiting := idle(); len(waiting) != limits.RegistryConnections || waiting[0].key.host != "1.example" {
+			t.Errorf("%d guards wait", len(waiting))
 		}
 		time.Sleep(limits.RegistryIdle + 1)
 	})
