@@ -412,3 +412,28 @@ func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Obje
 	secret.Namespace = ns
 	return secret
 }
+
+// TestNewProbesAwaitWhatTheyRead: records keep what probes read, and those of an earlier
+// revision's read nothing of what the next one's ask. A field that the records lack is
+// not one that the object lacks: the gate waits until they have it (invariant 1).
+func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := gated(ns, phase("one", configMap("one", "v1")))
+	env.Create(t, dep)
+	awaitValue(t, ns, "one", "v1")
+	edit(t, ns, "one", `{"data":{"ready":"true","broken":"yes"}}`)
+	awaitRollout(t, dep)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		probe := d.Spec.Template.Spec.AvailabilityProbes[0]
+		probe.Probes = []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "!has(self.data.broken)", Message: "broken"}}}
+		d.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{probe}
+		d.Spec.Template.Spec.Phases = append(d.Spec.Template.Spec.Phases, phase("two", configMap("two", "v1")))
+	})
+	await(t, dep, "to wait for the object", func(d *corev1alpha1.ObjectDeployment) error {
+		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "broken")
+	})
+	absent(t, ns, "two")
+	edit(t, ns, "one", `{"data":{"broken":null}}`)
+	awaitRollout(t, dep)
+}

@@ -346,6 +346,9 @@ func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.records.remember(nameOf(key), obs)
+		if k.current != nil {
+			k.current.observed.Store(true)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
@@ -43,7 +44,7 @@ type run struct {
 
 	// old tells that the last list was refused because it was old.
 	old bool
-	// observed tells that Observe was called.
+	// observed tells that there are records that Observe has made.
 	observed atomic.Bool
 }
 
@@ -276,6 +277,7 @@ func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *
 
 func bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
+		TrimmedBy:  math.MaxUint32, // no list shows more of it
 		Generation: live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
 		Finalizers: live.GetFinalizers(), Owners: live.GetOwnerReferences(),
 	}

@@ -38,6 +38,10 @@ type Rollout struct {
 	revisions map[types.UID]*Revision
 	followed  string                            // mark of the last Follow that reached the watches
 	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
+	// trims are the numbers from which on records have what probes read, and lists
+	// those of the lists that make such records of those that are there.
+	trims map[schema.GroupKind]uint32
+	lists map[schema.GroupKind]int64
 	// migrations were prepared by dry runs for the writes that follow them.
 	migrations map[objects.Key]migration
 }
@@ -50,6 +54,7 @@ func New(key OwnerKey, uid types.UID) *Rollout {
 		Memory:    phases.Memory{},
 		revisions: map[types.UID]*Revision{},
 		seen:      map[objects.Key]*objects.Observed{},
+		lists:     map[schema.GroupKind]int64{},
 
 		migrations: map[objects.Key]migration{},
 	}
@@ -140,8 +145,7 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 
 // Follow tells the tracker of each object that it does not know yet which
 // template it is compared with, and which fields are probed. A later template
-// is followed from the write of it on. Kinds whose records lack a probed field
-// are listed again.
+// is followed from the write of it on.
 func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.Table) {
 	mark := r.mark()
 	if mark == r.followed && live != nil {
@@ -166,12 +170,9 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.
 		}
 	}
 	tracker.Own(r.Key, uids...)
-	lacking := tracker.Probe(r.Key, needs)
+	r.trims = tracker.Probe(r.Key, needs)
 	if live == nil {
 		return
-	}
-	for _, gk := range lacking {
-		live.Relist(gk)
 	}
 	kinds := r.Kinds()
 	tracker.Use(r.Key, kinds)
@@ -222,7 +223,9 @@ func has(set map[types.UID]struct{}, uid types.UID) bool {
 }
 
 // look returns what is known of a live object: by the watch, or by a read that
-// went around it because the object does not carry the label of the watch.
+// went around it because the object does not carry the label of the watch. A record
+// that lacks what the probes read proves as little as one that the watch has not
+// shown: its kind is listed again.
 func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 	state := live.State(key.GroupKind())
 	sight := phases.Sight{Unserved: !state.Served && state.Err == nil, Synced: state.Synced}
@@ -237,8 +240,17 @@ func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 		}
 		delete(r.seen, key)
 	}
-	if ok {
-		sight.Object = obs
+	if !ok {
+		return sight
+	}
+	sight.Object = obs
+	if gk := key.GroupKind(); obs.Watched && obs.TrimmedBy < r.trims[gk] {
+		if state.Listing >= r.lists[gk] {
+			r.lists[gk] = live.Relist(gk)
+		}
+		lacking := *obs
+		lacking.Watched = false
+		sight.Object = &lacking
 	}
 	return sight
 }

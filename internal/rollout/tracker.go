@@ -44,8 +44,9 @@ type Tracker struct {
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
 	last   *follower
-	owners map[types.UID]*OwnerKey                        // deployments and sets by UID
-	probed map[schema.GroupKind]map[OwnerKey]probes.Needs // who probes a kind
+	owners map[types.UID]*OwnerKey       // deployments and sets by UID
+	trims  map[schema.GroupKind]trimming // what records keep for probes, by kind
+	number uint32                        // that of the last trimming
 	strays map[OwnerKey]map[objects.Key]struct{}
 	users  map[schema.GroupKind]map[OwnerKey]struct{} // who has objects of a kind
 	ended  map[objects.Key]objects.Ended              // Jobs that were seen to have finished
@@ -56,6 +57,31 @@ type track struct {
 	*follower
 	desired  *objects.Desired
 	template objects.Digest
+}
+
+// trimming is what the records of a kind keep for probes.
+type trimming struct {
+	needs map[OwnerKey]need
+	// all is what the needs are together.
+	all probes.Needs
+	// number grows where all takes in what records lacked so far; see
+	// objects.Observed.TrimmedBy.
+	number uint32
+}
+
+// need is what the probes of one owner read, and the number from which on records
+// have it.
+type need struct {
+	probes.Needs
+	since uint32
+}
+
+// join makes one of the needs.
+func (t *trimming) join() {
+	t.all = probes.Needs{}
+	for _, n := range t.needs {
+		t.all = t.all.Union(n.Needs)
+	}
 }
 
 // follower is who looks at objects, and what is stamped on them; shared by those that
@@ -83,7 +109,7 @@ func NewTracker() *Tracker {
 		shapes: drift.NewShapes(),
 		tracks: map[objects.Key]track{},
 		owners: map[types.UID]*OwnerKey{},
-		probed: map[schema.GroupKind]map[OwnerKey]probes.Needs{},
+		trims:  map[schema.GroupKind]trimming{},
 		strays: map[OwnerKey]map[objects.Key]struct{}{},
 		users:  map[schema.GroupKind]map[OwnerKey]struct{}{},
 		ended:  map[objects.Key]objects.Ended{},
@@ -168,9 +194,7 @@ func (t *Tracker) Disown(key OwnerKey) {
 			delete(t.owners, uid)
 		}
 	}
-	for _, needs := range t.probed {
-		delete(needs, key)
-	}
+	t.probeLocked(key, nil)
 	t.useLocked(key, nil)
 	for k, tr := range t.tracks {
 		if tr.owner == key {
@@ -213,46 +237,46 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 	}
 }
 
-// Probe declares which fields the owner's probes read, by kind. It returns the
-// kinds whose records lack such a field, so that they have to be listed anew.
-func (t *Tracker) Probe(owner OwnerKey, needs map[schema.GroupKind]probes.Needs) []schema.GroupKind {
+// Probe declares which fields the owner's probes read, by kind. It returns from
+// which TrimmedBy on the records of a kind have them; earlier ones have to be listed
+// anew.
+func (t *Tracker) Probe(owner OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var lacking []schema.GroupKind
-	for gk, need := range needs {
-		have := t.needsLocked(gk)
-		if have == nil || !have.Covers(need) {
-			lacking = append(lacking, gk)
-		}
-	}
-	for gk, by := range t.probed {
-		if _, still := needs[gk]; !still {
-			delete(by, owner)
-		}
-		if len(by) == 0 {
-			delete(t.probed, gk)
-		}
-	}
-	for gk, need := range needs {
-		if t.probed[gk] == nil {
-			t.probed[gk] = map[OwnerKey]probes.Needs{}
-		}
-		t.probed[gk][owner] = need
-	}
-	return lacking
+	return t.probeLocked(owner, needs)
 }
 
-// needsLocked merges what all owners' probes read of a kind; nil if none does.
-func (t *Tracker) needsLocked(gk schema.GroupKind) *probes.Needs {
-	by := t.probed[gk]
-	if len(by) == 0 {
-		return nil
+func (t *Tracker) probeLocked(owner OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
+	since := make(map[schema.GroupKind]uint32, len(needs))
+	for gk, wanted := range needs {
+		trim, kept := t.trims[gk]
+		if !kept {
+			trim.needs = map[OwnerKey]need{}
+		}
+		own, known := trim.needs[owner]
+		if !known || !own.Covers(wanted) {
+			if !kept || !trim.all.Covers(wanted) {
+				t.number++
+				trim.number = t.number
+			}
+			own.since = trim.number
+		}
+		own.Needs = wanted
+		trim.needs[owner], since[gk] = own, own.since
+		trim.join()
+		t.trims[gk] = trim
 	}
-	merged := probes.Needs{}
-	for _, n := range by {
-		merged = merged.Union(n)
+	for gk, trim := range t.trims {
+		if _, still := needs[gk]; still {
+			continue
+		}
+		delete(trim.needs, owner)
+		trim.join()
+		if t.trims[gk] = trim; len(trim.needs) == 0 {
+			delete(t.trims, gk)
+		}
 	}
-	return &merged
+	return since
 }
 
 // Observe turns a live object into the record that is kept of it. It is called
@@ -265,7 +289,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	controller := obs.Controller()
 	t.mu.RLock()
 	tr, followed := t.track(key)
-	needs := t.needsLocked(key.GroupKind())
+	trim, probed := t.trims[key.GroupKind()]
 	ours := followed && controller != nil && t.ownsLocked(tr.owner, controller.UID)
 	t.mu.RUnlock()
 
@@ -292,8 +316,8 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			obs.Matches = drift.Matches(template, live.Object, shapes)
 		}
 	}
-	if needs != nil {
-		obs.Trimmed = probes.Trim(live.Object, *needs)
+	if probed {
+		obs.Trimmed, obs.TrimmedBy = probes.Trim(live.Object, trim.all), trim.number
 	}
 	if ours && key.GroupKind() == objects.Job {
 		t.noteEnd(key, live, obs, tr.desired.Content)

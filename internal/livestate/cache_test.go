@@ -1,0 +1,37 @@
+package livestate
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// TestRelistOfWhatWasRemembered: records of answers, of whose events nothing was read,
+// are listed again like those that come from the watch.
+func TestRelistOfWhatWasRemembered(t *testing.T) {
+	t.Parallel()
+	k := newKind(thingKind)
+	c := &Cache{ctx: t.Context(), served: newServed(), kinds: map[schema.GroupKind]*kind{thingKind: k}, runs: 1}
+	c.options.Changed = func(objects.Key, *objects.Observed) {}
+	r := &run{cache: c, kind: k, number: 1}
+	k.run, k.current, k.listing = r, r, 1 // the next list is under way
+	c.runs, r.number = 2, 2
+	if want := c.Relist(thingKind); want != 2 {
+		t.Errorf("nothing has been observed yet, and list %d is wanted, not the one under way", want)
+	}
+	key := objects.Key{Group: thingKind.Group, Kind: thingKind.Kind, Namespace: "a", Name: "one"}
+	c.Remember(key, &objects.Observed{UID: "u", ResourceVersion: "5"})
+	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "one", UID: "u", ResourceVersion: "5"}}
+	if err := r.Update(live); err != nil {
+		t.Fatal(err)
+	}
+	if obs, _ := c.Get(key); obs == nil || !obs.Watched {
+		t.Fatalf("the event confirms the record: %+v", obs)
+	}
+	if want := c.Relist(thingKind); want != 3 {
+		t.Errorf("list %d is wanted, which does not look at the record again", want)
+	}
+}
