@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -129,7 +128,7 @@ func (s *session) dropStored(
 func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
 	if slice.DeletionTimestamp == nil {
 		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
-		if apierrors.IsNotFound(err) {
+		if absent(err) {
 			return nil
 		}
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -151,7 +150,7 @@ func (s *session) ownerDies(ctx context.Context) (bool, error) {
 		}
 		err = s.Client.Delete(ctx, s.top().(client.Object), client.Preconditions{UID: ptr.To(s.top().GetUID())},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !absent(err) {
 			return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
 		}
 		return true, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,7 +56,7 @@ func (s *session) presentUID(ctx context.Context) (types.UID, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.key.Kind))
 	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
-	if apierrors.IsNotFound(err) {
+	if absent(err) {
 		return "", nil
 	}
 	if err != nil {

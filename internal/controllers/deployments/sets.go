@@ -346,7 +346,7 @@ func (s *session) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 	if set.GetDeletionTimestamp() == nil {
 		err := s.Client.Delete(ctx, set.(client.Object), client.Preconditions{UID: ptr.To(set.GetUID())},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apierrors.IsNotFound(err) {
+		if absent(err) {
 			s.fresh.Deleted(set.GetUID())
 			return nil
 		}

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 )
+
+// absent tells whether the API server has no such object. That it does not serve the
+// API for the moment is another 404, and says nothing of the object.
+func absent(err error) bool { return apply.Classify(err) == apply.Absent }
 
 // patch changes an object of ours by a merge patch that fails where the object
 // is not the one that was read.
@@ -45,7 +49,7 @@ func (s *session) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditi
 		return nil
 	}
 	err := s.patch(ctx, obj, func() { obj.SetFinalizers(rest) })
-	if apierrors.IsNotFound(err) {
+	if absent(err) {
 		err = nil
 	}
 	if err == nil && len(rest) == 0 {
@@ -63,7 +67,7 @@ func (s *session) stripFinalizers(ctx context.Context, obj metav1.Object) error 
 		return err
 	}
 	err = s.Client.Patch(ctx, obj.(client.Object), client.RawPatch(types.MergePatchType, patch))
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !absent(err) {
 		return fmt.Errorf("cannot take the finalizers off %s: %w", obj.GetName(), err)
 	}
 	s.fresh.Deleted(obj.GetUID())
