@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -117,11 +118,14 @@ func (s *session) restorable(rev *rollout.Revision) bool {
 	return rest <= 0
 }
 
+// namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
+// go between two questions.
 func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
-	if _, err := r.Live.Mapping(gk, version); err != nil {
+	mapping, err := r.Live.Mapping(gk, version)
+	if err != nil {
 		return false, false
 	}
-	return r.Live.State(gk).Namespaced, true
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 // refresh copies what changes on a set into its revision; fresh tells that this
