@@ -80,6 +80,16 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 	}
 }
 
+// Resume takes over what this process knows of the revision since it was loaded before,
+// and its set does not say. Whether it is denied is to be found out anew.
+func (r *Revision) Resume(before *Revision) {
+	r.Opened, r.Ahead, r.Pledged = before.Opened, before.Ahead, before.Pledged
+	r.Since, r.Proven = before.Since, before.Proven
+	for i := range r.Phases {
+		r.Phases[i].Earlier = before.Phases[i].Earlier
+	}
+}
+
 // Pledged tells whether the set was made with its objects claimed. What a status
 // says counts more. It is to be asked for sets of before this process began: in a
 // running one the claims are in memory, whatever someone writes on a set.

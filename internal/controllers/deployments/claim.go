@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/claims"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -94,6 +98,21 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 		s.requeue(precheckRetry)
 	}
 	return refusals, nil
+}
+
+// reclaim takes all objects of a revision with a durable claim, apart from those that
+// successors have by now. Where two revisions carry the condition for one object, the
+// first one keeps it, and the other is denied: it writes nothing more, and is refused in
+// its own pass. It keeps what it held before, which it may have written.
+func (s *session) reclaim(rev *rollout.Revision) {
+	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
+		holder, _ := s.Claims.Holder(key)
+		_, handedOver := s.rollout.Successors[types.UID(holder.UID)]
+		return handedOver
+	})
+	err := s.Claims.Claim(s.rollout.Holder(), keys, s.predecessors()...)
+	rev.Denied = err != nil
+	rev.Claimed = rev.Claimed && err == nil
 }
 
 // writeClaim makes the claim durable, and with it that the first phase may be

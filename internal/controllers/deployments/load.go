@@ -79,8 +79,10 @@ func (s *session) loadSets(ctx context.Context) error {
 				return err
 			}
 			if rev != nil {
-				loaded.Opened, loaded.Ahead, loaded.Pledged = rev.Opened, rev.Ahead, rev.Pledged
-				loaded.Since, loaded.Proven = rev.Since, rev.Proven
+				loaded.Resume(rev)
+				if s.warmed && (rev.Claimed || rev.Denied) {
+					s.reclaim(loaded) // its objects may be others now
+				}
 			}
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)

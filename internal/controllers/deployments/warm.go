@@ -57,11 +57,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 		}
 	}
 	for _, claimed := range restoreOrder(sessions) {
-		err := r.Claims.Claim(claimed.owner.Holder(), claimed.rev.Keys(), claimed.from...)
-		// Two revisions carry the condition for one object: the earlier one keeps
-		// it, and the other is refused in its own pass.
-		claimed.rev.Denied = err != nil
-		claimed.rev.Claimed = claimed.rev.Claimed && err == nil
+		claimed.session.reclaim(claimed.rev)
 	}
 	for _, s := range sessions {
 		s.rollout.Follow(r.Tracker, nil, r.Claims)
@@ -71,10 +67,9 @@ func (r *Reconciler) warm(ctx context.Context) error {
 }
 
 type restored struct {
-	owner *rollout.Rollout
-	rev   *rollout.Revision
-	set   corev1alpha1.GenericObjectSet
-	from  []string
+	session *session
+	rev     *rollout.Revision
+	set     corev1alpha1.GenericObjectSet
 }
 
 // rank puts a claim that a status records before one that only the creation of the
@@ -92,7 +87,7 @@ func restoreOrder(sessions []*session) []restored {
 	for _, s := range sessions {
 		for _, set := range s.sets {
 			if rev := s.revisionOf(set); rev != nil && (rev.Claimed || rev.Opened > 0) {
-				all = append(all, restored{owner: s.rollout, rev: rev, set: set, from: s.predecessors()})
+				all = append(all, restored{session: s, rev: rev, set: set})
 			}
 		}
 	}
