@@ -85,7 +85,7 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 func (r *Revision) Resume(before *Revision) {
 	r.Opened, r.Ahead, r.Pledged = before.Opened, before.Ahead, before.Pledged
 	r.Since, r.Proven = before.Since, before.Proven
-	for i := range r.Phases {
+	for i := range min(len(r.Phases), len(before.Phases)) {
 		r.Phases[i].Earlier = before.Phases[i].Earlier
 	}
 }
