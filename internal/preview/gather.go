@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/claims"
 	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
@@ -32,7 +33,7 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	switch {
 	case err == nil:
 		in.deployment = dep
-	case !apierrors.IsNotFound(err):
+	case apply.Classify(err) != apply.Absent:
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}
 	if err := in.readSets(ctx); err != nil {

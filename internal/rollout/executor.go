@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -264,12 +263,13 @@ func (s *step) mark(content objects.Digest) {
 	rec.Content, rec.UID = content, s.Live.UID
 }
 
-// look reads the object from the API server and remembers what it shows.
+// look reads the object from the API server and remembers what it shows. A 404 about
+// its API says nothing about the object.
 func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	if apierrors.IsNotFound(err) {
+	if apply.Classify(err) == apply.Absent {
 		rec := s.run.rollout.Memory.At(s.Key)
 		rec.Gone, rec.UID, rec.Failure = true, "", nil
 		delete(s.run.rollout.seen, s.Key)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -139,7 +140,7 @@ func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []obj
 // lookAt asks for one object, and adds it where it exists.
 func lookAt(ctx context.Context, resource metadata.ResourceInterface, key objects.Key, seen found) error {
 	one, err := resource.Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apply.Classify(err) == apply.Absent {
 		return nil
 	}
 	if err != nil {

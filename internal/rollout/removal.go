@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/phases"
 )
 
@@ -40,7 +40,7 @@ func (s *step) gone() {
 // release takes our reference and label off and leaves the object.
 func (s *step) release(ctx context.Context) error {
 	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
-	if apierrors.IsNotFound(err) {
+	if apply.Classify(err) == apply.Absent {
 		s.gone()
 		return nil
 	}
