@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -74,6 +75,8 @@ type found struct {
 	problems, warnings violation.Violations
 	// left are the documents that conditions leave out, by path.
 	left map[string][]document.Span
+	// defect is what the reading ended with, where it panicked.
+	defect *defect.Error
 }
 
 // isObjectFile tells whether a file holds objects.
@@ -83,7 +86,7 @@ func isObjectFile(p string) bool {
 }
 
 // read reads all object files. Files are parsed side by side; the result is in
-// the order of their paths.
+// the order of their paths. A panic over one of them is the caller's.
 func (r *reader) read(ctx context.Context, files Files) found {
 	var paths []string
 	for _, p := range files.Paths() {
@@ -107,6 +110,9 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	_ = group.Wait()
 	all := found{left: map[string][]document.Span{}}
 	for _, f := range perFile {
+		if f.defect != nil {
+			panic(f.defect)
+		}
 		maps.Copy(all.left, f.left)
 		all.objects = append(all.objects, f.objects...)
 		all.problems = append(all.problems, f.problems...)
@@ -132,6 +138,11 @@ func (r *reader) full() bool {
 }
 
 func (r *reader) readFile(ctx context.Context, p string, data []byte, into *found) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			into.defect = defect.Of(cause, "reading "+p)
+		}
+	}()
 	problems := document.Each(p, data, func(d *document.Document) {
 		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return

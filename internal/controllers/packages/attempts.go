@@ -3,16 +3,16 @@ package packages
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -182,15 +182,14 @@ func (a *attempts) surround(uid types.UID, around string) {
 func (a *attempts) try(ctx context.Context, in Input) (content *Content, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if in.HashKey != nil {
-				p = "what it said is left out, it may hold a sensitive value" // invariant 8
-			}
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "loading a package panicked",
-				"namespace", in.Package.GetNamespace(), "name", in.Package.GetName(), "stack", string(debug.Stack()))
-			content, err = nil, fmt.Errorf("loading the package failed by a defect of this engine, please report it: %v", p)
+			content, err = nil, defect.Caught(logOf(ctx, in), p, "loading the package")
 		}
 	}()
 	return a.load(ctx, in)
+}
+
+func logOf(ctx context.Context, in Input) logr.Logger {
+	return log.FromContext(ctx).WithValues("namespace", in.Package.GetNamespace(), "name", in.Package.GetName())
 }
 
 // inFlight counts the Packages that are being loaded, or whose content no status

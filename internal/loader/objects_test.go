@@ -1,0 +1,25 @@
+package loader
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/defect"
+)
+
+// TestPanicOverAFile: files are read by goroutines of their own, whose panics only
+// the loader itself can hand to the one who asked for the package.
+func TestPanicOverAFile(t *testing.T) {
+	t.Parallel()
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    package-operator.run/condition: \"true\"\n    package-operator.run/phase: x\n"
+	files := Files{"a.yaml": nil, "b.yaml": []byte(text), "c.yaml": []byte(text)}
+	r := &reader{condition: func(string) (bool, error) { panic(errors.New("a defect")) }}
+	defer func() {
+		caught, _ := recover().(*defect.Error)
+		if caught == nil || !strings.HasPrefix(caught.Error(), "reading b.yaml failed by a defect") {
+			t.Errorf("the caller is told %v", caught)
+		}
+	}()
+	r.read(t.Context(), files)
+}
