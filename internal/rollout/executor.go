@@ -76,6 +76,7 @@ func (e *Executor) Perform(ctx context.Context, r *Rollout, steps []phases.Step,
 }
 
 func (x *run) perform(ctx context.Context, s phases.Step) error {
+	defer x.catch(ctx, s)
 	version := ""
 	if s.Desired != nil {
 		version = s.Desired.Version
@@ -190,7 +191,6 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	s.begin()
 	live, err := s.put(ctx)
 	if err != nil {
-		s.doubt()
 		return err
 	}
 	obs := s.run.Tracker.Observe(s.Key, live)
@@ -207,21 +207,16 @@ func (s *step) again() bool {
 	return s.run.rollout.Memory.At(s.Key).Content == s.Desired.Content
 }
 
-// begin forgets that the object was absent: a write whose answer gets lost may
-// have taken effect.
+// begin forgets that the object was absent, and that it has the content of before: a
+// write whose answer gets lost, or cannot be dealt with, may have taken effect. By its
+// values alone, what a former template did not have would not be noticed when that
+// comes back.
 func (s *step) begin() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	s.run.rollout.Memory.At(s.Key).Gone = false
-}
-
-// doubt forgets that the object has the content of before: a write whose answer gets
-// lost may have taken effect. By its values alone, what a former template did not have
-// would not be noticed when that comes back.
-func (s *step) doubt() {
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	if rec := s.run.rollout.Memory.At(s.Key); !rec.Content.IsZero() && rec.Content != s.Desired.Content {
+	rec := s.run.rollout.Memory.At(s.Key)
+	rec.Gone = false
+	if !rec.Content.IsZero() && rec.Content != s.Desired.Content {
 		rec.Content = differs
 	}
 }

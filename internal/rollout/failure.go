@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/schemas"
@@ -79,6 +81,14 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	rec.Failure = f
 }
 
+// catch, deferred, makes a panic the failure of the one step: a pool's goroutine has
+// nobody else to tell.
+func (x *run) catch(ctx context.Context, s phases.Step) {
+	if p := recover(); p != nil {
+		x.fail(s, defect.Caught(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)
+	}
+}
+
 // forgive has objects in a namespace tried again at once that could not be written
 // while it was missing.
 func (r *Rollout) forgive(namespace string) {
@@ -110,7 +120,10 @@ func (x *run) explain(s phases.Step, err error) string {
 func reduced(err error) string {
 	var invalid *schemas.InvalidError
 	var unavailable *schemas.UnavailableError
+	var caught *defect.Error
 	switch {
+	case errors.As(err, &caught):
+		return caught.Error() // quotes nothing
 	case errors.As(err, &invalid):
 		return invalid.Error() // our own words, without values
 	case errors.As(err, &unavailable):

@@ -3,6 +3,8 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/schemas"
@@ -37,6 +40,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 		"sensitive":       {"reason and field are left", true, refused, "apply Secret shop/a: Invalid: data[k]", false},
 		"network":         {"a proxy may quote the request", true, errors.New("502: " + value), "could not be reached", false},
 		"schema":          {"our own words quote nothing", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
+		"panic":           {"its error quotes nothing", true, defect.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
 		"schema not read": {"it is about the schema", true, &schemas.UnavailableError{Err: errors.New("503")}, "503", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,5 +55,58 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 				t.Errorf("%s: %q, want %q in it", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestPanicIsTheFailureOfOneObject: a pool's goroutine has nobody above it, and the
+// process would end, again after each restart.
+func TestPanicIsTheFailureOfOneObject(t *testing.T) {
+	t.Parallel()
+	live := &objects.Observed{UID: "uid", ResourceVersion: "1"}
+	now := time.Now()
+	for name, do := range map[string]func(*testing.T, *Executor, *Rollout, phases.Step){
+		"step": func(t *testing.T, e *Executor, r *Rollout, s phases.Step) {
+			if err := e.Perform(t.Context(), r, []phases.Step{s}, false); err != nil {
+				t.Errorf("the others are given up as well: %v", err)
+			}
+		},
+		"dry run": func(t *testing.T, e *Executor, r *Rollout, s phases.Step) {
+			if ok, err := e.Enter(t.Context(), r, &phases.Entry{Steps: []phases.Step{s}}); ok || err != nil {
+				t.Errorf("the phase is entered: %t, %v", ok, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStep(t, http.NotFoundHandler(), phases.Change, live)
+			s.run.Now = func() time.Time { return now }
+			s.run.Pool = NewPool(1) // and no cache, over which each step panics
+			for range 2 {
+				do(t, s.run.Executor, s.run.rollout, s.Step)
+			}
+			f := s.run.rollout.Memory.At(s.Key).Failure
+			if f == nil || f.Attempts != 2 || !strings.HasPrefix(f.Message, "Change of ConfigMap n/object failed by a defect") || !f.Until.After(now) {
+				t.Errorf("the failure is %+v", f)
+			}
+		})
+	}
+}
+
+// TestPanicOverAnAnswer: the write took effect. So the object is not known any more
+// to have its former content.
+func TestPanicOverAnAnswer(t *testing.T) {
+	t.Parallel()
+	answer := strings.Replace(shown, `"labels"`, `"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}],"labels"`, 1)
+	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }), phases.Change,
+		&objects.Observed{UID: "uid-read", ResourceVersion: "76", ApplyFields: true, Wrote: true})
+	s.run.Tracker.Served = func(schema.GroupKind, string) bool { panic("a defect") }
+	rec := s.run.rollout.Memory.At(s.Key)
+	rec.Content, rec.UID = objects.Digest{2}, s.Live.UID
+	func() {
+		defer s.run.catch(t.Context(), s.Step)
+		t.Errorf("no panic: %v", s.do(t.Context()))
+	}()
+	if rec.Failure == nil || rec.Content != differs {
+		t.Errorf("the object counts as one of content %x, failed by %+v", rec.Content, rec.Failure)
 	}
 }

@@ -81,6 +81,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 // tryChange dry-runs a change. A dry run that leaves the object as it is spares
 // the write.
 func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
+	defer x.catch(ctx, s)
 	mapping, err := x.Live.Mapping(s.Key.GroupKind(), s.Desired.Version)
 	if err != nil {
 		x.fail(s, err, true)
