@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -40,14 +42,7 @@ type look struct {
 func (l *looks) look(ctx context.Context, g group, keys []objects.Key, ask func([]objects.Key) (found, error)) (found, error) {
 	one, first := l.join(g, keys)
 	if first {
-		if err := l.begin(ctx, g); err != nil {
-			one.err = err
-		} else {
-			began := time.Now()
-			one.found, one.err = ask(one.keys)
-			time.AfterFunc(pause(time.Since(began)), func() { l.end(g) })
-		}
-		close(one.done)
+		l.make(ctx, g, one, ask)
 	}
 	select {
 	case <-one.done:
@@ -55,6 +50,22 @@ func (l *looks) look(ctx context.Context, g group, keys []objects.Key, ask func(
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// make makes a look, and lets go of those who wait for it, however it ends.
+func (l *looks) make(ctx context.Context, g group, one *look, ask func([]objects.Key) (found, error)) {
+	defer close(one.done)
+	if one.err = l.begin(ctx, g); one.err != nil {
+		return
+	}
+	began := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			one.err = defect.Caught(log.FromContext(ctx), p, "looking for "+g.kind.String())
+		}
+		time.AfterFunc(pause(time.Since(began)), func() { l.end(g) })
+	}()
+	one.found, one.err = ask(one.keys)
 }
 
 // join adds keys to the next look, and tells whether the caller has to make it.

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -101,6 +102,32 @@ func TestLooksThatFail(t *testing.T) {
 		if _, err := l.look(t.Context(), g, nil, slow); !errors.Is(err, refused) {
 			t.Errorf("who came later got %v", err)
 		}
+		time.Sleep(limits.LookPauseMax)
+		synctest.Wait()
+		if len(l.next) != 0 || len(l.running) != 0 {
+			t.Errorf("%d and %d are left behind", len(l.next), len(l.running))
+		}
+	})
+}
+
+// A look that panics is an error of all who share it, and over for those who come.
+func TestLookThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l looks
+		g := group{namespace: "a"}
+		broken := func([]objects.Key) (found, error) { time.Sleep(time.Second); panic("a defect") }
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second / 2)
+				var caught *defect.Error
+				if seen, err := l.look(t.Context(), g, nil, broken); !errors.As(err, &caught) {
+					t.Errorf("%d got %v, %v", i, seen, err)
+				}
+			})
+		}
+		wg.Wait()
 		time.Sleep(limits.LookPauseMax)
 		synctest.Wait()
 		if len(l.next) != 0 || len(l.running) != 0 {
