@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -98,7 +99,7 @@ func (t *tags) ask(ctx context.Context, in Input, known *tag) {
 	if ctx.Err() != nil || !t.current(uid, known) {
 		return
 	}
-	digest, err := t.resolve(ctx, in)
+	digest, err := t.try(ctx, in)
 	t.mu.Lock()
 	known.asking, known.due = false, t.now().Add(t.spread(known.interval))
 	if known.err = err; err == nil {
@@ -108,6 +109,16 @@ func (t *tags) ask(ctx context.Context, in Input, known *tag) {
 	if t.current(uid, known) {
 		t.wake(keyOf(in.Package))
 	}
+}
+
+// try asks; a panic becomes an error of this one tag.
+func (t *tags) try(ctx context.Context, in Input) (digest string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = defect.Caught(logOf(ctx, in), p, "asking what "+in.Image+" stands for")
+		}
+	}()
+	return t.resolve(ctx, in)
 }
 
 func unpackedDigest(pkg corev1alpha1.GenericPackage) string {

@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/defect"
 )
 
 // A tag is asked for once in each interval, and what it stands for is told.
@@ -85,6 +87,28 @@ func TestTags(t *testing.T) {
 	case key := <-woken:
 		t.Errorf("%s is woken after it went", key)
 	default:
+	}
+}
+
+// A panic over what a registry answers is an error of the one tag, which is asked for
+// again when that is due.
+func TestPanicOverATag(t *testing.T) {
+	t.Parallel()
+	now := start
+	woken := make(chan types.NamespacedName, 1)
+	resolve := func(context.Context, Input) (string, error) { panic("hunter2") }
+	tags := newTags(resolve, func(key types.NamespacedName) { woken <- key }, func() time.Time { return now }, &pool{perHost: 1})
+	pkg := newPackage(every(10 * time.Minute))
+	_, now, _ = tags.look(t.Context(), Input{Package: pkg})
+	for range 2 { // as often as the pool has room
+		_, _, _ = tags.look(t.Context(), Input{Package: pkg})
+		<-woken
+		_, next, err := tags.look(t.Context(), Input{Package: pkg})
+		var caught *defect.Error
+		if !errors.As(err, &caught) || !strings.Contains(err.Error(), image) || strings.Contains(err.Error(), "hunter2") || !next.After(now) {
+			t.Errorf("next %s, %v", next, err)
+		}
+		now = next
 	}
 }
 
