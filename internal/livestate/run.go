@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -264,8 +264,7 @@ func (r *run) observe(live *unstructured.Unstructured) change {
 func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *objects.Observed) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.options.Log.Error(fmt.Errorf("panic: %v", cause), "Cannot read a live object; nothing but its metadata is known",
-				"object", key.String(), "stack", string(debug.Stack()))
+			_ = defect.Caught(c.options.Log, cause, "reading the live "+key.String())
 			obs = bare(live)
 		}
 	}()
