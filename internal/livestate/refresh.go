@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -192,6 +193,7 @@ func (f *refresher) read(ctx context.Context) (map[schema.GroupKind]*entry, map[
 		if len(lists) == 0 && err != nil {
 			return nil, nil, fmt.Errorf("read what the API server serves: %w", err)
 		}
+		failed, _ = discovery.GroupDiscoveryFailedErrorGroups(err)
 		resources = map[schema.GroupVersion]*metav1.APIResourceList{}
 		for _, list := range lists {
 			if gv, err := schema.ParseGroupVersion(list.GroupVersion); err == nil {

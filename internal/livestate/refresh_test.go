@@ -1,0 +1,92 @@
+package livestate
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// answers are what an API server without aggregated discovery says, by path; all
+// other paths are unavailable.
+type answers map[string]string
+
+// RoundTrip answers without a connection.
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	code, text := http.StatusOK, a[r.URL.Path]
+	if text == "" {
+		code, text = http.StatusServiceUnavailable, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`
+	}
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(text)),
+	}, nil
+}
+
+// old is an API server before Kubernetes 1.26 with one group besides the core.
+func old() answers {
+	return answers{
+		"/version": `{"major":"1","minor":"25"}`,
+		"/api":     `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"example.com",
+			"versions":[{"groupVersion":"example.com/v1","version":"v1"}],"preferredVersion":{"groupVersion":"example.com/v1","version":"v1"}}]}`,
+		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list","watch"]}]}`,
+		"/apis/example.com/v1": `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[
+			{"name":"things","kind":"Thing","namespaced":true,"verbs":["list","watch"]}]}`,
+	}
+}
+
+// refresh returns a refresher that asks a, of a cache in which the kinds are in use,
+// and what it tells.
+func refresh(t *testing.T, a http.RoundTripper, used ...schema.GroupKind) (*refresher, *[]schema.GroupKind) {
+	t.Helper()
+	var told []schema.GroupKind
+	c, err := New(Options{
+		Config:      &rest.Config{Host: "http://api", Transport: a},
+		Observe:     func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
+		Changed:     func(objects.Key, *objects.Observed) {},
+		KindChanged: func(gk schema.GroupKind) { told = append(told, gk) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Use("a", used)
+	return c.refresh, &told
+}
+
+// TestDiscoveryOfOldServersFailsInPart: an API that does not answer may be served,
+// also where each API is asked on its own.
+func TestDiscoveryOfOldServersFailsInPart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		down         string
+		things, pods string
+	}{
+		"all answer":         {"", "namespace things/v1", "namespace pods/v1"},
+		"one does not":       {"/apis/example.com/v1", "the API example.com/v1 is registered and not available", "namespace pods/v1"},
+		"the core does not":  {"/api/v1", "namespace things/v1", "the API v1 is registered and not available"},
+		"the list is denied": {"/apis", ErrNotReady.Error(), ErrNotReady.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := old()
+			delete(a, tc.down)
+			f, _ := refresh(t, a)
+			f.crdsAreKnown()
+			if err := f.first(t.Context()); (err != nil) != (tc.down == "/apis") {
+				t.Fatal(err)
+			}
+			for gk, want := range map[schema.GroupKind]string{thingKind: tc.things, {Kind: "Pod"}: tc.pods} {
+				if got := show(f.cache.served, gk); !strings.HasPrefix(got, want) {
+					t.Errorf("%s: %s, want %s", gk, got, want)
+				}
+			}
+		})
+	}
+}
