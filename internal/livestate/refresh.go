@@ -3,6 +3,7 @@ package livestate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,8 +155,19 @@ func (f *refresher) update(ctx context.Context) bool {
 		f.wantDiscovery.Store(true)
 		return false
 	}
-	f.cache.servedChanged(f.cache.served.discover(found, failed))
+	f.take(found, failed)
 	return f.complete()
+}
+
+// take takes over what discovery says, and tells of it.
+func (f *refresher) take(found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error) {
+	kinds, groups := f.cache.served.discover(found, failed)
+	for _, gk := range f.cache.used() {
+		if e, _ := f.cache.served.find(gk); e == nil && groups[gk.Group] && !slices.Contains(kinds, gk) {
+			kinds = append(kinds, gk)
+		}
+	}
+	f.cache.servedChanged(kinds)
 }
 
 // complete tells whether discovery has all that is available: it follows an

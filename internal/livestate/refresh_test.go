@@ -2,7 +2,9 @@ package livestate
 
 import (
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,5 +90,56 @@ func TestDiscoveryOfOldServersFailsInPart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFailureIsTold: users of a kind that was never read learn that its API went, as
+// they learn that it cannot be read. An outage of an API that was read before changes
+// nothing for them.
+func TestFailureIsTold(t *testing.T) {
+	t.Parallel()
+	down := answers{"/apis/example.com/v1": ""}
+	gone := answers{"/apis": `{"kind":"APIGroupList","apiVersion":"v1"}`}
+	const served, unknown = "namespace things/v1", "the API example.com/v1 is registered and not available"
+	a := old()
+	f, told := refresh(t, a, thingKind, schema.GroupKind{Kind: "Pod"})
+	f.crdsAreKnown()
+	maps.Copy(a, gone)
+	if err := f.first(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		reason string
+		apis   answers
+		want   string
+		told   bool
+	}{
+		{"it is registered and down", down, unknown, true},
+		{"it stays down", down, unknown, false},
+		{"it goes", gone, "not served", true},
+		{"it is down before it is read", down, unknown, true},
+		{"it comes", nil, served, true},
+		{"it is down", down, served, false},
+		{"it comes back", nil, served, false},
+		{"it is down for the last time", down, served, false},
+		{"it goes for good", gone, "not served", true},
+	} {
+		maps.Copy(a, old())
+		maps.Copy(a, step.apis)
+		*told = nil
+		f.wantDiscovery.Store(true)
+		if !f.update(t.Context()) {
+			t.Errorf("%s: discovery is to be read again", step.reason)
+		}
+		if got := show(f.cache.served, thingKind); !strings.HasPrefix(got, step.want) {
+			t.Errorf("%s: %s, want %s", step.reason, got, step.want)
+		}
+		var want []schema.GroupKind
+		if step.told {
+			want = append(want, thingKind)
+		}
+		if !slices.Equal(*told, want) {
+			t.Errorf("%s: told of %v, want %v", step.reason, *told, want)
+		}
 	}
 }

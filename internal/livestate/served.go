@@ -96,12 +96,17 @@ func (s *served) find(gk schema.GroupKind) (*entry, error) {
 	if e := s.lookup(gk); e != nil {
 		return e, nil
 	}
-	for gv, err := range s.failed {
-		if gv.Group == gk.Group {
-			return nil, fmt.Errorf("the API %s is registered and not available: %w", gv, err)
+	return nil, failure(s.failed, gk.Group)
+}
+
+// failure returns why a group could not be read, nil where it could.
+func failure(failed map[schema.GroupVersion]error, group string) error {
+	for gv, err := range failed {
+		if gv.Group == group {
+			return fmt.Errorf("the API %s is registered and not available: %w", gv, err)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func (s *served) lookup(gk schema.GroupKind) *entry {
@@ -155,8 +160,12 @@ func (s *served) fail(err error) {
 	}
 }
 
-// discover takes over what discovery says, and returns the kinds that changed.
-func (s *served) discover(found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error) []schema.GroupKind {
+// discover takes over what discovery says, and returns the kinds that changed, and
+// the groups that failed before or fail now, not both: whether a kind of theirs that
+// was never read is served is known now, or is not known any more.
+func (s *served) discover(
+	found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error,
+) (kinds []schema.GroupKind, groups map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for gk, old := range s.discovered {
@@ -165,14 +174,20 @@ func (s *served) discover(found map[schema.GroupKind]*entry, failed map[schema.G
 			found[gk] = old
 		}
 	}
-	kinds := maps.Clone(s.discovered)
-	maps.Copy(kinds, found)
+	both := maps.Clone(s.discovered)
+	maps.Copy(both, found)
 	before := map[schema.GroupKind]*entry{}
-	for gk := range kinds {
+	for gk := range both {
 		before[gk] = s.lookup(gk)
 	}
+	groups = map[string]bool{}
+	for _, all := range []map[schema.GroupVersion]error{s.failed, failed} {
+		for gv := range all {
+			groups[gv.Group] = (failure(s.failed, gv.Group) == nil) != (failure(failed, gv.Group) == nil)
+		}
+	}
 	s.discovered, s.failed, s.err = found, failed, nil
-	return s.changed(before)
+	return s.changed(before), groups
 }
 
 // putCRDs takes over CRDs, all of them where it is said so, and returns the

@@ -149,7 +149,10 @@ func TestServedByCRD(t *testing.T) {
 	}
 	drop := func(s *served) []schema.GroupKind { return s.dropCRD("things.example.com") }
 	read := func(versions ...string) func(*served) []schema.GroupKind {
-		return func(s *served) []schema.GroupKind { return s.discover(discovered(versions...), nil) }
+		return func(s *served) []schema.GroupKind {
+			kinds, _ := s.discover(discovered(versions...), nil)
+			return kinds
+		}
 	}
 	for name, tc := range map[string][]step{
 		"established": {
@@ -227,13 +230,13 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
 		})
 	}
-	if changed := s.discover(up(), nil); len(changed) != 1 || !s.serves(gv) {
+	if changed, _ := s.discover(up(), nil); len(changed) != 1 || !s.serves(gv) {
 		t.Errorf("the API came up: %v", changed)
 	}
-	if changed := s.discover(map[schema.GroupKind]*entry{}, down); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
+	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, down); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
 		t.Errorf("an outage changes nothing about what is served: %v %s", changed, show(s, thingKind))
 	}
-	if changed := s.discover(map[schema.GroupKind]*entry{}, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
+	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
 		t.Errorf("the API was removed: %v %s", changed, show(s, thingKind))
 	}
 }
