@@ -25,7 +25,8 @@ var ErrNotWatchable = errors.New("the API server cannot list and watch this kind
 
 // entry is one served kind.
 type entry struct {
-	// versions are the mappings of all served versions, the preferred one first.
+	// versions are the mappings of all served versions, the preferred one first; none
+	// where a CRD serves none of its versions.
 	versions []*meta.RESTMapping
 	// watchable tells whether the preferred version can be listed and watched.
 	watchable bool
@@ -84,6 +85,10 @@ func newServed() *served {
 	}
 }
 
+// errNoVersion tells that a CRD is there and serves none of its versions: objects of
+// it may be stored all the same.
+var errNoVersion = errors.New("no version in its CustomResourceDefinition is served")
+
 // find returns the entry of the kind, nil without an error where it is not served.
 // The error is why that is not known: one answer of one moment, since discovery may
 // come between two questions.
@@ -93,10 +98,14 @@ func (s *served) find(gk schema.GroupKind) (*entry, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if e := s.lookup(gk); e != nil {
+	switch e := s.lookup(gk); {
+	case e == nil:
+		return nil, failure(s.failed, gk.Group)
+	case len(e.versions) == 0:
+		return nil, fmt.Errorf("the API server does not serve %s: %w", gk, errNoVersion)
+	default:
 		return e, nil
 	}
-	return nil, failure(s.failed, gk.Group)
 }
 
 // failure returns why a group could not be read, nil where it could.
@@ -128,6 +137,8 @@ func (s *served) lookup(gk schema.GroupKind) *entry {
 func (s *served) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	e, err := s.find(gk)
 	switch {
+	case errors.Is(err, errNoVersion):
+		return nil, noMatch(gk, version)
 	case err != nil:
 		return nil, err
 	case e == nil:
@@ -326,22 +337,19 @@ func mapping(gv schema.GroupVersion, kind, resource string, namespaced bool) *me
 	return m
 }
 
-// kind returns what a CRD serves; nil while it serves nothing.
+// kind returns what a CRD serves; nil before it serves anything.
 func (c *crd) kind() *crdKind {
-	if !c.has("Established") {
-		return nil
-	}
 	var versions []string
 	for _, v := range c.Spec.Versions {
 		if v.Served {
 			versions = append(versions, v.Name)
 		}
 	}
-	if len(versions) == 0 {
+	names := c.Status.AcceptedNames
+	if names.Kind == "" || len(versions) > 0 && !c.has("Established") {
 		return nil
 	}
 	slices.SortFunc(versions, func(a, b string) int { return apiversion.CompareKubeAwareVersionStrings(b, a) })
-	names := c.Status.AcceptedNames
 	e := &entry{watchable: true, terminating: c.has("Terminating"), identity: c.UID}
 	for _, v := range versions {
 		gv := schema.GroupVersion{Group: c.Spec.Group, Version: v}

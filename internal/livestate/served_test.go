@@ -135,6 +135,11 @@ func TestServedByCRD(t *testing.T) {
 	terminating.Status.Conditions = append(terminating.Status.Conditions, condition{"Terminating", "True"})
 	pending := newCRD("u", "Cluster", "v1")
 	pending.Status.Conditions = nil
+	pendingNone := newCRD("u", "Namespaced", "-v1")
+	pendingNone.Status.Conditions = nil
+	unaccepted := newCRD("u", "Namespaced", "-v1")
+	unaccepted.Status.Conditions, unaccepted.Status.AcceptedNames.Kind = nil, ""
+	const none = "the API server does not serve Thing.example.com: no version in its CustomResourceDefinition is served"
 
 	type step struct {
 		do      func(s *served) []schema.GroupKind
@@ -164,7 +169,14 @@ func TestServedByCRD(t *testing.T) {
 		},
 		"versions in the order of Kubernetes": {
 			{put(newCRD("u", "Namespaced", "v1alpha1", "v2beta1", "-v3", "v1", "v10")), "namespace things/v10 things/v1 things/v2beta1 things/v1alpha1", true},
-			{put(newCRD("u", "Namespaced", "-v1")), "not served", true},
+		},
+		"no version": {
+			{put(unaccepted), "not served", false},
+			{put(pendingNone), none, true},
+			{put(newCRD("u", "Namespaced", "-v1")), none, false},
+			{put(newCRD("u", "Namespaced", "v1")), "namespace things/v1", true},
+			{put(newCRD("u", "Namespaced", "-v1")), none, true},
+			{drop, "not served", true},
 		},
 		"terminating": {
 			{put(newCRD("u", "Cluster", "v1")), "root things/v1", true},
@@ -208,6 +220,25 @@ func TestServedByCRD(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCRDWithoutServedVersion: its objects are stored and cannot be read, so that
+// nobody may take them for gone. No request can be sent for one.
+func TestCRDWithoutServedVersion(t *testing.T) {
+	t.Parallel()
+	c := &Cache{served: newServed()}
+	c.served.discover(map[schema.GroupKind]*entry{}, nil)
+	c.served.putCRDs([]*crd{newCRD("u", "Namespaced", "-v1")}, true)
+	if state := c.State(thingKind); state.Served || state.Err == nil {
+		t.Errorf("it is not known what is stored: %+v", state)
+	}
+	if m, err := c.Mapping(thingKind, "v1"); !meta.IsNoMatchError(err) {
+		t.Errorf("the version is not served: %v, %v", m, err)
+	}
+	c.served.dropCRD("things.example.com")
+	if state := c.State(thingKind); state.Served || state.Err != nil {
+		t.Errorf("the objects went with the CRD: %+v", state)
 	}
 }
 
