@@ -127,7 +127,7 @@ func (f *refresher) first(ctx context.Context) error {
 		return ctx.Err()
 	case <-f.crdsKnown:
 	}
-	f.cache.served.discover(found, failed)
+	f.cache.served.discover(found, failed, nil)
 	return nil
 }
 
@@ -150,32 +150,37 @@ func (f *refresher) update(ctx context.Context) bool {
 	if !f.wantDiscovery.Swap(false) {
 		return true
 	}
+	offered := f.offered()
 	found, failed, err := f.read(ctx)
 	if err != nil {
 		f.wantDiscovery.Store(true)
 		return false
 	}
-	f.take(found, failed)
-	return f.complete()
-}
-
-// take takes over what discovery says, and tells of it.
-func (f *refresher) take(found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error) {
-	kinds, groups := f.cache.served.discover(found, failed)
+	kinds, groups := f.cache.served.discover(found, failed, offered)
 	for _, gk := range f.cache.used() {
 		if e, _ := f.cache.served.find(gk); e == nil && groups[gk.Group] && !slices.Contains(kinds, gk) {
 			kinds = append(kinds, gk)
 		}
 	}
 	f.cache.servedChanged(kinds)
+	return f.complete()
+}
+
+// offered returns what other API servers offer at present.
+func (f *refresher) offered() map[schema.GroupVersion]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[schema.GroupVersion]bool{}
+	for _, gv := range f.available {
+		all[gv] = true
+	}
+	return all
 }
 
 // complete tells whether discovery has all that is available: it follows an
 // APIService with some delay.
 func (f *refresher) complete() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, gv := range f.available {
+	for gv := range f.offered() {
 		if !f.cache.served.serves(gv) {
 			return false
 		}

@@ -143,3 +143,40 @@ func TestFailureIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAPIServiceAfterCRD: what another API server offers is read from discovery, also
+// where a CRD had it before.
+func TestAPIServiceAfterCRD(t *testing.T) {
+	t.Parallel()
+	f, told := refresh(t, old(), thingKind)
+	s := apiServiceStore{f}
+	f.crdsAreKnown()
+	f.cache.served.putCRDs([]*crd{newCRD("u", "Namespaced", "v1")}, true)
+	if err := f.first(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.cache.served.dropCRD("things.example.com")
+	if got := show(f.cache.served, thingKind); got != "not served" {
+		t.Errorf("after the CRD: %s", got)
+	}
+	if err := s.Add(newAPIService()); err != nil {
+		t.Fatal(err)
+	}
+	if !f.wantDiscovery.Load() {
+		t.Error("what is known of the API is of the CRD, and discovery is not read again")
+	}
+	if !f.update(t.Context()) {
+		t.Error("discovery has all, and is to be read again")
+	}
+	if got := show(f.cache.served, thingKind); got != "namespace things/v1" || !slices.Equal(*told, []schema.GroupKind{thingKind}) {
+		t.Errorf("after the APIService: %s, told of %v", got, *told)
+	}
+}
+
+func newAPIService() *apiService {
+	a := &apiService{}
+	a.Name = "v1.example.com"
+	a.Spec.Group, a.Spec.Version, a.Spec.Service = "example.com", "v1", &struct{}{}
+	a.Status.Conditions = []condition{{"Available", "True"}}
+	return a
+}

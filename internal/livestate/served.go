@@ -68,8 +68,12 @@ type served struct {
 	// byKind are the entries of the kinds in crds.
 	byKind map[schema.GroupKind]*entry
 	// past are the names of CRDs that were there once: what discovery says about
-	// their resources is older than what the watch said.
+	// their resources is older than what the watch said, except of a group version
+	// that another API server offers.
 	past map[string]struct{}
+	// offered are the group versions that other API servers offered when discovery
+	// read them last.
+	offered map[schema.GroupVersion]bool
 }
 
 // crdKind is a kind that a CRD serves.
@@ -122,14 +126,17 @@ func (s *served) lookup(gk schema.GroupKind) *entry {
 	if e := s.byKind[gk]; e != nil {
 		return e
 	}
-	e := s.discovered[gk]
-	if e == nil {
-		return nil
+	if e := s.discovered[gk]; e != nil && !s.outdated(e) {
+		return e
 	}
-	if _, past := s.past[e.preferred().Resource.Resource+"."+gk.Group]; past {
-		return nil
-	}
-	return e
+	return nil
+}
+
+// outdated tells whether the watch of CRDs knows better than discovery.
+func (s *served) outdated(e *entry) bool {
+	resource := e.preferred().Resource
+	_, past := s.past[resource.Resource+"."+resource.Group]
+	return past && !s.offered[resource.GroupVersion()]
 }
 
 // mapping returns the mapping of the kind in the version, or in the preferred
@@ -171,18 +178,24 @@ func (s *served) fail(err error) {
 	}
 }
 
-// discover takes over what discovery says, and returns the kinds that changed, and
-// the groups that failed before or fail now, not both: whether a kind of theirs that
-// was never read is served is known now, or is not known any more.
+// discover takes over what discovery says, and what other API servers offered before
+// it was read. It returns the kinds that changed, and the groups that failed before or
+// fail now, not both: whether a kind of theirs that was never read is served is known
+// now, or is not known any more.
 func (s *served) discover(
-	found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error,
+	found map[schema.GroupKind]*entry, failed map[schema.GroupVersion]error, offered map[schema.GroupVersion]bool,
 ) (kinds []schema.GroupKind, groups map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for gk, old := range s.discovered {
 		// What could not be read is taken to be as it was.
-		if _, ok := found[gk]; !ok && failed[old.preferred().Resource.GroupVersion()] != nil {
+		if _, ok := found[gk]; !ok && failed[old.preferred().Resource.GroupVersion()] != nil && !s.outdated(old) {
 			found[gk] = old
+		}
+	}
+	for gv := range failed {
+		if s.offered[gv] {
+			offered[gv] = true
 		}
 	}
 	both := maps.Clone(s.discovered)
@@ -197,7 +210,7 @@ func (s *served) discover(
 			groups[gv.Group] = (failure(s.failed, gv.Group) == nil) != (failure(failed, gv.Group) == nil)
 		}
 	}
-	s.discovered, s.failed, s.err = found, failed, nil
+	s.discovered, s.failed, s.offered, s.err = found, failed, offered, nil
 	return s.changed(before), groups
 }
 
@@ -264,12 +277,12 @@ func (s *served) changed(before map[schema.GroupKind]*entry) []schema.GroupKind 
 	return kinds
 }
 
-// serves tells whether discovery told about the group version.
+// serves tells whether discovery told about the group version of another API server.
 func (s *served) serves(gv schema.GroupVersion) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for gk, e := range s.discovered {
-		if gk.Group != gv.Group {
+		if gk.Group != gv.Group || s.outdated(e) {
 			continue
 		}
 		for _, m := range e.versions {

@@ -97,7 +97,7 @@ func TestDiscovery(t *testing.T) {
 				metav1.APIResource{Name: "subjectaccessreviews", Kind: "SubjectAccessReview", Verbs: metav1.Verbs{"create"}},
 			),
 		})
-	s.discover(found, nil)
+	s.discover(found, nil, nil)
 	for gk, want := range map[schema.GroupKind]string{
 		{Kind: "Pod"}:      "namespace pods/v1",
 		{Kind: "Node"}:     "root nodes/v1",
@@ -155,9 +155,20 @@ func TestServedByCRD(t *testing.T) {
 	drop := func(s *served) []schema.GroupKind { return s.dropCRD("things.example.com") }
 	read := func(versions ...string) func(*served) []schema.GroupKind {
 		return func(s *served) []schema.GroupKind {
-			kinds, _ := s.discover(discovered(versions...), nil)
+			kinds, _ := s.discover(discovered(versions...), nil, nil)
 			return kinds
 		}
+	}
+	stale := map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: errors.New("stale")}
+	offer := func(failed map[schema.GroupVersion]error, versions ...string) func(*served) []schema.GroupKind {
+		return func(s *served) []schema.GroupKind {
+			kinds, _ := s.discover(discovered(versions...), failed, map[schema.GroupVersion]bool{{Group: "example.com", Version: "v1"}: true})
+			return kinds
+		}
+	}
+	outage := func(s *served) []schema.GroupKind {
+		kinds, _ := s.discover(discovered(), stale, map[schema.GroupVersion]bool{})
+		return kinds
 	}
 	for name, tc := range map[string][]step{
 		"established": {
@@ -197,6 +208,19 @@ func TestServedByCRD(t *testing.T) {
 			{drop, "not served", true},
 			{read("v1"), "not served", false},
 		},
+		"another API server takes the kind over": {
+			{read("v1"), "root things/v1", true},
+			{put(newCRD("u", "Namespaced", "v1")), "namespace things/v1", true},
+			{offer(nil, "v1"), "namespace things/v1", false},
+			{drop, "root things/v1", true},
+			{read(), "not served", true},
+			{put(newCRD("v", "Namespaced", "v1")), "namespace things/v1", true},
+			{drop, "not served", true},
+			{read("v1"), "not served", false},
+			{offer(stale), "the API example.com/v1 is registered and not available: stale", false},
+			{offer(nil, "v1"), "root things/v1", true},
+			{outage, "root things/v1", false},
+		},
 		"discovery lags behind a new version": {
 			{put(newCRD("u", "Cluster", "v2")), "root things/v2", true},
 			{read("v1"), "root things/v2", false},
@@ -205,7 +229,7 @@ func TestServedByCRD(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServed()
-			s.discover(discovered(), nil)
+			s.discover(discovered(), nil, nil)
 			for i, step := range tc {
 				changed := step.do(s)
 				if diff := cmp.Diff(step.want, show(s, thingKind)); diff != "" {
@@ -228,7 +252,7 @@ func TestServedByCRD(t *testing.T) {
 func TestCRDWithoutServedVersion(t *testing.T) {
 	t.Parallel()
 	c := &Cache{served: newServed()}
-	c.served.discover(map[schema.GroupKind]*entry{}, nil)
+	c.served.discover(map[schema.GroupKind]*entry{}, nil, nil)
 	c.served.putCRDs([]*crd{newCRD("u", "Namespaced", "-v1")}, true)
 	if state := c.State(thingKind); state.Served || state.Err == nil {
 		t.Errorf("it is not known what is stored: %+v", state)
@@ -249,7 +273,7 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 	s := newServed()
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	down := map[schema.GroupVersion]error{gv: errors.New("stale")}
-	s.discover(map[schema.GroupKind]*entry{}, down)
+	s.discover(map[schema.GroupKind]*entry{}, down, nil)
 	if _, err := s.mapping(thingKind, ""); err == nil || meta.IsNoMatchError(err) {
 		t.Errorf("a kind of an API that could not be read may be served: %v", err)
 	}
@@ -261,13 +285,13 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
 		})
 	}
-	if changed, _ := s.discover(up(), nil); len(changed) != 1 || !s.serves(gv) {
+	if changed, _ := s.discover(up(), nil, nil); len(changed) != 1 || !s.serves(gv) {
 		t.Errorf("the API came up: %v", changed)
 	}
-	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, down); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
+	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, down, nil); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
 		t.Errorf("an outage changes nothing about what is served: %v %s", changed, show(s, thingKind))
 	}
-	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
+	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, nil, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
 		t.Errorf("the API was removed: %v %s", changed, show(s, thingKind))
 	}
 }
@@ -300,7 +324,7 @@ func TestDiscoveryEndsMeanwhile(t *testing.T) {
 		<-started
 		c.served.discover(index([]metav1.APIGroup{group(gv.Group, gv.Version)}, map[schema.GroupVersion]*metav1.APIResourceList{
 			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
-		}), nil)
+		}), nil, nil)
 		<-done
 		if t.Failed() {
 			return
