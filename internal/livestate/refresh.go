@@ -77,21 +77,25 @@ func (f *refresher) run(ctx context.Context) {
 		case <-f.wake:
 			attempts = 0
 		case <-retry:
-			f.wantDiscovery.Store(true)
 		}
 		if !sleep(ctx, limits.DiscoveryDebounce) {
 			return
 		}
 		retry = nil
-		complete := f.update(ctx)
-		if complete {
-			again = newBackoff(limits.WatchBackoffMax)
-			again.Duration = limits.DiscoveryDebounce
+		complete, err := f.update(ctx)
+		switch {
+		case err != nil: // what is wanted still is
+			retry = time.After(again.Step())
+			continue
+		case !complete:
+			if attempts++; attempts < limits.DiscoveryAttempts {
+				f.wantDiscovery.Store(true)
+				retry = time.After(again.Step())
+			}
 			continue
 		}
-		if attempts++; attempts < limits.DiscoveryAttempts {
-			retry = time.After(again.Step())
-		}
+		again = newBackoff(limits.WatchBackoffMax)
+		again.Duration = limits.DiscoveryDebounce
 	}
 }
 
@@ -132,13 +136,13 @@ func (f *refresher) first(ctx context.Context) error {
 }
 
 // update does what was asked for. It reports false where discovery has to be
-// read once more.
-func (f *refresher) update(ctx context.Context) bool {
+// read once more. After an error it is still asked for.
+func (f *refresher) update(ctx context.Context) (complete bool, err error) {
 	if f.wantVersion.Swap(false) {
 		before := f.version.Load()
 		if err := f.readVersion(ctx); err != nil {
 			f.wantVersion.Store(true)
-			return false
+			return false, err
 		}
 		if now := f.version.Load(); *now != *before {
 			f.wantDiscovery.Store(true)
@@ -148,13 +152,13 @@ func (f *refresher) update(ctx context.Context) bool {
 		}
 	}
 	if !f.wantDiscovery.Swap(false) {
-		return true
+		return true, nil
 	}
 	offered := f.offered()
 	found, failed, err := f.read(ctx)
 	if err != nil {
 		f.wantDiscovery.Store(true)
-		return false
+		return false, err
 	}
 	kinds, groups := f.cache.served.discover(found, failed, offered)
 	for _, gk := range f.cache.used() {
@@ -163,7 +167,7 @@ func (f *refresher) update(ctx context.Context) bool {
 		}
 	}
 	f.cache.servedChanged(kinds)
-	return f.complete()
+	return f.complete(), nil
 }
 
 // offered returns what other API servers offer at present.

@@ -1,17 +1,22 @@
 package livestate
 
 import (
+	"context"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -128,8 +133,8 @@ func TestFailureIsTold(t *testing.T) {
 		maps.Copy(a, step.apis)
 		*told = nil
 		f.wantDiscovery.Store(true)
-		if !f.update(t.Context()) {
-			t.Errorf("%s: discovery is to be read again", step.reason)
+		if complete, err := f.update(t.Context()); !complete || err != nil {
+			t.Errorf("%s: discovery is to be read again: %v", step.reason, err)
 		}
 		if got := show(f.cache.served, thingKind); !strings.HasPrefix(got, step.want) {
 			t.Errorf("%s: %s, want %s", step.reason, got, step.want)
@@ -165,8 +170,8 @@ func TestAPIServiceAfterCRD(t *testing.T) {
 	if !f.wantDiscovery.Load() {
 		t.Error("what is known of the API is of the CRD, and discovery is not read again")
 	}
-	if !f.update(t.Context()) {
-		t.Error("discovery has all, and is to be read again")
+	if complete, err := f.update(t.Context()); !complete || err != nil {
+		t.Errorf("discovery has all, and is to be read again: %v", err)
 	}
 	if got := show(f.cache.served, thingKind); got != "namespace things/v1" || !slices.Equal(*told, []schema.GroupKind{thingKind}) {
 		t.Errorf("after the APIService: %s, told of %v", got, *told)
@@ -179,4 +184,65 @@ func newAPIService() *apiService {
 	a.Spec.Group, a.Spec.Version, a.Spec.Service = "example.com", "v1", &struct{}{}
 	a.Status.Conditions = []condition{{"Available", "True"}}
 	return a
+}
+
+// server says now these answers, now others, and counts how often it is asked for
+// its groups.
+type server struct {
+	answers atomic.Pointer[answers]
+	asked   atomic.Int64
+}
+
+func (s *server) set(a answers) { s.answers.Store(&a) }
+
+// RoundTrip answers without a connection.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/apis" {
+		s.asked.Add(1)
+	}
+	return s.answers.Load().RoundTrip(r)
+}
+
+// TestDiscoveryIsReadAgain: what was asked for is read as soon as there is an answer,
+// however long that takes. What is not in the answer is looked for a few times.
+func TestDiscoveryIsReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		without := old()
+		without["/apis"] = `{"kind":"APIGroupList","apiVersion":"v1"}`
+		s.set(without)
+		f, _ := refresh(t, s, thingKind)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { f.run(ctx); close(ended) }()
+		time.Sleep(time.Minute)
+
+		s.set(answers{})
+		f.discovery()
+		time.Sleep(time.Hour)
+		s.set(without)
+		time.Sleep(time.Minute)
+		if f.wantDiscovery.Load() {
+			t.Error("after a long outage discovery is not read")
+		}
+		asked := s.asked.Load()
+		time.Sleep(time.Hour)
+		if again := s.asked.Load() - asked; again != 0 {
+			t.Errorf("discovery is read %d times more than was asked for", again)
+		}
+
+		if err := (apiServiceStore{f}).Add(newAPIService()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		asked = s.asked.Load() - asked
+		// An API server of this age is asked twice for each time.
+		if most := int64(2 * limits.DiscoveryAttempts); asked != most {
+			t.Errorf("what discovery does not list is looked for in %d requests, want %d", asked, most)
+		}
+		stop()
+		<-ended
+		f.cache.streams.Wait()
+	})
 }
