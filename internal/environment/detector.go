@@ -39,6 +39,8 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
+	// settled tells that every topic was looked for once with an answer.
+	settled bool
 	// known tells that the environment was known when that was told last.
 	known  bool
 	topics map[topic]*watch
@@ -163,6 +165,7 @@ func (d *Detector) refresh() (again bool) {
 				d.topics[t].err = err
 			}
 		}
+		d.settled = !again
 	})
 	return again
 }
@@ -214,13 +217,14 @@ func (d *Detector) end(t topic) {
 	}
 }
 
-// change changes what is known and tells where packages see another environment.
+// change changes what is known and tells where packages see another environment. What
+// changes before it is known is told with that.
 func (d *Detector) change(do func()) {
 	d.mu.Lock()
 	before, known := d.state(), d.known
 	do()
 	d.known = d.trouble() == nil
-	changed := known != d.known || !reflect.DeepEqual(before, d.state())
+	changed := known != d.known || known && !reflect.DeepEqual(before, d.state())
 	d.mu.Unlock()
 	if changed {
 		d.options.Changed()
@@ -266,16 +270,13 @@ var errUnknown = errors.New("the cluster is being looked at")
 
 // trouble is why the environment is not known; d.mu is held.
 func (d *Detector) trouble() error {
-	if d.ctx == nil {
+	if !d.settled {
 		return errUnknown
 	}
 	for t := range topics {
 		w := d.topics[t]
 		switch {
-		case w == nil:
-			if _, err := d.options.Mapping(kinds[t], ""); errors.Is(err, livestate.ErrNotReady) {
-				return errUnknown
-			}
+		case w == nil: // it is not served
 		case !w.listed && w.err != nil:
 			return fmt.Errorf("watch %s: %w", kinds[t], w.err)
 		case !w.listed:

@@ -159,6 +159,55 @@ func TestKnownIsTold(t *testing.T) {
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
+// What discovery says counts when it was looked at, not when it is there: what it
+// brings has to be listed first.
+func TestDiscoveryBeforeTheLook(t *testing.T) {
+	t.Parallel()
+	c := &cluster{
+		served: map[schema.GroupKind]error{}, listeners: map[string]livestate.Listener{},
+		begun: make(chan string, 10), changed: make(chan struct{}, 100),
+	}
+	for _, gk := range kinds {
+		c.serve(gk, livestate.ErrNotReady)
+	}
+	d := New(Options{
+		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
+		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
+	}, "v1.36.3")
+	d.change(func() { d.ctx = t.Context() })
+	unknown := func(when string) {
+		t.Helper()
+		if env, waiting, err := d.For(""); !waiting || err == nil {
+			t.Errorf("known %s: %+v", when, env)
+		}
+	}
+	if !d.refresh() {
+		t.Error("all is known before discovery")
+	}
+	unknown("before discovery")
+	for _, gk := range kinds {
+		c.serve(gk, nil)
+	}
+	unknown("before the look")
+	d.VersionChanged("v1.36.4")
+	unknown("before the look, after a change")
+	if len(c.changed) > 0 {
+		t.Error("it is told to be known")
+	}
+	if d.refresh() {
+		t.Error("discovery is there")
+	}
+	unknown("before the objects are listed")
+	for range topics {
+		c.of(<-c.begun).Listed(nil)
+	}
+	expect(t, d, "", func() manifestsv1alpha1.PackageEnvironment {
+		env := kubernetes("v1.36.4")
+		env.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
+		return env
+	}())
+}
+
 func TestOpenShift(t *testing.T) {
 	t.Parallel()
 	d, c := start(t, kinds[clusterVersion], kinds[clusterProxy])

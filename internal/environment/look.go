@@ -42,5 +42,6 @@ func Look(
 		}
 		d.topics[t] = w
 	}
+	d.settled = true
 	return d, nil
 }
