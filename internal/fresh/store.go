@@ -152,12 +152,17 @@ func (s *Store) Forget(owner string) {
 }
 
 // Handler returns a handler for the informers of what is put into the store. It
-// drops each entry as soon as the cache has caught up; without it entries stay
-// until Newest is asked or their time is over.
+// drops each entry a while after the cache has caught up, see Shown; without it
+// entries stay until Newest is asked or their time is over.
 func (s *Store) Handler() cache.ResourceEventHandler {
+	shown := func(object any) {
+		if cached, ok := object.(client.Object); ok {
+			s.Shown(cached)
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    s.Seen,
-		UpdateFunc: func(_, object any) { s.Seen(object) },
+		AddFunc:    shown,
+		UpdateFunc: func(_, object any) { shown(object) },
 		DeleteFunc: s.gone,
 	}
 }

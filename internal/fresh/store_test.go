@@ -141,31 +141,42 @@ func TestWhatIsReturnedIsACopy(t *testing.T) {
 // the cache holds.
 func TestHandler(t *testing.T) {
 	t.Parallel()
-	store := &fresh.Store{}
-	handler := store.Handler()
-	store.PutCreated("one", object("a", "5"))
-	handler.OnAdd(object("a", "4"), false)
-	if len(store.Created("one")) != 0 {
-		t.Error("the cache shows the object, though an older state")
-	}
-	if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
-		t.Error("the cache is still behind:", got)
-	}
-	handler.OnUpdate(nil, object("a", "5"))
-	if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
-		t.Error("the entry should be gone:", got)
-	}
-	store.Deleted("a")
-	handler.OnUpdate(nil, object("a", "6"))
-	if got := describe(store.Newest(object("a", "4"))); got[0] != "gone" {
-		t.Error("a late event revived a deleted object:", got)
-	}
-	handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: object("a", "6")})
-	store.PutCreated("one", object("b", "7"))
-	handler.OnDelete(object("b", "7"))
-	if got := store.Created("one"); len(got) != 0 {
-		t.Error("created and deleted by someone:", describe(got...))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &fresh.Store{}
+		handler := store.Handler()
+		store.PutCreated("one", object("a", "5"))
+		handler.OnAdd(object("a", "4"), false)
+		if len(store.Created("one")) != 1 {
+			t.Error("who read the cache just before misses the object")
+		}
+		time.Sleep(2 * limits.FreshShown)
+		if len(store.Created("one")) != 0 {
+			t.Error("the cache shows the object, though an older state")
+		}
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("the cache is still behind:", got)
+		}
+		handler.OnUpdate(nil, object("a", "5"))
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("who read the cache just before misses the write:", got)
+		}
+		time.Sleep(2 * limits.FreshShown)
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
+			t.Error("the entry should be gone:", got)
+		}
+		store.Deleted("a")
+		handler.OnUpdate(nil, object("a", "6"))
+		time.Sleep(2 * limits.FreshShown)
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "gone" {
+			t.Error("a late event revived a deleted object:", got)
+		}
+		handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: object("a", "6")})
+		store.PutCreated("one", object("b", "7"))
+		handler.OnDelete(object("b", "7"))
+		if got := store.Created("one"); len(got) != 0 {
+			t.Error("created and deleted by someone:", describe(got...))
+		}
+	})
 }
 
 func TestEntriesEnd(t *testing.T) {

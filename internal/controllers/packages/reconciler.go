@@ -41,7 +41,9 @@ type Reconciler struct {
 	keys        keys
 	reports     reports
 	// mended is when the deployment of each Package was mended.
-	mended  reports
+	mended reports
+	// leaving is when the deployment of each Package that goes was seen last.
+	leaving reports
 	edits   edits
 	metrics *metrics
 }

@@ -176,6 +176,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	r.tags.drop(uid)
 	r.reports.forget(uid)
 	r.mended.forget(uid)
+	r.leaving.forget(uid)
 	r.edits.forget(uid)
 	r.metrics.forget(uid)
 	r.fresh.Forget(string(uid))

@@ -23,12 +23,21 @@ var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFina
 // the deployment stays as it is, for a later Package of this name.
 func (s *session) tearDown(ctx context.Context) error {
 	s.attempts.drop(s.pkg.GetUID())
+	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
+	if s.dep == nil && held && s.leaving.last(s.pkg.GetUID()).IsZero() {
+		// Nobody saw it go, so the cache may be behind: a deployment that outlives its
+		// Package is torn down without the deletion policy.
+		if err := s.lookForTeardown(ctx); err != nil {
+			return err
+		}
+	}
 	if slices.Contains(s.pkg.GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		return s.orphan(ctx)
 	}
 	if !s.controls() {
 		return s.letGo(ctx)
 	}
+	s.leaving.wrote(s.pkg.GetUID(), s.now)
 	for try := 1; s.dep.GetDeletionTimestamp() == nil; try++ {
 		err := s.deleteDeployment(ctx)
 		if err == nil {

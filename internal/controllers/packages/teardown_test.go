@@ -1,0 +1,98 @@
+package packages
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/fresh"
+)
+
+// reading returns a client of these objects, and calls read after each GET.
+func reading(t *testing.T, read func(), objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return interceptor.NewClient(
+		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).Build(),
+		interceptor.Funcs{Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+		) error {
+			defer read()
+			return c.Get(ctx, key, obj, opts...)
+		}})
+}
+
+// The event of a deployment may come between the read of the cache and that of the
+// store of own writes: one of them has it.
+func TestDeploymentIsKnownThroughout(t *testing.T) {
+	t.Parallel()
+	pkg, dep, store := newPackage(), newOwned(), fresh.NewStore()
+	store.PutCreated(string(pkg.UID), dep)
+	r := &Reconciler{fresh: store, Client: reading(t, func() { store.Handler().OnAdd(dep, false) })}
+	got, err := r.deployment(t.Context(), types.NamespacedName{Namespace: dep.Namespace, Name: dep.Name}, pkg.UID)
+	if err != nil || got == nil {
+		t.Errorf("the deployment exists: %v, %v", got, err)
+	}
+}
+
+// A Package goes when its deployment is gone. Where nobody saw it go, the cache that
+// does not show it may be behind.
+func TestDeploymentThatTheCacheLacks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		exists, seen bool
+		reads        int
+		goes         bool
+	}{
+		"the cache is behind": {exists: true, reads: 1},
+		"it is not there":     {reads: 1, goes: true},
+		"it was seen leaving": {seen: true, goes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reads := 0
+			pkg, dep := newPackage(), newOwned()
+			pkg.Finalizers = append(pkg.Finalizers, "example.com/other")
+			dep.Finalizers = []string{corev1alpha1.CachedFinalizer}
+			all := []client.Object{pkg}
+			if tc.exists {
+				all = append(all, dep)
+			}
+			c := reading(t, func() { reads++ }, all...)
+			if err := c.Delete(t.Context(), pkg); err != nil {
+				t.Fatal(err)
+			}
+			r := &Reconciler{Client: c, Reader: c, fresh: fresh.NewStore(), metrics: &metrics{}, Now: time.Now}
+			r.attempts = newAttempts(nil, nil, time.Now)
+			r.tags = newTags(nil, nil, time.Now, &r.attempts.pool)
+			s := &session{Reconciler: r}
+			s.pkg, s.now = &corev1alpha1.Package{}, time.Now()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(pkg), s.pkg); err != nil {
+				t.Fatal(err)
+			}
+			if tc.seen {
+				r.leaving.wrote(s.pkg.GetUID(), s.now)
+			}
+			reads = 0
+			if err := s.tearDown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if goes := len(s.pkg.GetFinalizers()) == 1; goes != tc.goes || reads != tc.reads {
+				t.Errorf("the Package goes: %t, after %d reads; want %t, %d", goes, reads, tc.goes, tc.reads)
+			}
+			if leaving := !r.leaving.last(s.pkg.GetUID()).IsZero(); leaving != tc.exists {
+				t.Errorf("the deployment is known to be leaving: %t", leaving)
+			}
+		})
+	}
+}
