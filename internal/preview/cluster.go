@@ -120,7 +120,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 		s.served = true
 	}
 	live, err := c.Writer.Get(ctx, m, key.Namespace, key.Name)
-	if apply.Classify(err) == apply.Absent {
+	if apply.IsAbsent(err) {
 		return s, nil
 	}
 	s.live = live

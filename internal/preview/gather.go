@@ -33,7 +33,7 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	switch {
 	case err == nil:
 		in.deployment = dep
-	case apply.Classify(err) != apply.Absent:
+	case !apply.IsAbsent(err):
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}
 	if err := in.readSets(ctx); err != nil {

@@ -264,7 +264,7 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	if apply.Classify(err) == apply.Absent {
+	if apply.IsAbsent(err) {
 		rec := s.run.rollout.Memory.At(s.Key)
 		rec.Gone, rec.UID, rec.Failure = true, "", nil
 		delete(s.run.rollout.seen, s.Key)

@@ -140,7 +140,7 @@ func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []obj
 // lookAt asks for one object, and adds it where it exists.
 func lookAt(ctx context.Context, resource metadata.ResourceInterface, key objects.Key, seen found) error {
 	one, err := resource.Get(ctx, key.Name, metav1.GetOptions{})
-	if apply.Classify(err) == apply.Absent {
+	if apply.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {

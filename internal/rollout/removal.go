@@ -40,7 +40,7 @@ func (s *step) gone() {
 // release takes our reference and label off and leaves the object.
 func (s *step) release(ctx context.Context) error {
 	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
-	if apply.Classify(err) == apply.Absent {
+	if apply.IsAbsent(err) {
 		s.gone()
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -128,7 +129,7 @@ func (s *session) dropStored(
 func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
 	if slice.DeletionTimestamp == nil {
 		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
-		if absent(err) {
+		if apply.IsAbsent(err) {
 			return nil
 		}
 		if err != nil {

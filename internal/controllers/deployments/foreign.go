@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -150,7 +151,7 @@ func (s *session) ownerDies(ctx context.Context) (bool, error) {
 		}
 		err = s.Client.Delete(ctx, s.top().(client.Object), client.Preconditions{UID: ptr.To(s.top().GetUID())},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if err != nil && !absent(err) {
+		if err != nil && !apply.IsAbsent(err) {
 			return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
 		}
 		return true, nil

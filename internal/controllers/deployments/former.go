@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -56,7 +57,7 @@ func (s *session) presentUID(ctx context.Context) (types.UID, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.key.Kind))
 	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
-	if absent(err) {
+	if apply.IsAbsent(err) {
 		return "", nil
 	}
 	if err != nil {

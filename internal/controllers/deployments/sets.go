@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
@@ -346,7 +347,7 @@ func (s *session) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 	if set.GetDeletionTimestamp() == nil {
 		err := s.Client.Delete(ctx, set.(client.Object), client.Preconditions{UID: ptr.To(set.GetUID())},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if absent(err) {
+		if apply.IsAbsent(err) {
 			s.fresh.Deleted(set.GetUID())
 			return nil
 		}

@@ -14,10 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/apply"
 )
 
-// absent tells whether the API server has no such object. That it does not serve the
-// API for the moment is another 404, and says nothing of the object.
-func absent(err error) bool { return apply.Classify(err) == apply.Absent }
-
 // patch changes an object of ours by a merge patch that fails where the object
 // is not the one that was read.
 func (s *session) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
@@ -49,7 +45,7 @@ func (s *session) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditi
 		return nil
 	}
 	err := s.patch(ctx, obj, func() { obj.SetFinalizers(rest) })
-	if absent(err) {
+	if apply.IsAbsent(err) {
 		err = nil
 	}
 	if err == nil && len(rest) == 0 {
@@ -67,7 +63,7 @@ func (s *session) stripFinalizers(ctx context.Context, obj metav1.Object) error 
 		return err
 	}
 	err = s.Client.Patch(ctx, obj.(client.Object), client.RawPatch(types.MergePatchType, patch))
-	if err != nil && !absent(err) {
+	if err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("cannot take the finalizers off %s: %w", obj.GetName(), err)
 	}
 	s.fresh.Deleted(obj.GetUID())

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/fresh"
 	"lockstep.run/lockstep/internal/leadership"
 	"lockstep.run/lockstep/internal/limits"
@@ -137,7 +138,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*ses
 func (r *Reconciler) lookAtPackage(ctx context.Context, known corev1alpha1.GenericPackage) (corev1alpha1.GenericPackage, error) {
 	pkg := corev1alpha1.ScopeOf(known.GetNamespace()).NewPackage()
 	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(known), pkg)
-	if apierrors.IsNotFound(err) || err == nil && pkg.GetUID() != known.GetUID() {
+	if apply.IsAbsent(err) || err == nil && pkg.GetUID() != known.GetUID() {
 		return nil, nil
 	}
 	if err != nil {

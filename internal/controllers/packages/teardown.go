@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 )
 
 // finalizers of ours, wherever an earlier engine put which.
@@ -91,7 +92,7 @@ func (s *session) deleteDeployment(ctx context.Context) error {
 	err := s.Client.Delete(ctx, s.dep,
 		client.Preconditions{UID: ptr.To(s.dep.GetUID()), ResourceVersion: ptr.To(s.dep.GetResourceVersion())},
 		client.PropagationPolicy(propagation(s.pkg.PackageSpec())))
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("delete %s: %w", s.describe(), err)
 	}
 	return nil
@@ -110,7 +111,7 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 func (s *session) lookForTeardown(ctx context.Context) error {
 	dep := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectDeployment()
 	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.pkg), dep)
-	if apierrors.IsNotFound(err) {
+	if apply.IsAbsent(err) {
 		s.dep = nil
 		return nil
 	}
@@ -126,7 +127,7 @@ func (s *session) letGo(ctx context.Context) error {
 	rest := foreignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
 		err := s.patch(ctx, s.pkg, func() { s.pkg.SetFinalizers(rest) })
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("take the finalizer off: %w", err)
 		}
 	}
