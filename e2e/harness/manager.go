@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,14 +46,21 @@ func Binary(tb testing.TB, name string) string {
 		binaries.dir, binaries.path = dir, map[string]string{}
 	}
 	path := filepath.Join(binaries.dir, name)
-	build := exec.Command("go", "build", "-o", path, "lockstep.run/lockstep/cmd/"+name)
+	build := exec.Command("go", "build", "-race="+strconv.FormatBool(race()), "-o", path, "lockstep.run/lockstep/cmd/"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if race() {
+		build.Env = append(build.Env, "CGO_ENABLED=1")
+	}
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("cannot build %s: %v\n%s", name, err, out)
 	}
 	binaries.path[name] = path
 	return path
 }
+
+// race tells whether commands are built with the race detector, which ends them at the
+// first finding.
+func race() bool { return os.Getenv("LOCKSTEP_RACE") != "" }
 
 // removeBinaries deletes what Binary built.
 func removeBinaries() {
@@ -99,6 +107,9 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	log, err := os.Create(m.log)
 	must(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
+	if race() {
+		m.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(tb, m.cmd.Start())
 	go func() {
