@@ -15,7 +15,7 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	t.Parallel()
 	k := newKind(thingKind)
 	c := &Cache{ctx: t.Context(), served: newServed(), kinds: map[schema.GroupKind]*kind{thingKind: k}, runs: 1}
-	c.options.Changed = func(objects.Key, *objects.Observed) {}
+	c.options.Changed, c.options.KindChanged = func(objects.Key, *objects.Observed) {}, func(schema.GroupKind) {}
 	r := &run{cache: c, kind: k, number: 1}
 	k.run, k.current, k.listing = r, r, 1 // the next list is under way
 	c.runs, r.number = 2, 2
@@ -33,5 +33,17 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	}
 	if want := c.Relist(thingKind); want != 3 {
 		t.Errorf("list %d is wanted, which does not look at the record again", want)
+	}
+
+	// A list that is older than the answer leaves its record as it is.
+	next := &run{cache: c, kind: k, number: 3}
+	k.run, k.current, c.runs = next, next, 3
+	c.Remember(key, &objects.Observed{UID: "u", ResourceVersion: "9"})
+	next.observed.Store(false) // it was another run that remembered it
+	if err := next.Replace(nil, "7"); err != nil {
+		t.Fatal(err)
+	}
+	if !next.observed.Load() {
+		t.Error("the record that stayed would never be looked at again")
 	}
 }

@@ -227,6 +227,9 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 	news := k.records.replace(list, resourceVersion)
 	first := !k.synced || k.listing != r.number
 	k.synced, k.listing, k.err = true, r.number, nil
+	if len(k.records.byName) > 0 {
+		r.observed.Store(true) // some may be those of answers, from before
+	}
 	k.mu.Unlock()
 	for _, c := range news {
 		r.cache.changed(k.key(c.name), c.obs)

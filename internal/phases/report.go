@@ -26,7 +26,8 @@ const (
 	BlockAPI
 	// BlockWait is something that passes: a deletion, a starting watch.
 	BlockWait
-	// BlockUnseen is an object that the watch does not show yet as it was written.
+	// BlockUnseen is an object of which the watch has not shown yet what was written, or
+	// what probes read.
 	BlockUnseen
 )
 
@@ -152,7 +153,7 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 	}
 	kind := BlockProbe
 	switch {
-	case !live.Watched:
+	case result.Unseen:
 		kind = BlockUnseen
 	case result.ConditionFalse:
 		kind = BlockProbeFalse

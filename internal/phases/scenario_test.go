@@ -112,7 +112,7 @@ func newPlayer() *player {
 			case obs.Trimmed == nil:
 				return probes.Result{Status: probes.True}
 			case !obs.Watched:
-				return probes.Result{Messages: []string{"the watch does not show it yet"}}
+				return probes.Result{Messages: []string{"the watch does not show it yet"}, Unseen: true}
 			case string(obs.Trimmed) == "ready":
 				return probes.Result{Status: probes.True}
 			}

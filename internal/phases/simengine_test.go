@@ -282,7 +282,7 @@ func (e *engine) state() *phases.State {
 			case !probed(key):
 				return probes.Result{Status: probes.True}
 			case !obs.Watched:
-				return probes.Result{Status: probes.Unknown, Messages: []string{"not watched yet"}}
+				return probes.Result{Status: probes.Unknown, Messages: []string{"not watched yet"}, Unseen: true}
 			case string(obs.Trimmed) == "healthy":
 				return probes.Result{Status: probes.True}
 			}

@@ -39,6 +39,9 @@ type Result struct {
 	// where another probe makes the status Unknown. During a rollout this counts
 	// at once, everything else after the deadline (engine.md 5).
 	ConditionFalse bool
+	// Unseen tells that the object was not judged: its watch has not shown yet what
+	// the probes read. The status is Unknown then.
+	Unseen bool
 }
 
 // Message returns all messages joined with ", ", as in a status.

@@ -42,6 +42,8 @@ type Revision struct {
 	Sensitive bool
 
 	verdicts map[objects.Key]verdict
+	// trims are the numbers from which on records have what the probes read, by kind.
+	trims map[schema.GroupKind]uint32
 }
 
 type verdict struct {
@@ -79,7 +81,7 @@ func (s Stored) Of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.Ob
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *Revision {
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
-	r := &Revision{verdicts: map[objects.Key]verdict{}}
+	r := &Revision{verdicts: map[objects.Key]verdict{}, trims: map[schema.GroupKind]uint32{}}
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
@@ -244,15 +246,29 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	return needs
 }
 
+// follow takes over from which number on records have what the probes of an owner's
+// revisions read. Those from the number on that a revision knows already keep it.
+func (r *Revision) follow(since map[schema.GroupKind]uint32) {
+	for gk, number := range since {
+		if _, known := r.trims[gk]; !known {
+			r.trims[gk] = number
+		}
+	}
+}
+
 // probe evaluates the probes on a live object; the same record is not evaluated
 // twice. A record that only our own write's response showed proves nothing yet:
-// the verdicts of one kind have to belong to one moment (invariant 1).
+// the verdicts of one kind have to belong to one moment (invariant 1). Nor does one
+// that lacks what the probes read.
 func (r *Revision) probe(key objects.Key, obs *objects.Observed) probes.Result {
 	if !r.Probes.Selects(key.GroupKind()) {
 		return probes.Result{Status: probes.True}
 	}
 	if !obs.Watched {
-		return probes.Result{Status: probes.Unknown, Messages: []string{"waiting for the watch to show the object as it was written"}}
+		return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{"waiting for the watch to show the object as it was written"}}
+	}
+	if obs.TrimmedBy < r.trims[key.GroupKind()] {
+		return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{"waiting for a list with what the probes of this revision read"}}
 	}
 	if v, ok := r.verdicts[key]; ok && v.obs == obs {
 		return v.result

@@ -38,7 +38,7 @@ type Rollout struct {
 	revisions map[types.UID]*Revision
 	followed  string                            // mark of the last Follow that reached the watches
 	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
-	// trims are the numbers from which on records have what probes read, and lists
+	// trims are the numbers from which on records have what all probes read, and lists
 	// those of the lists that make such records of those that are there.
 	trims map[schema.GroupKind]uint32
 	lists map[schema.GroupKind]int64
@@ -171,6 +171,9 @@ func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.
 	}
 	tracker.Own(r.Key, uids...)
 	r.trims = tracker.Probe(r.Key, needs)
+	for _, rev := range r.revisions {
+		rev.follow(r.trims)
+	}
 	if live == nil {
 		return
 	}
@@ -223,9 +226,8 @@ func has(set map[types.UID]struct{}, uid types.UID) bool {
 }
 
 // look returns what is known of a live object: by the watch, or by a read that
-// went around it because the object does not carry the label of the watch. A record
-// that lacks what the probes read proves as little as one that the watch has not
-// shown: its kind is listed again.
+// went around it because the object does not carry the label of the watch. Where a
+// record lacks what probes read, its kind is listed again.
 func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 	state := live.State(key.GroupKind())
 	sight := phases.Sight{Unserved: !state.Served && state.Err == nil, Synced: state.Synced}
@@ -244,13 +246,8 @@ func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 		return sight
 	}
 	sight.Object = obs
-	if gk := key.GroupKind(); obs.Watched && obs.TrimmedBy < r.trims[gk] {
-		if state.Listing >= r.lists[gk] {
-			r.lists[gk] = live.Relist(gk)
-		}
-		lacking := *obs
-		lacking.Watched = false
-		sight.Object = &lacking
+	if gk := key.GroupKind(); obs.Watched && obs.TrimmedBy < r.trims[gk] && state.Listing >= r.lists[gk] {
+		r.lists[gk] = live.Relist(gk)
 	}
 	return sight
 }

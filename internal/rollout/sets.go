@@ -84,7 +84,7 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 // and its set does not say. Whether it is denied is to be found out anew.
 func (r *Revision) Resume(before *Revision) {
 	r.Opened, r.Ahead, r.Pledged = before.Opened, before.Ahead, before.Pledged
-	r.Since, r.Proven = before.Since, before.Proven
+	r.Since, r.Proven, r.trims = before.Since, before.Proven, before.trims
 	for i := range min(len(r.Phases), len(before.Phases)) {
 		r.Phases[i].Earlier = before.Phases[i].Earlier
 	}

@@ -261,13 +261,22 @@ func (t *Tracker) probeLocked(owner OwnerKey, needs map[schema.GroupKind]probes.
 			}
 			own.since = trim.number
 		}
+		since[gk] = own.since
+		if known && own.Covers(wanted) && wanted.Covers(own.Needs) {
+			continue
+		}
 		own.Needs = wanted
-		trim.needs[owner], since[gk] = own, own.since
-		trim.join()
+		trim.needs[owner] = own
+		if known {
+			trim.join()
+		} else {
+			trim.all = trim.all.Union(wanted)
+		}
 		t.trims[gk] = trim
 	}
 	for gk, trim := range t.trims {
-		if _, still := needs[gk]; still {
+		_, still := needs[gk]
+		if _, known := trim.needs[owner]; still || !known {
 			continue
 		}
 		delete(trim.needs, owner)

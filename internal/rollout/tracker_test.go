@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/claims"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/probes"
 )
@@ -78,6 +83,56 @@ func TestTrimmedBy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEachRevisionProbesWhatItReads: a record that lacks what the probes of a new
+// revision read is as good as before for those of the one that runs.
+func TestEachRevisionProbesWhatItReads(t *testing.T) {
+	t.Parallel()
+	tracker, table := NewTracker(), claims.NewTable(func(claims.Holder) {})
+	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, "owner")
+	add := func(uid types.UID, number int64, rule string) *Revision {
+		t.Helper()
+		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: string(uid), UID: uid}}
+		set.Spec.Revision = number
+		set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{{
+			Object: runtime.RawExtension{Raw: []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}`)},
+		}}}}
+		set.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
+			Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
+			Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: rule, Message: "broken"}}},
+		}}
+		rev := Load(set, Stored{}, r.Owner, func(schema.GroupKind, string) (bool, bool) { return true, true })
+		if rev.Blocked != "" {
+			t.Fatal(rev.Blocked)
+		}
+		r.Put(rev)
+		r.Follow(tracker, nil, table)
+		return rev
+	}
+	key := keyNamed("one")
+	live := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "one", "namespace": "a"}, "data": map[string]any{"ready": "true", "broken": "yes"},
+	}}
+	record := func() *objects.Observed {
+		obs := tracker.Observe(key, live)
+		obs.Watched = true
+		return obs
+	}
+
+	old := add("old", 1, "self.data.ready == 'true'")
+	before := record()
+	next := add("next", 2, "!has(self.data.broken)")
+	if result := old.probe(key, before); result.Status != probes.True {
+		t.Errorf("the revision that runs judges by the same record as before: %+v", result)
+	}
+	if result := next.probe(key, before); !result.Unseen || result.Status != probes.Unknown {
+		t.Errorf("the record lacks what the new revision reads: %+v", result)
+	}
+	if result := next.probe(key, record()); result.Unseen || result.Status != probes.False {
+		t.Errorf("the next record has it: %+v", result)
 	}
 }
 
