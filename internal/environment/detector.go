@@ -41,8 +41,8 @@ type Detector struct {
 	version string
 	// settled tells that every topic was looked for once with an answer.
 	settled bool
-	// known tells that the environment was known when that was told last.
-	known  bool
+	// told is why the environment was not known when that was told last.
+	told   error
 	topics map[topic]*watch
 }
 
@@ -99,7 +99,7 @@ type watch struct {
 // New returns a Detector that works from Start on. version is what is known of
 // the API server until then.
 func New(options Options, version string) *Detector {
-	return &Detector{options: options, version: version, topics: map[topic]*watch{}}
+	return &Detector{options: options, version: version, topics: map[topic]*watch{}, told: errUnknown}
 }
 
 // NeedLeaderElection tells that only the leader watches.
@@ -217,14 +217,14 @@ func (d *Detector) end(t topic) {
 	}
 }
 
-// change changes what is known and tells where packages see another environment. What
-// changes before it is known is told with that.
+// change changes what is known and tells where packages see another environment, or
+// another reason why there is none. What changes before it is known is told with that.
 func (d *Detector) change(do func()) {
 	d.mu.Lock()
-	before, known := d.state(), d.known
+	before, told := d.state(), d.told
 	do()
-	d.known = d.trouble() == nil
-	changed := known != d.known || known && !reflect.DeepEqual(before, d.state())
+	d.told = d.trouble()
+	changed := text(told) != text(d.told) || d.told == nil && !reflect.DeepEqual(before, d.state())
 	d.mu.Unlock()
 	if changed {
 		d.options.Changed()
@@ -264,6 +264,13 @@ func (l *listener) Failed(err error) {
 }
 
 func keyOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
 
 // errUnknown is that the environment is not known yet, without more to say.
 var errUnknown = errors.New("the cluster is being looked at")

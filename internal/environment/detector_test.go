@@ -159,6 +159,25 @@ func TestKnownIsTold(t *testing.T) {
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
+// Why the environment will not be known soon is told too: packages say so.
+func TestWhyUnknownIsTold(t *testing.T) {
+	t.Parallel()
+	gk := kinds[hostedClusters]
+	c := &cluster{
+		served: map[schema.GroupKind]error{gk: errors.New("no answer")}, listeners: map[string]livestate.Listener{},
+		begun: make(chan string, 10), changed: make(chan struct{}, 100),
+	}
+	d := New(Options{
+		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
+		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
+	}, "v1.36.3")
+	go func() { _ = d.Start(t.Context()) }()
+	<-c.changed
+	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("waiting in silence: %t, %v", waiting, err)
+	}
+}
+
 // What discovery says counts when it was looked at, not when it is there: what it
 // brings has to be listed first.
 func TestDiscoveryBeforeTheLook(t *testing.T) {

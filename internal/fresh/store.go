@@ -156,7 +156,7 @@ func (s *Store) Forget(owner string) {
 // entries stay until Newest is asked or their time is over.
 func (s *Store) Handler() cache.ResourceEventHandler {
 	shown := func(object any) {
-		if cached, ok := object.(client.Object); ok {
+		if cached, ok := object.(client.Object); ok && s.knows(cached.GetUID()) {
 			s.Shown(cached)
 		}
 	}
@@ -165,6 +165,12 @@ func (s *Store) Handler() cache.ResourceEventHandler {
 		UpdateFunc: func(_, object any) { shown(object) },
 		DeleteFunc: s.gone,
 	}
+}
+
+func (s *Store) knows(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[uid] != nil
 }
 
 // Seen drops what is remembered of an object that the cache shows now, where that

@@ -31,6 +31,10 @@ type KindState struct {
 	Err error
 }
 
+// Unserved tells for certain that the API server does not serve the kind: nothing of it
+// is stored.
+func (s KindState) Unserved() bool { return !s.Served && s.Err == nil }
+
 // kind is a kind that someone uses.
 type kind struct {
 	gk schema.GroupKind

@@ -91,7 +91,7 @@ func newServed() *served {
 
 // errNoVersion tells that a CRD is there and serves none of its versions: objects of
 // it may be stored all the same.
-var errNoVersion = errors.New("no version in its CustomResourceDefinition is served")
+var errNoVersion = errors.New("no version in its CustomResourceDefinition is served: serve one again, or delete the CustomResourceDefinition with all that is stored of it")
 
 // find returns the entry of the kind, nil without an error where it is not served.
 // The error is why that is not known: one answer of one moment, since discovery may

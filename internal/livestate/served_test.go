@@ -139,7 +139,7 @@ func TestServedByCRD(t *testing.T) {
 	pendingNone.Status.Conditions = nil
 	unaccepted := newCRD("u", "Namespaced", "-v1")
 	unaccepted.Status.Conditions, unaccepted.Status.AcceptedNames.Kind = nil, ""
-	const none = "the API server does not serve Thing.example.com: no version in its CustomResourceDefinition is served"
+	const none = "the API server does not serve Thing.example.com: no version in its CustomResourceDefinition is served: serve one again, or delete the CustomResourceDefinition with all that is stored of it"
 
 	type step struct {
 		do      func(s *served) []schema.GroupKind

@@ -66,7 +66,8 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	recorder.underway = underway
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Underway: underway,
-		Fresh: own.packages, Slices: slices, Namespace: c.Namespace,
+		Unserved: func(gk schema.GroupKind) bool { return o.Live.State(gk).Unserved() },
+		Fresh:    own.packages, Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -52,10 +53,15 @@ func (l *looks) look(ctx context.Context, g group, keys []objects.Key, ask func(
 	}
 }
 
+// errNoLook is the answer of a look that ended before it was made.
+var errNoLook = errors.New("the objects were not looked for")
+
 // make makes a look, and lets go of those who wait for it, however it ends.
 func (l *looks) make(ctx context.Context, g group, one *look, ask func([]objects.Key) (found, error)) {
 	defer close(one.done)
-	if one.err = l.begin(ctx, g); one.err != nil {
+	one.err = errNoLook // whatever happens before there is an answer
+	if err := l.begin(ctx, g); err != nil {
+		one.err = err
 		return
 	}
 	began := time.Now()

@@ -52,12 +52,13 @@ func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObj
 }
 
 // presentUID asks the API server for the UID of the deployment of this name; it is
-// empty where there is none.
+// empty where there is none, also because their CRD was deleted (engine.md 10).
 func (s *session) presentUID(ctx context.Context) (types.UID, error) {
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.key.Kind))
+	kind := corev1alpha1.GroupVersion.WithKind(s.key.Kind)
+	m.SetGroupVersionKind(kind)
 	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
-	if apply.IsAbsent(err) {
+	if apply.IsAbsent(err) || err != nil && s.Live.State(kind.GroupKind()).Unserved() {
 		return "", nil
 	}
 	if err != nil {

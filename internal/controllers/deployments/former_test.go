@@ -16,15 +16,18 @@ import (
 )
 
 // TestWhoseDeploymentIsGone: sets go when the API server says that their deployment is
-// gone, and not when it says that it does not serve deployments.
+// gone, or serves none any more, and not when it does not answer for them.
 func TestWhoseDeploymentIsGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer error
-		goes   bool
+		// known tells that what is served is known, and that deployments are not.
+		known bool
+		goes  bool
 	}{
-		"there is no such deployment": {apierrors.NewNotFound(schema.GroupResource{Group: corev1alpha1.GroupVersion.Group, Resource: "objectdeployments"}, "shop"), true},
-		"the API is not served":       {noPage("GET"), false},
+		"there is no such deployment": {apierrors.NewNotFound(schema.GroupResource{Group: corev1alpha1.GroupVersion.Group, Resource: "objectdeployments"}, "shop"), false, true},
+		"the API does not answer":     {noPage("GET"), false, false},
+		"the CRD was deleted":         {noPage("GET"), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,6 +39,9 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 				},
 			}))
 			s.deployment = nil
+			if s.Live = unstarted(t, "http://unused", func(schema.GroupKind) {}); tc.known {
+				s.Live = liveOf(t, servesThings)
+			}
 			err := s.dropFormer(t.Context(), []corev1alpha1.GenericObjectSet{set})
 			if (err == nil) != tc.goes {
 				t.Errorf("error %v", err)

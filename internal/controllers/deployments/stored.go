@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/rollout"
 	"lockstep.run/lockstep/internal/slicing"
 )
@@ -49,7 +49,7 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 		}
 		slice := s.scope.NewObjectSlice()
 		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
-		if apierrors.IsNotFound(err) {
+		if apply.IsAbsent(err) {
 			missing = append(missing, name)
 			continue
 		}
@@ -71,7 +71,7 @@ func (s *session) readSecrets(ctx context.Context, set corev1alpha1.GenericObjec
 		}
 		secret := &corev1.Secret{}
 		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.secretNamespace(), Name: name}, secret)
-		if apierrors.IsNotFound(err) {
+		if apply.IsAbsent(err) {
 			missing = append(missing, name)
 			continue
 		}

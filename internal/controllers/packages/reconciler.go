@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +33,7 @@ type Reconciler struct {
 	Now    func() time.Time
 
 	environment Environment
+	unserved    func(schema.GroupKind) bool
 	sources     *sources.Watches
 	queue       turns.Queue[reconcile.Request]
 	attempts    *attempts

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -42,6 +43,8 @@ type Options struct {
 	Environment Environment
 	// Sources watches what specs name.
 	Sources *sources.Watches
+	// Unserved tells for certain that a kind of ours is not served.
+	Unserved func(schema.GroupKind) bool
 	// Underway is how many deployments are reconciled or wait for that.
 	Underway func() int
 	// Fresh takes the answers to our writes.
@@ -59,7 +62,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		fresh: o.Fresh, slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
-		environment: o.Environment, sources: o.Sources,
+		environment: o.Environment, sources: o.Sources, unserved: o.Unserved,
 	}
 	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
 	r.neighbours = newNeighbours(r.installed, r.wake)

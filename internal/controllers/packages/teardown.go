@@ -107,11 +107,13 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// lookForTeardown reads the deployment from the API server.
+// lookForTeardown reads the deployment from the API server. There is none where the
+// CRD of deployments was deleted (engine.md 10).
 func (s *session) lookForTeardown(ctx context.Context) error {
-	dep := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectDeployment()
+	scope := corev1alpha1.ScopeOf(s.pkg.GetNamespace())
+	dep := scope.NewObjectDeployment()
 	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.pkg), dep)
-	if apply.IsAbsent(err) {
+	if apply.IsAbsent(err) || err != nil && s.unserved(corev1alpha1.GroupVersion.WithKind(scope.Kind("ObjectDeployment")).GroupKind()) {
 		s.dep = nil
 		return nil
 	}

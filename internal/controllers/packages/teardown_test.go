@@ -2,10 +2,13 @@ package packages
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -51,12 +54,17 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		exists, seen bool
-		reads        int
-		goes         bool
+		// noAnswer tells that the API server does not answer for deployments, and
+		// unserved that it serves none for certain.
+		noAnswer, unserved bool
+		reads              int
+		goes               bool
 	}{
 		"the cache is behind": {exists: true, reads: 1},
 		"it is not there":     {reads: 1, goes: true},
 		"it was seen leaving": {seen: true, goes: true},
+		"there is no answer":  {noAnswer: true, reads: 1},
+		"its CRD was deleted": {noAnswer: true, unserved: true, reads: 1, goes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,6 +81,15 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := &Reconciler{Client: c, Reader: c, fresh: fresh.NewStore(), metrics: &metrics{}, Now: time.Now}
+			r.unserved = func(schema.GroupKind) bool { return tc.unserved }
+			if tc.noAnswer {
+				r.Reader = interceptor.NewClient(c, interceptor.Funcs{
+					Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+						reads++
+						return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "shop", "404 page not found", 0, true)
+					},
+				})
+			}
 			r.attempts = newAttempts(nil, nil, time.Now)
 			r.tags = newTags(nil, nil, time.Now, &r.attempts.pool)
 			s := &session{Reconciler: r}
@@ -84,7 +101,7 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 				r.leaving.wrote(s.pkg.GetUID(), s.now)
 			}
 			reads = 0
-			if err := s.tearDown(t.Context()); err != nil {
+			if err := s.tearDown(t.Context()); (err != nil) != (tc.noAnswer && !tc.unserved) {
 				t.Fatal(err)
 			}
 			if goes := len(s.pkg.GetFinalizers()) == 1; goes != tc.goes || reads != tc.reads {
