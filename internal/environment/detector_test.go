@@ -76,19 +76,25 @@ func (c *cluster) of(name string) livestate.Listener {
 	return c.listeners[name]
 }
 
-func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
+// detect returns a Detector of an API server that serves these kinds, or does not tell.
+func detect(t *testing.T, version string, served map[schema.GroupKind]error) (*Detector, *cluster) {
 	t.Helper()
 	c := &cluster{
-		served: map[schema.GroupKind]error{}, listeners: map[string]livestate.Listener{},
+		served: served, listeners: map[string]livestate.Listener{},
 		begun: make(chan string, 10), changed: make(chan struct{}, 100),
 	}
-	for _, gk := range served {
-		c.served[gk] = nil
-	}
-	d := New(Options{
+	return New(Options{
 		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
 		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
-	}, "v1.36.0")
+	}, version), c
+}
+
+func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
+	t.Helper()
+	d, c := detect(t, "v1.36.0", map[schema.GroupKind]error{})
+	for _, gk := range served {
+		c.serve(gk, nil)
+	}
 	if _, waiting, err := d.For(""); !waiting || err == nil {
 		t.Error("known before the start")
 	}
@@ -142,14 +148,7 @@ func TestPlainKubernetes(t *testing.T) {
 func TestKnownIsTold(t *testing.T) {
 	t.Parallel()
 	gk := kinds[clusterProxy]
-	c := &cluster{
-		served: map[schema.GroupKind]error{gk: livestate.ErrNotReady}, listeners: map[string]livestate.Listener{},
-		begun: make(chan string, 10), changed: make(chan struct{}, 100),
-	}
-	d := New(Options{
-		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
-		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
-	}, "v1.36.3")
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{gk: livestate.ErrNotReady})
 	go func() { _ = d.Start(t.Context()) }()
 	if _, waiting, err := d.For(""); !waiting || err == nil {
 		t.Error("known before discovery")
@@ -163,14 +162,7 @@ func TestKnownIsTold(t *testing.T) {
 func TestWhyUnknownIsTold(t *testing.T) {
 	t.Parallel()
 	gk := kinds[hostedClusters]
-	c := &cluster{
-		served: map[schema.GroupKind]error{gk: errors.New("no answer")}, listeners: map[string]livestate.Listener{},
-		begun: make(chan string, 10), changed: make(chan struct{}, 100),
-	}
-	d := New(Options{
-		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
-		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
-	}, "v1.36.3")
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{gk: errors.New("no answer")})
 	go func() { _ = d.Start(t.Context()) }()
 	<-c.changed
 	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "no answer") {
@@ -182,17 +174,10 @@ func TestWhyUnknownIsTold(t *testing.T) {
 // brings has to be listed first.
 func TestDiscoveryBeforeTheLook(t *testing.T) {
 	t.Parallel()
-	c := &cluster{
-		served: map[schema.GroupKind]error{}, listeners: map[string]livestate.Listener{},
-		begun: make(chan string, 10), changed: make(chan struct{}, 100),
-	}
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{})
 	for _, gk := range kinds {
 		c.serve(gk, livestate.ErrNotReady)
 	}
-	d := New(Options{
-		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
-		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
-	}, "v1.36.3")
 	d.change(func() { d.ctx = t.Context() })
 	unknown := func(when string) {
 		t.Helper()
