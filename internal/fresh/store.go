@@ -173,13 +173,9 @@ func (s *Store) knows(uid types.UID) bool {
 	return s.entries[uid] != nil
 }
 
-// Seen drops what is remembered of an object that the cache shows now, where that
+// seen drops what is remembered of an object that the cache shows now, where that
 // is no newer.
-func (s *Store) Seen(object any) {
-	cached, ok := object.(client.Object)
-	if !ok {
-		return
-	}
+func (s *Store) seen(cached client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[cached.GetUID()]
@@ -196,7 +192,7 @@ func (s *Store) Seen(object any) {
 // Shown drops what is remembered of an object a while after the cache has shown it,
 // so that nobody who has just read the cache misses what is newer.
 func (s *Store) Shown(object client.Object) {
-	time.AfterFunc(limits.FreshShown, func() { s.Seen(object) })
+	time.AfterFunc(limits.FreshShown, func() { s.seen(object) })
 }
 
 func (s *Store) gone(object any) {
