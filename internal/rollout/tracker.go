@@ -367,7 +367,9 @@ func slim(refs []metav1.OwnerReference) []metav1.OwnerReference {
 }
 
 // Changed wakes the owner of an object. An object that nobody follows, yet is
-// controlled by an owner of ours, is a stray: a write that came late.
+// controlled by an owner of ours, is a stray: a write that came late. The former
+// controllers that its references name learn that it is not theirs any more: lone
+// sets that a successor took it from.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	t.mu.Lock()
 	tr, followed := t.track(key)
@@ -375,10 +377,28 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	if !followed {
 		owner, followed = t.strayLocked(key, obs)
 	}
+	former := t.formerLocked(owner, obs)
 	t.mu.Unlock()
 	if followed {
 		t.Wake(owner)
 	}
+	for _, key := range former {
+		t.Wake(key)
+	}
+}
+
+// formerLocked returns those of our owners that the references of an object name
+// beside the one that has it now.
+func (t *Tracker) formerLocked(owner OwnerKey, obs *objects.Observed) (former []OwnerKey) {
+	if obs == nil {
+		return nil
+	}
+	for i := range obs.Owners {
+		if known := t.owners[obs.Owners[i].UID]; known != nil && *known != owner {
+			former = append(former, *known)
+		}
+	}
+	return former
 }
 
 func (t *Tracker) strayLocked(key objects.Key, obs *objects.Observed) (OwnerKey, bool) {

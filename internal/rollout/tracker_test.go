@@ -3,6 +3,7 @@ package rollout
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,4 +144,33 @@ func decoded(t *testing.T, trimmed []byte) map[string]any {
 		t.Fatal(err)
 	}
 	return object
+}
+
+// TestChangedWakesFormerControllers: a lone set learns that its successor took an
+// object, by the reference that adoption leaves.
+func TestChangedWakesFormerControllers(t *testing.T) {
+	t.Parallel()
+	first, second, foreign := OwnerKey{Name: "first"}, OwnerKey{Name: "second"}, types.UID("foreign")
+	key := objects.Key{Kind: "ConfigMap", Name: "one"}
+	for _, c := range []struct {
+		reason string
+		refs   []metav1.OwnerReference
+		want   []OwnerKey
+	}{
+		{"no references", nil, []OwnerKey{second}},
+		{"its own controller", []metav1.OwnerReference{{UID: "2", Controller: new(true)}}, []OwnerKey{second}},
+		{"a former controller", []metav1.OwnerReference{{UID: "1"}, {UID: "2", Controller: new(true)}}, []OwnerKey{second, first}},
+		{"nobody that is known", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []OwnerKey{second}},
+	} {
+		tracker := NewTracker()
+		var woken []OwnerKey
+		tracker.Wake = func(k OwnerKey) { woken = append(woken, k) }
+		tracker.Own(first, "1")
+		tracker.Own(second, "2")
+		tracker.Follow(second, &objects.Desired{Key: key}, objects.Stamp{}, objects.Digest{})
+		tracker.Changed(key, &objects.Observed{Owners: c.refs})
+		if !slices.Equal(woken, c.want) {
+			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
+		}
+	}
 }
