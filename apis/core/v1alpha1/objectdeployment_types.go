@@ -61,11 +61,14 @@ type ObjectDeploymentStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// CollisionCount is the number of times that the name of a new revision was
-	// taken already. It salts the hash in the name.
+	// taken already, so that it got a suffix.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// TemplateHash is the hash of the current template.
+	// TemplateHash is the hash of the current template and its well-known labels.
+	// The revision of the template is named <deployment>-<templateHash> where that
+	// name is free, else with a suffix, and has it in the annotation
+	// package-operator.run/hash.
 	// +optional
 	TemplateHash string `json:"templateHash,omitempty"`
 

@@ -2,7 +2,6 @@ package deployments
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
@@ -57,8 +56,7 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	gen := s.deployment.GetGeneration()
 	status.ObservedGeneration = gen
-	digest := s.digests[s.deployment.GetUID()]
-	status.TemplateHash = hex.EncodeToString(digest[:5])
+	status.TemplateHash = s.templateHash(s.digests[s.deployment.GetUID()])
 	status.ControllerOf = nil
 	for _, set := range s.sets {
 		status.ControllerOf = append(status.ControllerOf, corev1alpha1.ControlledObjectReference{

@@ -171,6 +171,12 @@ func (s *session) templateDigest() (objects.Digest, error) {
 	return digest, err
 }
 
+// templateHash returns the hash that names the revision of a template with that
+// digest: with other well-known labels it is another one.
+func (s *session) templateHash(digest objects.Digest) string {
+	return drift.Hash([]any{digest[:], s.wellKnown()})
+}
+
 func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
 	if !rollout.Owns(set) {
 		return objects.Digest{}, nil // history is cached without its objects
@@ -199,21 +205,23 @@ func specDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error)
 	return drift.Digest(value), nil
 }
 
-// createSet makes the next revision of the template. Its name is salted where a
-// set of that name exists: going back to an older template makes a new revision.
+// createSet makes the next revision of the template. Its name has a suffix where
+// that of the template's hash is taken: going back to an older template makes a new
+// revision.
 func (s *session) createSet(ctx context.Context, number int64) error {
-	status := s.deployment.ObjectDeploymentStatus()
 	rev := s.pledge(ctx, number)
-	for {
-		set, err := s.newSet(number)
-		if err != nil {
-			return err
-		}
-		if rev != nil {
-			set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
-		}
+	want, err := s.newSet(number)
+	if err != nil {
+		return err
+	}
+	if rev != nil {
+		want.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
+	}
+	base := want.GetName()
+	for taken := int32(0); ; taken++ {
+		set := want.DeepCopyObject().(corev1alpha1.GenericObjectSet)
+		set.SetName(setName(base, number, taken))
 		if slices.ContainsFunc(s.sets, func(o corev1alpha1.GenericObjectSet) bool { return o.GetName() == set.GetName() }) {
-			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
 			continue
 		}
 		err = s.Client.Create(ctx, set.(client.Object))
@@ -223,11 +231,14 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 			rev = nil
 		}
 		if err == nil && set == nil {
-			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("cannot create revision %d of %s: %w", number, s.key, err)
+		}
+		if taken > 0 {
+			status := s.deployment.ObjectDeploymentStatus()
+			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + taken)
 		}
 		s.fresh.PutCreated(s.key.String(), set)
 		if rev != nil {
@@ -235,6 +246,17 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 		}
 		return s.listSets(ctx)
 	}
+}
+
+// setName returns the name to try for a revision after so many that were taken.
+func setName(base string, number int64, taken int32) string {
+	switch taken {
+	case 0:
+		return base
+	case 1:
+		return fmt.Sprintf("%s-%d", base, number)
+	}
+	return fmt.Sprintf("%s-%d-%d", base, number, taken)
 }
 
 // sameSet returns the set of that name where it is the wanted revision, made by
@@ -263,8 +285,7 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	count := ptr.Deref(s.deployment.ObjectDeploymentStatus().CollisionCount, 0)
-	hash := drift.Hash([]any{digest[:], s.wellKnown(), count})
+	hash := s.templateHash(digest)
 	set := s.scope.NewObjectSet()
 	set.SetName(s.key.Name + "-" + hash)
 	set.SetNamespace(s.key.Namespace)

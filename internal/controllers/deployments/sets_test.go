@@ -75,6 +75,15 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 			if len(sets.Items) != tc.want {
 				t.Errorf("%s: %d sets, want %d", tc.reason, len(sets.Items), tc.want)
 			}
+			made, hash := s.sets[0], s.deploymentStatus().TemplateHash
+			name := "shop-" + hash
+			if tc.want > 1 {
+				name += "-1"
+			}
+			if made.GetName() != name || made.GetAnnotations()[corev1alpha1.HashAnnotation] != hash {
+				t.Errorf("%s: the set is %s with the hash %q, want %s with %q", tc.reason,
+					made.GetName(), made.GetAnnotations()[corev1alpha1.HashAnnotation], name, hash)
+			}
 			if len(s.sets) != 1 {
 				t.Errorf("%s: the session knows %d sets, want the new one", tc.reason, len(s.sets))
 			}
