@@ -298,5 +298,8 @@ func (w *world) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	after.Object["metadata"].(map[string]any)["ownerReferences"] = template["metadata"].(map[string]any)["ownerReferences"]
 	after.SetDeletionTimestamp(nil)
 	w.settle(phases.Step{Key: d.Key, Desired: d, Stamp: rev.Stamp, Labels: rev.Labels}, after, false)
+	w.mu.Lock()
+	o.served = true // else it would be waited for again
+	w.mu.Unlock()
 	return nil
 }
