@@ -114,6 +114,14 @@ func TestRecreateWhereAsked(t *testing.T) {
 				if is := get(t, ns, "object"); is.UID == before.UID || is.Data["value"] != "v2" {
 					t.Errorf("it is %v, the same object %t", is.Data, is.UID == before.UID)
 				}
+				// Back to what did not say so yet.
+				change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+					d.Spec.Template.Spec.Phases[0].Objects[0] = fixed("v1", "")
+				})
+				awaitRollout(t, dep)
+				if is := get(t, ns, "object"); is.Data["value"] != "v1" {
+					t.Errorf("it is %v", is.Data)
+				}
 				return
 			}
 			await(t, dep, "to name the field", func(d *corev1alpha1.ObjectDeployment) error {

@@ -50,6 +50,9 @@ type Observed struct {
 	// Keep tells that the object is released instead of deleted, by its
 	// annotation.
 	Keep bool
+	// Recreate tells that the object may be deleted and made anew where a field cannot
+	// be changed, by its annotation.
+	Recreate bool
 	// Matches tells that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool

@@ -151,10 +151,12 @@ func decideLive(c Case) Verdict {
 }
 
 // recreates tells whether the API server refused to change the object for a field
-// that cannot be changed, and whether it may be made anew. An object that is to be
-// kept is never deleted.
+// that cannot be changed, and whether it may be made anew. The live object may say so,
+// too: a rollback goes to a template that need not have said so yet. An object that is
+// to be kept is never deleted.
 func (c *Case) recreates() bool {
-	return c.Desired.Recreate && !c.Desired.Keep && !c.Sight.Object.Keep && c.immutable()
+	live := c.Sight.Object
+	return c.immutable() && (c.Desired.Recreate || live.Recreate) && !c.Desired.Keep && !live.Keep
 }
 
 // immutable tells whether the API server refused to change this very object for a

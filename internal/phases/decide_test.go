@@ -267,6 +267,13 @@ func TestDecide(t *testing.T) {
 			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "nothing is deleted that did not ask for it",
 		},
 		{
+			name: "a field that cannot be changed, Recreate by the live object",
+			given: []func(*phases.Case){
+				immutable(content), func(c *phases.Case) { c.Desired.Recreate = false }, live(func(o *objects.Observed) { o.Recreate = true }),
+			},
+			want: phases.Recreate, reason: "the revision that is gone back to may not have said so",
+		},
+		{
 			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.Case){immutable(content), func(c *phases.Case) { c.Desired.Keep = true }},
 			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first",
 		},

@@ -304,6 +304,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 
 	annotations := live.GetAnnotations()
 	obs.Keep = annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
+	obs.Recreate = annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate
 	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
