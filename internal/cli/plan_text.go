@@ -260,6 +260,9 @@ func (t *planPrinter) refusals(refusals []preview.Refusal) {
 		if len(r.Fields) > 0 {
 			t.line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". Keep them, give the object another name, or delete it first"))
 		}
+		if r.Obstacle != nil {
+			t.line("        " + terminal.Line(r.Obstacle.Remedy))
+		}
 	}
 }
 

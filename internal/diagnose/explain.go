@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/objects"
@@ -40,7 +41,7 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
-	e := explainer{client: c}
+	e := explainer{client: c, set: snap.Set, deployment: deployment}
 	phase, err := e.phase(ctx, report)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,12 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 }
 
 // explainer reads what explains blocking objects.
-type explainer struct{ client client.Client }
+type explainer struct {
+	client client.Client
+	// set is the newest revision and deployment what it is of; nil where there is none.
+	set        corev1alpha1.GenericObjectSet
+	deployment corev1alpha1.GenericObjectDeployment
+}
 
 // objectsExamined is how many blocking objects are followed; the others are just
 // named.
@@ -168,7 +174,11 @@ func (e *explainer) object(ctx context.Context, key objects.Key, message string)
 	if c, is := refused(key, message); is {
 		f.link.State = string(c.reason)
 		f.cause = c.inNamespace(key.Namespace)
-		return f, nil
+		own, found, err := e.obstacle(ctx, message)
+		if found {
+			f.cause.remedy = apply.WayOut(own) + "."
+		}
+		return f, err
 	}
 	f.cause = cause{
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,

@@ -19,6 +19,10 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
+// Admission tells whether k names an object that judges writes of others: a policy, its
+// binding, or the configuration of webhooks.
+func (k Key) Admission() bool { return k.Group == "admissionregistration.k8s.io" }
+
 // NamespacedName returns "namespace/name", or "name" for cluster-scoped kinds.
 func (k Key) NamespacedName() string {
 	if k.Namespace == "" {

@@ -220,6 +220,15 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		c, src := p.caseFor(r, ph, d)
 		v := Decide(c)
 		p.retry(v.Retry)
+		if v.Action == Create || v.Drift != "" {
+			switch confirm, away := p.withdrawn(r, &c); {
+			case confirm:
+				v = Verdict{Action: Confirm, Message: "was deleted"}
+			case away:
+				report.Phases[ph].Taken++
+				continue
+			}
+		}
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report}
 		if v.Completed {
 			p.completed(ph, d.Key, report)

@@ -132,7 +132,8 @@ func (p *player) look(key objects.Key) phases.Sight {
 
 func parseKey(text string) objects.Key {
 	kind, name, _ := strings.Cut(text, "/")
-	return objects.Key{Kind: kind, Name: name}
+	kind, group, _ := strings.Cut(kind, ".")
+	return objects.Key{Group: group, Kind: kind, Name: name}
 }
 
 func (p *player) revision(name string) *phases.Revision {

@@ -48,7 +48,11 @@ func (w *world) foresee(ctx context.Context, s phases.Step) (*unstructured.Unstr
 	}
 	after, err := w.dryRun(ctx, s, o, template)
 	if err != nil {
-		if why, is := unverifiable(err); is {
+		why, is := unverifiable(err)
+		if !is {
+			why, is = w.judgedAnew(err)
+		}
+		if is {
 			return w.guess(o, template, why), nil
 		}
 		return nil, err

@@ -149,6 +149,17 @@ type Refusal struct {
 	// Fields that may not be changed.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
+	// Obstacle is what refuses it, where that is an object of the package itself.
+	Obstacle *Obstacle `json:"obstacle,omitempty"`
+}
+
+// Obstacle is a policy or webhook of a package that refuses what the package is to
+// become, and that goes or changes only behind that.
+type Obstacle struct {
+	Group  string `json:"group"`
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Remedy string `json:"remedy"`
 }
 
 // Object names what is refused; empty where it is the package as a whole.

@@ -219,7 +219,7 @@ func (s *simulation) refuse(b phases.Blocker) {
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Fields = o.immutable
+	r.Fields, r.Obstacle = o.immutable, s.obstacle(b.Message)
 	o.refusal = &r
 	s.reached, o.reached = false, false
 	s.refusals = append(s.refusals, r)

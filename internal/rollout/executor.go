@@ -239,7 +239,7 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	rec.Gone, rec.Failure = false, nil
 	delete(s.run.rollout.seen, s.Key)
 	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-		s.run.rollout.forgive(s.Key.Name)
+		s.run.rollout.forgive(s.Key)
 	}
 	if correction {
 		rival := ""
@@ -267,6 +267,9 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 	if apply.IsAbsent(err) {
 		rec := s.run.rollout.Memory.At(s.Key)
 		rec.Gone, rec.UID, rec.Failure = true, "", nil
+		if s.Key.Admission() {
+			s.run.rollout.forgive(s.Key)
+		}
 		delete(s.run.rollout.seen, s.Key)
 		if s.Live != nil {
 			s.run.Live.Gone(s.Key, s.Live.UID)

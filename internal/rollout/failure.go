@@ -89,11 +89,11 @@ func (x *run) catch(ctx context.Context, s phases.Step) {
 	}
 }
 
-// forgive has objects in a namespace tried again at once that could not be written
-// while it was missing.
-func (r *Rollout) forgive(namespace string) {
+// forgive has objects tried again at once whose writes another object was in the way
+// of: those in a namespace that is there now, and all where a policy or webhook is gone.
+func (r *Rollout) forgive(because objects.Key) {
 	for key, rec := range r.Memory {
-		if key.Namespace == namespace {
+		if because.Admission() || key.Namespace == because.Name {
 			rec.Failure = nil
 		}
 	}

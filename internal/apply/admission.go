@@ -1,0 +1,67 @@
+package apply
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Denial is what refused a write at admission: a policy by one of its bindings, or a
+// webhook of some configuration.
+type Denial struct{ Policy, Binding, Webhook string }
+
+var (
+	deniedByPolicy = regexp.MustCompile(`(?:Validating|Mutating)AdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
+	deniedByHook   = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
+)
+
+// DeniedBy reads what refused a write from the message of the API server. What comes
+// first counts: the rest is what a policy or webhook says, which may quote anything.
+func DeniedBy(message string) (Denial, bool) {
+	policy, hook := deniedByPolicy.FindStringSubmatchIndex(message), deniedByHook.FindStringSubmatchIndex(message)
+	switch {
+	case policy != nil && (hook == nil || policy[0] < hook[0]):
+		return Denial{Policy: message[policy[2]:policy[3]], Binding: message[policy[4]:policy[5]]}, true
+	case hook != nil:
+		return Denial{Webhook: message[hook[2]:hook[3]]}, true
+	}
+	return Denial{}, false
+}
+
+// Kinds are those of objects that may be behind a denial, the narrowest first.
+func (d Denial) Kinds() []string {
+	if d.Webhook != "" {
+		return []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
+	}
+	return []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"}
+}
+
+// Is tells whether an object is behind the denial.
+func (d Denial) Is(key objects.Key, object *unstructured.Unstructured) bool {
+	switch {
+	case !key.Admission() || !slices.Contains(d.Kinds(), key.Kind):
+		return false
+	case d.Webhook == "" && strings.HasSuffix(key.Kind, "Binding"):
+		return key.Name == d.Binding
+	case d.Webhook == "":
+		return key.Name == d.Policy
+	}
+	hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+	return slices.ContainsFunc(hooks, func(hook any) bool {
+		fields, _ := hook.(map[string]any)
+		return fields["name"] == d.Webhook
+	})
+}
+
+// WayOut is what helps where a policy or webhook of a package refuses what the package
+// is to become, and would go, or change, behind that: the engine does not put such an
+// object back while it rolls that out.
+func WayOut(key objects.Key) string {
+	return fmt.Sprintf("%s is this package's own, and goes or changes only behind that. When it is deleted during the rollout, it stays away, and the rollout goes on: kubectl delete %s %s",
+		key.Kind+" "+key.Name, strings.ToLower(key.Kind), key.Name)
+}
