@@ -38,6 +38,8 @@ type applied struct {
 	pkg, before corev1alpha1.GenericPackage
 	// what was done, in words.
 	what string
+	// retry is what was asked for by requestRetry; empty where nothing was.
+	retry string
 }
 
 // applyPackage creates a package, or changes the one that exists.
@@ -67,21 +69,35 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 	if old.GetDeletionTimestamp() != nil {
 		return applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
 	}
+	done := applied{pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), before: old, what: "is as wanted already"}
 	patch, changes := difference(old.PackageSpec(), want)
-	if len(changes) == 0 {
-		return applied{pkg: old, before: old, what: "is as wanted already"}, nil
+	if len(changes) > 0 {
+		if err := patchPackage(ctx, cl, t, done.pkg, patch); err != nil {
+			return applied{}, err
+		}
+		done.what = "changed: " + strings.Join(changes, ", ")
 	}
+	if !fails(t, old) || done.pkg.PackageSpec().Paused {
+		return done, nil
+	}
+	// What failed is not changed by that, or what it failed by has nothing to do with
+	// the spec: an image that was pushed since, a webhook that was corrected.
+	retry, err := requestRetry(ctx, cl, t, done.pkg)
+	if done.retry = retry; len(changes) == 0 {
+		done.what += "; what has failed is tried again"
+	}
+	return done, err
+}
+
+func patchPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, patch []operation) error {
 	// A package that was deleted and made again meanwhile is another one.
-	guard := []operation{{Op: "test", Path: "/metadata/uid", Value: string(old.GetUID())}}
+	guard := []operation{{Op: "test", Path: "/metadata/uid", Value: string(pkg.GetUID())}}
 	data, err := json.Marshal(append(guard, patch...))
 	if err != nil {
-		return applied{}, err
+		return err
 	}
-	pkg := old.DeepCopyObject().(corev1alpha1.GenericPackage)
-	if err := cl.Patch(ctx, pkg.(client.Object), client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager)); err != nil {
-		return applied{}, cl.Explain("cannot change "+t.String(), err)
-	}
-	return applied{pkg: pkg, before: old, what: "changed: " + strings.Join(changes, ", ")}, nil
+	err = cl.Patch(ctx, pkg.(client.Object), client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager))
+	return cl.Explain("cannot change "+t.String(), err)
 }
 
 // operation is one of a JSON patch.

@@ -203,6 +203,50 @@ func TestInstallChanges(t *testing.T) {
 	}
 }
 
+// A package that fails is tried again by an installation that changes nothing, and by
+// retry; one that does not fail is left alone.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	noImage := corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{condition("Unpacked", "False", "ImagePullBackOff", "not found")}}
+	for name, tc := range map[string]struct {
+		args   []string
+		status corev1alpha1.PackageStatus
+		paused bool
+		want   result
+		tried  bool
+	}{
+		"install of what fails": {
+			args: []string{"install", "example.com/web:v1", "--cluster"}, status: noImage, tried: true,
+			want: result{0, "clusterpackage web is as wanted already; what has failed is tried again\n", ""},
+		},
+		"install of another image in place of what fails": {
+			args: []string{"install", "example.com/web:v2", "--cluster"}, status: noImage, tried: true,
+			want: result{0, "clusterpackage web changed: image example.com/web:v1 → example.com/web:v2\n", ""},
+		},
+		"install of what waits":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: blocked(), tried: true, want: result{0, "clusterpackage web is as wanted already; what has failed is tried again\n", ""}},
+		"install of what works":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: available(), want: result{0, "clusterpackage web is as wanted already\n", ""}},
+		"retry of what works":     {args: []string{"retry", "web"}, status: available(), tried: true, want: result{0, "clusterpackage web is tried again\n", ""}},
+		"retry of what is paused": {args: []string{"retry", "web"}, status: blocked(), paused: true, want: result{1, "", "Error: clusterpackage web is paused, so nothing of it is tried. Let it go on: kubectl package unpause clusterpackage/web\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := installed(tc.status)
+			pkg.Spec.Paused = tc.paused
+			c := fakeCluster(t, pkg)
+			if got := invokeOn(t, dialTo(c), "", append(tc.args, "--wait=false")...); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			now, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeCluster, "web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value := now.GetAnnotations()[corev1alpha1.RetryAnnotation]; (value != "") != tc.tried {
+				t.Errorf("the annotation is %q", value)
+			}
+		})
+	}
+}
+
 func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
 
 func TestInstallArguments(t *testing.T) {

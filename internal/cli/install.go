@@ -144,7 +144,7 @@ func (c *installCommand) follow(ctx context.Context, cl *cluster.Cluster, target
 		title = "Updating " + target.String()
 		before = progress.Before(progress.Snapshot{Target: target, Package: done.before})
 	}
-	judge := &progress.Install{}
+	judge := &progress.Install{Retry: done.retry}
 	state, verdict, elapsed, err := following{
 		cluster: cl, target: target, uid: done.pkg.GetUID(), judge: judge.Judge,
 		view: newView(c.streams, title, before), timeout: c.timeout,

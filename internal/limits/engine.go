@@ -58,6 +58,10 @@ const (
 	PackageStatusMax      = 30 * time.Second
 )
 
+// RetryValue is how long the value of the annotation package-operator.run/retry may
+// be, which a status repeats: a time is shorter.
+const RetryValue = 253
+
 // StatusInterval coalesces status writes that only count further; transitions
 // are written at once. For as long a watch may be late with our own write before a
 // status says so.

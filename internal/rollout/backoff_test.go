@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 )
 
 func TestBackoff(t *testing.T) {
@@ -31,5 +35,20 @@ func TestBackoff(t *testing.T) {
 		if got := backoff(tc.err, tc.attempts); got != tc.want {
 			t.Errorf("%s: %s: %s, want %s", name, tc.reason, got, tc.want)
 		}
+	}
+}
+
+// What is to be tried again is as if nothing had failed; what was written is known on.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	key := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
+	now := time.Now()
+	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}, "uid")
+	r.Memory[key] = &phases.Record{
+		UID: "written", Looked: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Fight: &phases.Fight{Corrections: 9, Corrected: now},
+	}
+	r.Retry()
+	if diff := cmp.Diff(&phases.Record{UID: "written", Looked: time.Unix(0, 0)}, r.Memory[key]); diff != "" {
+		t.Error(diff)
 	}
 }

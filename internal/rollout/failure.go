@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -95,6 +96,17 @@ func (r *Rollout) forgive(because objects.Key) {
 	for key, rec := range r.Memory {
 		if because.Admission() || key.Namespace == because.Name {
 			rec.Failure = nil
+		}
+	}
+}
+
+// Retry has everything tried again at once that failed or that others change again and
+// again, and looks anew at what no watch shows.
+func (r *Rollout) Retry() {
+	for _, rec := range r.Memory {
+		rec.Failure, rec.Fight = nil, nil
+		if !rec.Looked.IsZero() {
+			rec.Looked = time.Unix(0, 0)
 		}
 	}
 }

@@ -119,6 +119,12 @@ const (
 	// PauseMessageAnnotation says why a Package was paused.
 	PauseMessageAnnotation = "package-operator.run/pause-message"
 
+	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet that stands
+	// alone, has what failed tried again at once, whenever it gets another value of at
+	// most 253 bytes: the pauses between attempts begin anew. status.lastHandledRetry of a Package tells
+	// which value was acted upon.
+	RetryAnnotation = "package-operator.run/retry"
+
 	// ChunkingStrategyAnnotation says how a Package is split into slices: one of
 	// the ChunkingStrategy values.
 	ChunkingStrategyAnnotation = "packages.package-operator.run/chunking-strategy"

@@ -318,6 +318,12 @@ type PackageStatus struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// LastHandledRetry is the value of the annotation package-operator.run/retry
+	// that was acted upon last.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
+
 	// Resolved says which package was unpacked last.
 	// +optional
 	Resolved *ResolvedPackage `json:"resolved,omitempty"`

@@ -29,6 +29,10 @@ type Verdict struct {
 
 // Install judges whether an installation is done or has failed.
 type Install struct {
+	// Retry is what the status has to say that it was tried again for; empty for
+	// nothing. What it says of failures before that is not judged.
+	Retry string
+
 	pulling, stalled time.Time
 }
 
@@ -45,6 +49,8 @@ func (j *Install) Judge(s State, now time.Time) Verdict {
 		return failed("it was deleted while its rollout was going on")
 	case s.Deleting:
 		return failed("it is being deleted")
+	case j.Retry != "" && s.Retried != j.Retry && s.Paused == "":
+		return Verdict{}
 	case s.Invalid != "", s.Paused != "":
 		return failed(Culprit(s))
 	case s.Ready:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
@@ -22,7 +23,15 @@ func TestJudgeInstall(t *testing.T) {
 		at   time.Duration
 		snap progress.Snapshot
 	}
+	tried := func(snap progress.Snapshot) progress.Snapshot {
+		pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
+		pkg.PackageStatus().LastHandledRetry = "now"
+		snap.Package = pkg
+		return snap
+	}
+	invalid := snapshot(condition("Invalid", "True", "LoadError", "a\nb"))
 	for name, tc := range map[string]struct {
+		retry  string
 		looks  []look
 		done   bool
 		reason string
@@ -38,13 +47,18 @@ func TestJudgeInstall(t *testing.T) {
 		"stuck for a moment":          {looks: []look{{0, stuck}, {time.Second, readyNow}}, done: true},
 		"stuck":                       {looks: []look{{0, stuck}, {6 * time.Second, stuck}}, done: true, reason: "the rollout is stuck:\n  taken"},
 		"invalid":                     {looks: []look{{0, snapshot(condition("Invalid", "True", "LoadError", "a\nb"))}}, done: true, reason: "the package cannot be installed as it is:\n  a\n  b"},
+		"invalid before the retry":    {retry: "now", looks: []look{{0, invalid}, {time.Minute, invalid}, {time.Minute, tried(readyNow)}}, done: true},
+		"ready before the retry":      {retry: "now", looks: []look{{0, readyNow}}},
+		"no image before the retry":   {retry: "now", looks: []look{{0, noImage}, {time.Minute, noImage}}},
+		"invalid after the retry":     {retry: "now", looks: []look{{0, invalid}, {1, tried(invalid)}}, done: true, reason: "the package cannot be installed as it is:\n  a\n  b"},
+		"paused before the retry":     {retry: "now", looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Set spec.paused to false"},
 		"paused":                      {looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Set spec.paused to false"},
 		"deleted":                     {looks: []look{{0, gone}}, done: true, reason: "it was deleted while its rollout was going on"},
 		"being deleted":               {looks: []look{{0, snapshot(deleting())}}, done: true, reason: "it is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			judge := &progress.Install{}
+			judge := &progress.Install{Retry: tc.retry}
 			var v progress.Verdict
 			for _, l := range tc.looks {
 				if v.Done {

@@ -50,6 +50,8 @@ type State struct {
 	// Paused, Stalled and Unavailable are the messages of those conditions; empty
 	// where they do not hold.
 	Paused, Stalled, Unavailable string
+	// Retried is what the manager tried it again for last.
+	Retried string
 	// Available: it works, in this revision or the one before. RolledOut: the
 	// revision at hand was complete once. Ready: everything is as the spec asks
 	// for.
@@ -144,7 +146,11 @@ func Of(snap Snapshot) State {
 			s.Finalizers = append(s.Finalizers, terminal.Line(f))
 		}
 	}
+	s.Retried = pkg.PackageStatus().LastHandledRetry
 	s.fromConditions(pkg)
+	if why := pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation]; s.Paused != "" && strings.TrimSpace(why) != "" {
+		s.Paused = terminal.Line(strings.TrimSpace(why))
+	}
 	if r := pkg.PackageStatus().Resolved; r != nil && s.Unpacked {
 		s.Package, s.Version, s.Digest = terminal.Line(r.PackageName), terminal.Line(r.Version), terminal.Line(r.Digest)
 	}

@@ -79,6 +79,7 @@ func (r *Reconciler) gather(ctx context.Context, key rollout.OwnerKey) (*session
 		return nil, err
 	}
 	s.owner = r.remember(key, s.top().GetUID())
+	s.retry()
 	if err := s.relate(ctx); err != nil {
 		return nil, err
 	}

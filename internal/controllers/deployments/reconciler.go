@@ -67,6 +67,8 @@ type owner struct {
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
+	// asked is what the retry annotation said last.
+	asked string
 	// looked is when the missing slices of a revision were looked for.
 	looked map[types.UID]time.Time
 	// stored are the contents of the slices of loaded revisions.
@@ -147,6 +149,17 @@ const startRetry = 5 * time.Millisecond
 
 // conflictRetry is after what time a pass is repeated that met a newer object.
 const conflictRetry = 50 * time.Millisecond
+
+// retry has everything tried again at once where the owner asks for it anew.
+func (s *session) retry() {
+	asked := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
+	if asked == s.asked {
+		return
+	}
+	s.asked = asked
+	s.rollout.Retry()
+	clear(s.prechecked)
+}
 
 // run dispatches on what the owner is and whether it goes.
 func (s *session) run(ctx context.Context) error {

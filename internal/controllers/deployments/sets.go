@@ -303,6 +303,7 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
 		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
+		corev1alpha1.RetryAnnotation,
 	} {
 		delete(annotations, key)
 	}

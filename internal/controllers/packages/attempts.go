@@ -43,6 +43,8 @@ type attempt struct {
 	moved       string
 	// turn is how often the Package was given another try for what others did.
 	turn int
+	// asked is what the Package's retry annotation said.
+	asked string
 	// around is what a failed attempt may have failed by, beside its input; empty
 	// while that is not known.
 	around string
@@ -104,7 +106,7 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 	failures := 0
 	if old := a.byUID[uid]; old != nil {
 		a.remove(uid, old)
-		if old.fingerprint == f && old.moved == moved {
+		if old.fingerprint == f && old.moved == moved && old.asked == asked(in.Package) {
 			failures = old.failures
 		}
 	}
@@ -113,7 +115,7 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 		life = context.WithoutCancel(ctx)
 	}
 	life, cancel := context.WithCancel(life)
-	j := &job{attempt: attempt{fingerprint: f, moved: moved, turn: in.turn, started: a.now()}, cancel: cancel, failures: failures}
+	j := &job{attempt: attempt{fingerprint: f, moved: moved, turn: in.turn, asked: asked(in.Package), started: a.now()}, cancel: cancel, failures: failures}
 	a.byUID[uid] = j
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	*in.Package.PackageStatus() = corev1alpha1.PackageStatus{}

@@ -56,8 +56,8 @@ func (b *bench) loadOne(ctx context.Context, in Input) (*Content, error) {
 	}
 }
 
-func (b *bench) begin(uid, image string) {
-	pkg := newPackage()
+func (b *bench) begin(uid, image string, change ...func(*corev1alpha1.Package)) {
+	pkg := newPackage(change...)
 	pkg.UID, pkg.Name, pkg.Spec.Image = types.UID(uid), uid, image
 	b.start(context.Background(), Input{Package: pkg, Image: image}, fingerprint{spec: image}, "")
 }
@@ -129,6 +129,12 @@ func TestBackoff(t *testing.T) {
 	b.wait(t)
 	if got := b.of("a").retry.Sub(start); got != firstBackoff {
 		t.Errorf("a new image begins anew, got %s", got)
+	}
+	b.begin("a", "registry.test/shop:v2", retried("1"))
+	b.gate("registry.test/shop:v2") <- &registry.PullError{}
+	b.wait(t)
+	if got := b.of("a").retry.Sub(start); got != firstBackoff {
+		t.Errorf("a try that was asked for begins anew, got %s", got)
 	}
 }
 

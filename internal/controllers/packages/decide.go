@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // view is what a decision is made on.
@@ -103,6 +104,8 @@ func byAttempt(v view) step {
 		return stepLoad // what was deployed is gone, and what was loaded with it
 	case a.err == nil:
 		return stepDeploy
+	case a.asked != asked(v.pkg):
+		return stepLoad // without waiting for the end of the pause
 	case a.turn != v.turn, a.around != "" && v.around != "" && a.around != v.around:
 		return stepLoad // what it failed by may be gone
 	case a.retry.IsZero():
@@ -111,6 +114,16 @@ func byAttempt(v view) step {
 		return stepWait
 	}
 	return stepLoad
+}
+
+// asked is what the retry annotation of a Package says, as far as a status can record
+// it.
+func asked(pkg corev1alpha1.GenericPackage) string {
+	value := pkg.GetAnnotations()[corev1alpha1.RetryAnnotation]
+	if len(value) > limits.RetryValue {
+		return ""
+	}
+	return value
 }
 
 // standing is how a deployment relates to the Package of its name.

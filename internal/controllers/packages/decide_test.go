@@ -76,6 +76,29 @@ func TestDecide(t *testing.T) {
 			reason: "the registry gets time", pkg: newPackage(),
 			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepWait,
 		},
+		"failed, asked for again": {
+			reason: "someone knows that the time is over", pkg: newPackage(retried("1")),
+			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepLoad,
+		},
+		"failed again": {
+			reason: "it was tried as asked", pkg: newPackage(retried("1")),
+			attempt: attempted(func(a *attempt) { a.err, a.retry, a.asked = errors.New("x"), start.Add(time.Second), "1" }), want: stepWait,
+		},
+		"wrong, asked for again": {
+			reason: "another image may have its name by now", pkg: newPackage(retried("1")),
+			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepLoad,
+		},
+		"asked for while it is loaded": {
+			reason: "it may succeed as it is", pkg: newPackage(retried("1")),
+			attempt: attempted(func(a *attempt) { a.done = false }), want: stepWait,
+		},
+		"asked for without need": {
+			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSettle,
+		},
+		"asked for at too great length": {
+			reason: "no status could say that it was heard", pkg: newPackage(retried(strings.Repeat("x", 254))),
+			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepRefuse,
+		},
 		"failed, due again": {
 			reason: "the time is over", pkg: newPackage(),
 			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start }), want: stepLoad,

@@ -42,6 +42,13 @@ func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Packag
 	return pkg
 }
 
+// retried is a Package that was asked to be tried again.
+func retried(value string) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) {
+		pkg.Annotations = map[string]string{corev1alpha1.RetryAnnotation: value}
+	}
+}
+
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func printOf(pkg corev1alpha1.GenericPackage) fingerprint {

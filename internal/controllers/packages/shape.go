@@ -38,7 +38,7 @@ func selection(pkg corev1alpha1.GenericPackage) map[string]string {
 }
 
 // follow makes the deployment follow what the Package says about it apart from
-// its content: who controls it, pause, limits. Values that the Package leaves
+// its content: who controls it, pause, limits, retries. Values that the Package leaves
 // open are the defaults.
 func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
 	own := metav1.OwnerReference{
@@ -49,6 +49,7 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 	if outdated(pkg, dep) {
 		stamp(dep, pkg) // by someone else: the Package was looked at
 	}
+	handOn(dep, pkg)
 	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.UID == pkg.GetUID() || namesake(&ref, pkg)
 	})
@@ -57,6 +58,19 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
+}
+
+// handOn tells a deployment that its Package is to be tried again, and returns whether
+// that is news.
+func handOn(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+	value := asked(pkg)
+	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
+		return false
+	}
+	annotations := orMake(dep.GetAnnotations())
+	annotations[corev1alpha1.RetryAnnotation] = value
+	dep.SetAnnotations(annotations)
+	return true
 }
 
 // stamp records which generation of the Package the deployment is written for.

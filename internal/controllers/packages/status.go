@@ -34,6 +34,9 @@ func statusOf(v view, o outcome) *corev1alpha1.PackageStatus {
 	status := v.pkg.PackageStatus().DeepCopy()
 	generation := v.pkg.GetGeneration()
 	mirror(status, v, o)
+	if v.pkg.GetDeletionTimestamp() != nil || !loading(v, o) && o.step != stepGather {
+		status.LastHandledRetry = asked(v.pkg)
+	}
 	if v.pkg.GetDeletionTimestamp() != nil {
 		status.ObservedGeneration = generation
 		conditions.Kstatus(&status.Conditions, generation, leavingState(v.dep))

@@ -72,6 +72,17 @@ func TestTags(t *testing.T) {
 		t.Errorf("the answer is older than what was unpacked: %q", got)
 	}
 
+	// Who asks for a retry has it looked up now.
+	retried("1")(pkg)
+	if _, next, _ := look(); !next.IsZero() {
+		t.Errorf("a retry asks at once, not at %s", next)
+	}
+	answers <- nil
+	<-woken
+	if _, next, _ := look(); next.IsZero() {
+		t.Error("a retry asks once")
+	}
+
 	pkg = newPackage(every(time.Second))
 	if _, next, _ := look(); !next.Equal(now.Add(45 * time.Second)) {
 		t.Errorf("less than the least interval: next %s", next)

@@ -56,6 +56,11 @@ func (s *session) tearDown(ctx context.Context) error {
 			return s.letGo(ctx)
 		}
 	}
+	if before := s.dep.DeepCopyObject().(client.Object); handOn(s.dep, s.pkg) {
+		if err := s.send(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
+			return err
+		}
+	}
 	return s.report(ctx, outcome{})
 }
 
