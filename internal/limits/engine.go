@@ -42,6 +42,18 @@ const (
 	// more are listed, SlicePage at a time: 3 MiB at most in one answer.
 	SlicesAsked = 8
 	SlicePage   = 50
+	// ErrorsUnreported is for how long passes of an owner may fail for reasons that
+	// mostly pass by themselves before its status says so.
+	ErrorsUnreported = 10 * time.Second
+	// RestoreGrace is how long a starting manager tries again to restore the claims of
+	// an owner that cannot be read before it goes on with the others.
+	RestoreGrace = 5 * time.Second
+	// SlicesMissing is how many slices of a revision that do not exist are asked for
+	// at a time, so that one set that names thousands costs no more than others.
+	SlicesMissing = 8
+	// OwnersAbove is how many owners are followed upwards from a deployment, for
+	// packages that bring packages: nobody has as many levels.
+	OwnersAbove = 64
 	// MessageBytes bounds one condition message; API servers accept 32 KiB.
 	MessageBytes = 4 << 10
 	// ProgressDeadline is the default of progressDeadlineSeconds.

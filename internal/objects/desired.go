@@ -29,6 +29,9 @@ type Desired struct {
 	Mappings []corev1alpha1.ConditionMapping
 	// Keep tells that the object is released instead of deleted.
 	Keep bool
+	// Above tells that the owner itself hangs on the object, such as a Package on
+	// itself: a teardown does not wait for it, which waits for the teardown.
+	Above bool
 	// Recreate tells that the object is deleted and made anew where a field differs
 	// that cannot be changed. Keep comes first.
 	Recreate bool

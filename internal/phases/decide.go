@@ -93,8 +93,9 @@ type Case struct {
 	Ran, Recorded bool
 	// Report tells that what someone else did to an object is named and left so.
 	Report bool
-	// Keep tells that an object to go is released instead of deleted.
-	Keep bool
+	// Keep tells that an object to go is released instead of deleted, and Above that
+	// it is not waited for where it goes by itself: it waits for the owner.
+	Keep, Above bool
 	// Confirm tells that an object to go that the watch does not show is looked
 	// for before it counts as gone.
 	Confirm bool
@@ -330,8 +331,8 @@ func decideGone(c Case) Verdict {
 	switch {
 	case c.Record.Gone && live == nil, !c.Confirm && live == nil:
 		return Verdict{Action: None}
-	case c.Sight.Unserved:
-		return Verdict{Action: None} // objects go with their API
+	case c.Sight.Unserved, c.Sight.Unstored:
+		return Verdict{Action: None} // objects go with their API; of some there are none
 	case !c.Sight.Synced:
 		return Verdict{Action: Wait, Message: notSynced(c)}
 	case c.Record.Failure != nil && c.Record.Failure.Content.IsZero() && c.Now.Before(c.Record.Failure.Until):
@@ -344,6 +345,9 @@ func decideGone(c Case) Verdict {
 	if controller == nil || !(c.Owner.Is(controller) || c.Ours(controller) || c.Owner.Namesake(controller)) {
 		// Not ours any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
+		return Verdict{Action: None}
+	}
+	if live.Terminating && c.Above {
 		return Verdict{Action: None}
 	}
 	switch {

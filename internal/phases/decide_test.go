@@ -465,6 +465,15 @@ func TestDecide(t *testing.T) {
 			reason: "whatever wrote it",
 		},
 		{
+			name: "to go, terminating, the owner hangs on it", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Above = true }}, want: phases.None,
+			reason: "it waits for the owner, which would wait for it",
+		},
+		{
+			name: "to go, of a kind that is not stored", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) {
+				c.Sight.Synced, c.Sight.Unstored, c.Sight.Err = false, true, "cannot list and watch"
+			}}, want: phases.None, reason: "nothing can have been written",
+		},
+		{
 			name: "to keep, terminating", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Keep = true }}, want: phases.Wait,
 			reason: "somebody else deleted it",
 		},

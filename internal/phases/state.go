@@ -179,6 +179,9 @@ func (r *Revision) Contains(key objects.Key) bool {
 type Sight struct {
 	// Unserved tells that the API of the object is certainly not served.
 	Unserved bool
+	// Unstored tells that the API server keeps no objects of the kind, such as a
+	// SubjectAccessReview, so that none was ever written.
+	Unstored bool
 	// Synced tells that the watch of its kind has delivered everything.
 	Synced bool
 	// Err is why the kind cannot be watched; empty while all is well.

@@ -106,7 +106,7 @@ func (c *Cluster) readStored(
 ) error {
 	for _, phase := range set.ObjectSetSpec().Phases {
 		for _, name := range phase.Slices {
-			if _, known := into.Slices[name]; known {
+			if _, known := into.Slices[name]; known || !rollout.Stores(name) {
 				continue
 			}
 			slice := scope.NewObjectSlice()
@@ -116,7 +116,7 @@ func (c *Cluster) readStored(
 			into.Slices[name] = *slice.SliceObjects()
 		}
 		for _, name := range phase.SecretSlices {
-			if _, known := into.Secrets[name]; known {
+			if _, known := into.Secrets[name]; known || !rollout.Stores(name) {
 				continue
 			}
 			secret := &corev1.Secret{}

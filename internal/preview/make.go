@@ -113,6 +113,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision
 			continue
 		}
 		rev := rollout.Load(set, in.stored, roll.Owner, in.namespaced)
+		rev.Spare(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
 		rev.Recall(set, true)
 		roll.Put(rev)
 	}
@@ -175,6 +176,7 @@ func (in *input) revision(roll *rollout.Rollout) *rollout.Revision {
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)
 	spec.Revision = in.number
 	rev := rollout.Load(set, rollout.Stored{}, roll.Owner, in.namespaced)
+	rev.Spare(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
 	rev.Sensitive = rev.Sensitive || in.Sensitive != nil
 	roll.Put(rev)
 	return rev

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -39,8 +41,8 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 	existing := found{}
 	for g, keys := range groups {
 		mapping, err := e.Live.Mapping(g.kind, versions[g])
-		if meta.IsNoMatchError(err) {
-			continue // nothing exists of a kind that is not served
+		if meta.IsNoMatchError(err) || errors.Is(e.Live.State(g.kind).Err, livestate.ErrNotWatchable) {
+			continue // nothing exists of a kind that is not served, or not stored
 		}
 		if err != nil {
 			return nil, err

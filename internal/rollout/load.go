@@ -137,8 +137,8 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	l.revision.Phases = append(l.revision.Phases, phase)
 }
 
-// object checks one object by the local rules and returns it, or nil where it
-// cannot be named.
+// object checks one object by the local rules and returns it, or nil where no request
+// can be about it: nothing ever wrote it, and nothing is to be removed.
 func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.Desired {
 	content := map[string]any{}
 	if err := json.Unmarshal(o.Object.Raw, &content); err != nil {
@@ -164,10 +164,16 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return nil
 	}
+	if why := nameable(gvk, d.Key); why != "" {
+		l.problem("Phase %q, %.100s: %s", phase, d.Key, why)
+		return nil
+	}
 	if len(u.GetOwnerReferences()) > 0 {
 		l.problem("%s: metadata.ownerReferences must be empty: the engine sets them", where)
 	}
-	l.place(where, d, gvk)
+	if !l.place(where, d, gvk) {
+		return nil
+	}
 	if first, twice := l.at[d.Key]; twice {
 		l.problem("%s: Duplicate Object, it is in phase %q already: remove one of them", where, first)
 		return nil
@@ -177,8 +183,9 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 }
 
 // place applies the scope rules: before the namespace is defaulted, so that a
-// user of one namespace never gets a cluster-scoped object (reference 12.1 #16).
-func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersionKind) {
+// user of one namespace never gets a cluster-scoped object (reference 12.1 #16). It
+// tells whether the object has a place.
+func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersionKind) bool {
 	namespaced, known := l.scope(gvk.GroupKind(), gvk.Version)
 	if !known {
 		l.revision.Unscoped = append(l.revision.Unscoped, d.Key)
@@ -187,20 +194,22 @@ func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersion
 		switch {
 		case known && namespaced && d.Key.Namespace == "":
 			l.problem("%s: metadata.namespace is required for a namespaced kind in a cluster-scoped package", where)
+			return false
 		case known && !namespaced:
 			d.Key.Namespace = ""
 		}
-		return
+		return true
 	}
 	if known && !namespaced {
 		l.problem("%s: must be namespace scoped: a namespaced package cannot bring cluster-scoped objects, install it as a ClusterPackage", where)
-		return
+		return false
 	}
 	if d.Key.Namespace != "" && d.Key.Namespace != l.namespace {
 		l.problem("%s: must stay within the same namespace %q: remove metadata.namespace, or install a ClusterPackage", where, l.namespace)
-		return
+		return false
 	}
 	d.Key.Namespace = l.namespace
+	return true
 }
 
 // Kinds returns the kinds of the revision's objects in order.

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -230,7 +231,7 @@ func has(set map[types.UID]struct{}, uid types.UID) bool {
 // record lacks what probes read, its kind is listed again.
 func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 	state := live.State(key.GroupKind())
-	sight := phases.Sight{Unserved: state.Unserved(), Synced: state.Synced}
+	sight := phases.Sight{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
 	if state.Err != nil {
 		sight.Err = state.Err.Error()
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -34,6 +35,9 @@ type Get func(context.Context, Ref) (*Object, error)
 // Getter reads from the API server and keeps nothing.
 func Getter(reader client.Reader) Get {
 	return func(ctx context.Context, ref Ref) (*Object, error) {
+		if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 {
+			return nil, nil // there can be none of that name
+		}
 		found := &unstructured.Unstructured{}
 		found.SetAPIVersion("v1")
 		found.SetKind(ref.Kind)

@@ -24,6 +24,10 @@ const (
 
 	// DefaultNamespace is the namespace that the manager is installed in.
 	DefaultNamespace = "package-operator-system"
+
+	// EnginePackage is the name of the ClusterPackage that may have the objects that
+	// an engine itself is made of. It is that of Package Operator's own package.
+	EnginePackage = "package-operator"
 )
 
 // Types of Secrets that the engine makes.

@@ -40,6 +40,9 @@ type ObjectSetTemplatePhase struct {
 
 	// Slices are names of ObjectSlices, or of ClusterObjectSlices for a
 	// ClusterObjectSet, whose objects follow the inline ones.
+	// +kubebuilder:validation:MaxItems=10000
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	Slices []string `json:"slices,omitempty"`
 
@@ -48,6 +51,7 @@ type ObjectSetTemplatePhase struct {
 	// slices. They hold the objects of a revision that has sensitive values.
 	// +kubebuilder:validation:MaxItems=10000
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	SecretSlices []string `json:"secretSlices,omitempty"`
 }
@@ -106,5 +110,7 @@ type ConditionMapping struct {
 // namespace, from which this one may take objects over.
 type PreviousRevisionReference struct {
 	// Name of the earlier ObjectSet.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 }

@@ -46,6 +46,7 @@ type Reconciler struct {
 	// written are slices of deployments by the UID of their owner.
 	written *fresh.Store
 	warmed  bool
+	warming time.Time // when an owner could not be loaded first
 	warmMu  sync.Mutex
 	// shelf is there while the first pass is made ready.
 	shelf shelf
@@ -81,6 +82,9 @@ type owner struct {
 	// unlooked tells that a look for unused slices is due: what takes uses away was
 	// written or tried, or a look has failed.
 	unlooked bool
+	// failing is since when every pass has ended with an error; zero where the last
+	// one did not.
+	failing time.Time
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
 	// overflown tells that it was said that there is no room to record a Job.
@@ -109,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (recon
 	if err := s.run(ctx); err != nil {
 		return s.giveUp(ctx, err)
 	}
+	s.failing = time.Time{}
 	return s.result(), nil
 }
 
@@ -124,23 +129,33 @@ func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, erro
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case apply.Blocked, apply.NamespaceTerminating:
-		return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err))
+		return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, true))
 	}
-	return reconcile.Result{}, err
+	if s.failing.IsZero() {
+		s.failing = s.Now()
+	}
+	if s.Now().Sub(s.failing) < limits.ErrorsUnreported {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, false))
 }
 
-// reportError puts an error that a user can fix on the status of the owner.
-func (s *session) reportError(ctx context.Context, err error) error {
-	top := s.top()
-	change := func() {
-		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
-			Stalled: true, Reason: corev1alpha1.ReasonApplyError, Message: conditions.Message(err.Error()),
-		})
+// reportError puts an error on the status of the owner: one that a user can fix, or one
+// that does not pass.
+func (s *session) reportError(ctx context.Context, err error, stalled bool) error {
+	top, message := s.top(), conditions.Message(err.Error())
+	typ := corev1alpha1.ConditionReconciling
+	if stalled {
+		typ = corev1alpha1.ConditionStalled
 	}
-	if before := conditions.Get(*top.StatusConditions(), corev1alpha1.ConditionStalled); before != nil && before.Message == conditions.Message(err.Error()) {
+	if before := conditions.Get(*top.StatusConditions(), typ); before != nil && before.Message == message {
 		return nil
 	}
-	return s.patchStatus(ctx, top, change)
+	return s.patchStatus(ctx, top, func() {
+		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
+			Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: message,
+		})
+	})
 }
 
 // startRetry is after what time the first pass is repeated while it is not known

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 	"lockstep.run/lockstep/internal/slicing"
 )
@@ -28,20 +29,40 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 		return nil, err
 	}
 	rev := rollout.Load(set, s.stored, s.rollout.Owner, s.namespaced)
+	if err := s.spare(ctx, rev); err != nil {
+		return nil, err
+	}
 	if missing = append(missing, secrets...); len(missing) > 0 {
 		rev.Incomplete = true
-		rev.Blocked = fmt.Sprintf("slices %v are missing: a Package makes them again, unless it is paused; else restore them, or change the template", missing)
+		rev.Blocked = fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing))
 		s.looked[rev.UID] = s.Now()
 		s.requeue(missingRetry)
 	}
 	return rev, nil
 }
 
-// readSlices reads the ObjectSlices of a set and returns those that are missing.
+// named lists what is missing; beyond SlicesMissing it was not looked for.
+func named(missing []string) string {
+	text := fmt.Sprintf("%q", missing)
+	if len(missing) >= limits.SlicesMissing {
+		text += " and maybe more"
+	}
+	return text
+}
+
+// readSlices reads the ObjectSlices of a set and returns those that are missing. What
+// no slice can be called is missing for good.
 func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	for _, name := range slicesOf(set) {
+		if len(missing) >= limits.SlicesMissing {
+			break // each of the others would be asked for, too
+		}
 		if _, known := s.stored.Slices[name]; known {
 			continue // a slice never changes, and revisions share them
+		}
+		if !rollout.Stores(name) {
+			missing = append(missing, name)
+			continue
 		}
 		if content, listed := s.shelf[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
 			s.stored.Slices[name] = content
@@ -66,7 +87,14 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 // after counts as missing.
 func (s *session) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	for _, name := range secretsOf(set) {
+		if len(missing) >= limits.SlicesMissing {
+			break
+		}
 		if _, known := s.stored.Secrets[name]; known {
+			continue
+		}
+		if !rollout.Stores(name) {
+			missing = append(missing, name)
 			continue
 		}
 		secret := &corev1.Secret{}

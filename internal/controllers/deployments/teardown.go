@@ -23,6 +23,9 @@ func (s *session) teardown(ctx context.Context) error {
 		if err := s.load(ctx); err != nil {
 			return err
 		}
+		if err := s.spareAll(ctx); err != nil {
+			return err
+		}
 		if orphaned(s.top()) {
 			// What the collector has missed is released: it does not know kinds that
 			// were installed within the last half minute.

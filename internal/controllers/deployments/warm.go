@@ -9,8 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -43,17 +46,22 @@ func (r *Reconciler) warm(ctx context.Context) error {
 				continue
 			}
 			seen[key] = true
-			s, err := r.gather(ctx, key)
-			if err != nil {
+			s, err := r.restore(ctx, key)
+			if ctx.Err() != nil {
+				return fmt.Errorf("cannot restore the claims: %w", context.Cause(ctx))
+			}
+			if err != nil && r.patient() {
 				return fmt.Errorf("cannot restore the claims of %s: %w", key, err)
 			}
-			if s == nil {
+			if err != nil {
+				// What is wrong with one owner is for its own pass to say: nobody else waits.
+				log.FromContext(ctx).Error(err, "cannot restore the claims of an owner, goes on without", "owner", key.String())
+				r.forgetOwner(key)
 				continue
 			}
-			if err := s.loadSets(ctx); err != nil {
-				return err
+			if s != nil {
+				sessions = append(sessions, s)
 			}
-			sessions = append(sessions, s)
 		}
 	}
 	for _, claimed := range restoreOrder(sessions) {
@@ -64,6 +72,29 @@ func (r *Reconciler) warm(ctx context.Context) error {
 	}
 	r.warmed = true
 	return nil
+}
+
+// patient tells whether an owner that cannot be loaded is tried again before the others
+// begin: an API server that hiccups should not cost it its claims. Nothing that is
+// wrong with one owner alone holds the others up for longer.
+func (r *Reconciler) patient() bool {
+	if r.warming.IsZero() {
+		r.warming = r.Now()
+	}
+	return r.Now().Sub(r.warming) < limits.RestoreGrace
+}
+
+// restore gathers one owner and loads its sets.
+func (r *Reconciler) restore(ctx context.Context, key rollout.OwnerKey) (s *session, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s, err = nil, defect.Caught(log.FromContext(ctx), p, "loading "+key.String())
+		}
+	}()
+	if s, err = r.gather(ctx, key); s == nil || err != nil {
+		return nil, err
+	}
+	return s, s.loadSets(ctx)
 }
 
 type restored struct {

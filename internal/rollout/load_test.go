@@ -1,0 +1,130 @@
+package rollout_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// loaded loads a set with one object, of a cluster in which only Nodes and
+// ClusterRoles are cluster-scoped.
+func loaded(t *testing.T, namespace, apiVersion, kind string, metadata map[string]any) *rollout.Revision {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := corev1alpha1.ScopeOf(namespace).NewObjectSet()
+	set.SetNamespace(namespace)
+	set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{
+		Name: "one", Objects: []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: text}}},
+	}}
+	return rollout.Load(set, rollout.Stored{}, objects.Owner{}, func(gk schema.GroupKind, _ string) (namespaced, known bool) {
+		return gk.Kind != "ClusterRole", gk.Kind != "Unknown"
+	})
+}
+
+// TestLoadLeavesOutWhatHasNoPath: an object that no request can be about is a problem
+// of its revision, and none of its objects: nothing looks for it or waits for it.
+func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
+	t.Parallel()
+	named := func(name string) map[string]any { return map[string]any{"name": name} }
+	placed := func(name, namespace string) map[string]any {
+		return map[string]any{"name": name, "namespace": namespace}
+	}
+	for name, tc := range map[string]struct {
+		namespace, apiVersion, kind string
+		metadata                    map[string]any
+		says                        string
+	}{
+		"fine":                     {"shop", "v1", "ConfigMap", named("a"), ""},
+		"of RBAC":                  {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a%20"), "is no name"},
+		"with a colon":             {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a"), ""},
+		"unknown":                  {"shop", "example.com/v1", "Unknown", named("a"), ""},
+		"path as name":             {"shop", "v1", "ConfigMap", named("../../x"), "is no name"},
+		"dots as name":             {"shop", "v1", "ConfigMap", named(".."), "is no name"},
+		"long name":                {"shop", "v1", "ConfigMap", named(strings.Repeat("a", 254)), "the limit is 253"},
+		"made-up name":             {"shop", "v1", "ConfigMap", map[string]any{"generateName": "a-"}, "metadata.name are required"},
+		"path as group":            {"shop", "../v1", "ConfigMap", named("a"), "is no API group"},
+		"slashes":                  {"shop", "a/b/c", "ConfigMap", named("a"), "apiVersion, kind"},
+		"path as version":          {"shop", "apps/..", "ConfigMap", named("a"), "is no version"},
+		"path as kind":             {"shop", "v1", "Config/Map", named("a"), "is no kind"},
+		"no kind":                  {"shop", "v1", "", named("a"), "apiVersion, kind"},
+		"path as namespace":        {"", "v1", "ConfigMap", placed("a", "a/b"), "is no namespace"},
+		"no namespace":             {"", "v1", "ConfigMap", named("a"), "metadata.namespace is required"},
+		"other namespace":          {"shop", "v1", "ConfigMap", placed("a", "b"), "same namespace"},
+		"cluster-scoped":           {"shop", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "shop"), "namespace scoped"},
+		"needless namespace":       {"", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "b"), ""},
+		"metadata that are a list": {"shop", "v1", "ConfigMap", nil, "metadata.name are required"},
+	} {
+		rev := loaded(t, tc.namespace, tc.apiVersion, tc.kind, tc.metadata)
+		if !strings.Contains(rev.Blocked, tc.says) || (rev.Blocked == "") != (tc.says == "") {
+			t.Errorf("%s: it says %q, want %q", name, rev.Blocked, tc.says)
+		}
+		if got := len(rev.Keys()); got != 0 && tc.says != "" || got != 1 && tc.says == "" {
+			t.Errorf("%s: the revision has %v", name, rev.Keys())
+		}
+	}
+}
+
+// TestOfEngine: every object that config installs is the engine's, the engine's own
+// package apart, and objects of others are not.
+func TestOfEngine(t *testing.T) {
+	t.Parallel()
+	const ns = corev1alpha1.DefaultNamespace
+	shop, own := objects.Owner{Namespace: "shop", Name: corev1alpha1.EnginePackage}, objects.Owner{Name: corev1alpha1.EnginePackage}
+	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []objects.Key{{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.LeaderElectionLease}}
+	for _, o := range installed {
+		keys = append(keys, objects.Key{Group: o.GroupVersionKind().Group, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	for _, key := range keys {
+		if rollout.OfEngine(shop, ns)(key) == "" {
+			t.Errorf("a package may have %s", key)
+		}
+		if why := rollout.OfEngine(own, ns)(key); why != "" {
+			t.Errorf("the package of the engine may not have %s: %s", key, why)
+		}
+	}
+	for _, key := range []objects.Key{
+		{Kind: "Namespace", Name: "shop"},
+		{Kind: "ConfigMap", Namespace: ns, Name: "settings"},
+		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "lockstep-manager"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things.example.com"},
+		{Group: corev1alpha1.GroupVersion.Group, Kind: "Package", Namespace: ns, Name: "shop"},
+	} {
+		if why := rollout.OfEngine(shop, ns)(key); why != "" {
+			t.Errorf("%s: %s", key, why)
+		}
+	}
+}
+
+// TestSpare: what is not for a package to have blocks its revision, once, and is never
+// deleted with it.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	rev := loaded(t, "shop", "v1", "ConfigMap", map[string]any{"name": "a"})
+	rev.Spare(func(objects.Key) string { return "" })
+	if rev.Blocked != "" {
+		t.Fatalf("it is blocked: %s", rev.Blocked)
+	}
+	for range 2 {
+		rev.Spare(func(key objects.Key) string { return fmt.Sprintf("%s is not yours", key.Name) })
+	}
+	d := rev.Phases[0].Objects[0]
+	if rev.Blocked != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Above {
+		t.Errorf("it is blocked by %q, keep: %t, above: %t", rev.Blocked, d.Keep, d.Above)
+	}
+}

@@ -1,0 +1,58 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Spare refuses a revision with objects that are not for a package to have: why says
+// of each, or is empty. They are written by nobody, and never deleted.
+func (r *Revision) Spare(why func(objects.Key) string) {
+	var problems []string
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if reason := why(d.Key); reason != "" && !d.Above {
+				d.Keep, d.Above = true, true
+				problems = append(problems, d.Key.String()+": "+reason)
+			}
+		}
+	}
+	if r.Blocked != "" {
+		problems = append(problems, r.Blocked)
+	}
+	r.Blocked = strings.Join(problems, "; ")
+}
+
+// names of the objects of this engine, as config has them.
+var engineNames = []string{
+	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
+	"lockstep-view", "lockstep-edit", "lockstep-admin",
+}
+
+// OfEngine says why an object is not for a package to have: it is one of those that
+// this engine itself is made of, in the namespace that it is installed in. Whoever
+// takes one of them, or deletes it with a package, stops the engine for everybody.
+// The engine's own package may have them.
+func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
+	return func(key objects.Key) string {
+		if owner.Namespace == "" && owner.Name == corev1alpha1.EnginePackage || !ofEngine(key, namespace) {
+			return ""
+		}
+		return "is a part of the engine itself: remove it; only the ClusterPackage " + corev1alpha1.EnginePackage + " may have it"
+	}
+}
+
+func ofEngine(key objects.Key, namespace string) bool {
+	switch {
+	case key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition":
+		return strings.HasSuffix(key.Name, "."+corev1alpha1.GroupVersion.Group)
+	case key.Group == "" && key.Kind == "Namespace":
+		return key.Name == namespace
+	case key.Namespace != "" && key.Namespace != namespace:
+		return false
+	}
+	return key.Name == corev1alpha1.LeaderElectionLease || slices.Contains(engineNames, key.Name)
+}
