@@ -40,6 +40,34 @@ func TestFieldsOfAnEarlierEngineLeave(t *testing.T) {
 	}
 }
 
+// What kubectl made is the template's from its adoption on: what a later one has no
+// more leaves the object, and so does what the first one did not have.
+func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	former := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
+		Data:       map[string]string{"value": "v1", "leaves": "v1", "former": "v1"},
+	}
+	must(t, env.Client.Create(t.Context(), former, client.FieldOwner("kubectl-create")))
+	edit(t, ns, "object", `{"data":{"others":"added"}}`)
+
+	both := configMap("object", "v1", collision(corev1alpha1.CollisionProtectionIfNoController))
+	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
+	dep := install(t, deployment(ns, phase("one", both)))
+	if taken := get(t, ns, "object"); metav1.GetControllerOf(taken) == nil || taken.Data["leaves"] != "v1" || taken.Data["former"] != "" || taken.Data["others"] != "added" {
+		t.Errorf("it was taken over with %v", taken.Data)
+	}
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2", collision(corev1alpha1.CollisionProtectionIfNoController))
+	})
+	awaitValue(t, ns, "object", "v2")
+	awaitRollout(t, dep)
+	if is := get(t, ns, "object"); is.Data["leaves"] != "" || is.Data["others"] != "added" || is.UID != former.UID {
+		t.Errorf("after a field left the template the object has %v", is.Data)
+	}
+}
+
 // A revision that somebody archives before its successor has written an object is
 // remembered for what it wrote: what left the template leaves the object.
 func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {

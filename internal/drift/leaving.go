@@ -10,27 +10,25 @@ import (
 
 // Leaving foresees what an apply does to an object whose managedFields are put
 // right by [Migration] first: a dry run of the apply alone does not show which
-// fields it takes away. dry is the answer to that dry run, templates are those of
-// Migration. The object returned lacks the fields that are ours, have left the
-// template, and are nobody else's; values that the API server then puts in their
-// place are not known here. removed is false where nothing leaves; then the object
-// is dry itself.
-func Leaving(
-	dry *unstructured.Unstructured, templates []map[string]any, served func(apiVersion string) bool,
-) (after *unstructured.Unstructured, removed bool, err error) {
+// fields it takes away. dry is the answer to that dry run. The object returned lacks
+// the fields that are ours, have left the template, and are nobody else's; values
+// that the API server then puts in their place are not known here. removed is false
+// where nothing leaves; then the object is dry itself.
+func Leaving(dry *unstructured.Unstructured, from Origin) (after *unstructured.Unstructured, removed bool, err error) {
 	entries := dry.GetManagedFields()
-	if !HasUpdates(entries) && !IsStale(entries, served) {
+	if !from.concerns(entries) {
 		return dry, false, nil
 	}
-	migrated, err := migrate(entries, dry.GetAPIVersion(), templates, served)
+	migrated, err := migrate(entries, dry.GetAPIVersion(), from)
 	if err != nil {
 		return nil, false, fmt.Errorf("read managedFields of %s %s/%s: %w", dry.GetKind(), dry.GetNamespace(), dry.GetName(), err)
 	}
-	owned, err := fieldsOf(&migrated[len(migrated)-1])
+	others, ours := migrated[:len(migrated)-1], &migrated[len(migrated)-1]
+	owned, err := fieldsOf(ours)
 	if err != nil {
 		return nil, false, err
 	}
-	kept, err := keptFields(entries)
+	kept, err := keptFields(entries, others)
 	if err != nil {
 		return nil, false, err
 	}
@@ -46,13 +44,15 @@ func Leaving(
 }
 
 // keptFields are those of the template that is applied, and those of others.
-func keptFields(entries []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+func keptFields(entries, others []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	kept := fieldpath.NewSet()
 	for i := range entries {
-		if isUpdate(&entries[i]) {
-			continue
+		if isApply(&entries[i]) {
+			others = append(others[:len(others):len(others)], entries[i])
 		}
-		fields, err := fieldsOf(&entries[i])
+	}
+	for i := range others {
+		fields, err := fieldsOf(&others[i])
 		if err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		dry := &unstructured.Unstructured{Object: yamltest.Decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"stays":"1","goes":"2","shared":"3","foreign":"4"}}`)}
 		dry.SetManagedFields(tc.entries)
-		after, removed, err := drift.Leaving(dry, []map[string]any{old, next}, nil)
+		after, removed, err := drift.Leaving(dry, drift.Origin{Templates: []map[string]any{old, next}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,12 +81,37 @@ func TestLeavingElements(t *testing.T) {
 		entry("someone", "Update", `{"f:spec":{"f:parts":{"k:{\"name\":\"c\"}":{"f:name":{}}}}}`),
 	})
 	templates := []map[string]any{list(`[{"name":"a","size":1},{"name":"b","size":2},{"name":"c","size":3}]`), list(`[{"name":"a"}]`)}
-	after, _, err := drift.Leaving(dry, templates, nil)
+	after, _, err := drift.Leaving(dry, drift.Origin{Templates: templates})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := list(`[{"name":"a"},{"name":"c"}]`)
 	if diff := cmp.Diff(want["spec"], after.Object["spec"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// At adoption everything leaves that the command had which installed the object, but
+// for what others rely on.
+func TestLeavingAtAdoption(t *testing.T) {
+	t.Parallel()
+	dry := &unstructured.Unstructured{Object: yamltest.Decode(t, `{"spec":{"replicas":3,"size":1,"old":2,"injected":4}}`)}
+	dry.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry("kubectl-client-side-apply", "Update", `{"f:spec":{".":{},"f:replicas":{},"f:size":{},"f:old":{}}}`),
+		entry("package-operator", "Apply", `{"f:spec":{"f:size":{}}}`),
+		entry("injector", "Update", `{"f:spec":{"f:injected":{}}}`),
+	})
+	template := yamltest.Decode(t, `{"spec":{"size":1}}`)
+	for want, from := range map[string]drift.Origin{
+		`{"replicas":3,"size":1,"injected":4}`:         {Adopting: template},
+		`{"replicas":3,"size":1,"old":2,"injected":4}`: {Templates: []map[string]any{template}},
+	} {
+		after, _, err := drift.Leaving(dry, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(yamltest.Decode(t, want), after.Object["spec"]); diff != "" {
+			t.Errorf("adopting %t (-want +got):\n%s", from.Adopting != nil, diff)
+		}
 	}
 }

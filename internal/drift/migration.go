@@ -49,13 +49,34 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 	return served != nil && entry.APIVersion != "" && !served(entry.APIVersion)
 }
 
+// Origin tells what an object was written by before it is applied, and so which
+// entries in its managedFields have to become ours.
+type Origin struct {
+	// Templates are those of revisions that may have written the object.
+	Templates []map[string]any
+	// Adopting is the template that takes the object from outside the engine; nil
+	// where it is the engine's already.
+	Adopting map[string]any
+	// Served tells which versions of the API are, such as apps/v1; nil means all.
+	Served func(apiVersion string) bool
+}
+
+// concerns tells whether there may be something to migrate.
+func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
+	return HasUpdates(entries) || IsStale(entries, o.Served) || o.Adopting != nil && HasInstaller(entries)
+}
+
 // Migration returns a JSON patch that turns our entries of live into one Apply
 // entry of the engine's field manager (engine.md 2). The entry is limited to the
-// paths of the templates, those that may have written the object, so that the
-// next apply removes what left them; owner references that we set stay in it, so
-// that the next apply removes those of earlier owners. An Apply entry that we
-// have already keeps its fields. Entries of others in a version that is no
-// longer served are put under the version of live.
+// paths of the templates, so that the next apply removes what left them; owner
+// references that we set stay in it, so that the next apply removes those of
+// earlier owners. An Apply entry that we have already keeps its fields. Entries of
+// others in a version that is no longer served are put under the version of live.
+//
+// When an object is adopted, the entries of what installed it become ours as well,
+// and whole: the apply removes what its template does not have, now and later. That
+// is what k8s.io/client-go/util/csaupgrade does when kubectl apply changes over to
+// the server's side. The fields of live controllers are in entries of their own.
 //
 // live may be the answer to a dry-run apply of the next template, too: the
 // fields that it takes over from others are then ours before they are applied.
@@ -63,14 +84,12 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 // The patch tests uid and resourceVersion, and changes managedFields alone.
 // needed is false where there is nothing to do. An error means that managedFields
 // cannot be read.
-func Migration(
-	live *unstructured.Unstructured, templates []map[string]any, served func(apiVersion string) bool,
-) (jsonPatch []byte, needed bool, err error) {
+func Migration(live *unstructured.Unstructured, from Origin) (jsonPatch []byte, needed bool, err error) {
 	entries := live.GetManagedFields()
-	if !HasUpdates(entries) && !IsStale(entries, served) {
+	if !from.concerns(entries) {
 		return nil, false, nil
 	}
-	migrated, err := migrate(entries, live.GetAPIVersion(), templates, served)
+	migrated, err := migrate(entries, live.GetAPIVersion(), from)
 	if err != nil {
 		return nil, false, fmt.Errorf("migrate managedFields of %s %s/%s: %w",
 			live.GetKind(), live.GetNamespace(), live.GetName(), err)
@@ -89,10 +108,8 @@ type patchOperation struct {
 	Value any    `json:"value"`
 }
 
-// migrate returns the entries of others and one of ours.
-func migrate(
-	entries []metav1.ManagedFieldsEntry, liveVersion string, templates []map[string]any, served func(string) bool,
-) ([]metav1.ManagedFieldsEntry, error) {
+// migrate returns the entries of others and, as the last one, ours.
+func migrate(entries []metav1.ManagedFieldsEntry, liveVersion string, from Origin) ([]metav1.ManagedFieldsEntry, error) {
 	ours := metav1.ManagedFieldsEntry{
 		Manager:    corev1alpha1.FieldManager,
 		Operation:  metav1.ManagedFieldsOperationApply,
@@ -102,11 +119,12 @@ func migrate(
 	var others []metav1.ManagedFieldsEntry
 	owned := fieldpath.NewSet()
 	for _, entry := range entries {
-		update, stale := isUpdate(&entry), isStale(&entry, served)
-		if !update && !isApply(&entry) {
-			if stale {
-				entry.APIVersion = liveVersion
-			}
+		update, stale := isUpdate(&entry), isStale(&entry, from.Served)
+		installer := from.Adopting != nil && isInstaller(&entry)
+		if stale {
+			entry.APIVersion = liveVersion
+		}
+		if !update && !installer && !isApply(&entry) {
 			others = append(others, entry)
 			continue
 		}
@@ -114,20 +132,37 @@ func migrate(
 		if err != nil {
 			return nil, err
 		}
-		if update || stale {
-			fields = within(fields, templates)
+		switch {
+		case installer:
+			left := leftToInstaller(fields, from.Adopting)
+			fields = fields.Difference(left)
+			if !left.Empty() {
+				if err := setFields(&entry, left); err != nil {
+					return nil, err
+				}
+				others = append(others, entry)
+			}
+		case update || stale:
+			fields = within(fields, from.Templates)
 		}
 		owned = owned.Union(fields)
 		if ours.Time == nil || ours.Time.Before(entry.Time) {
 			ours.Time = entry.Time
 		}
 	}
-	text, err := owned.ToJSON()
-	if err != nil {
+	if err := setFields(&ours, owned); err != nil {
 		return nil, err
 	}
-	ours.FieldsV1 = metav1.NewFieldsV1(string(text))
 	return append(others, ours), nil
+}
+
+func setFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
+	text, err := fields.ToJSON()
+	if err != nil {
+		return err
+	}
+	entry.FieldsV1 = metav1.NewFieldsV1(string(text))
+	return nil
 }
 
 func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {

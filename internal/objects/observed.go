@@ -66,6 +66,9 @@ type Observed struct {
 	UpdateFields bool
 	// ApplyFields tells that managedFields hold an Apply entry of ours.
 	ApplyFields bool
+	// InstallerFields tells that managedFields hold an entry of a command that
+	// installs objects, such as kubectl apply: it becomes ours at adoption.
+	InstallerFields bool
 	// StaleFields tells that managedFields hold an entry in a version that is not
 	// served any more, on which every apply fails.
 	StaleFields bool

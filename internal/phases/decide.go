@@ -66,6 +66,8 @@ type Verdict struct {
 	// Completed tells that the object is a Job that is gone after it succeeded; the
 	// action is None then.
 	Completed bool
+	// Foreign tells that what is adopted comes from outside the engine.
+	Foreign bool
 }
 
 // Case is one object that Decide judges.
@@ -236,10 +238,12 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	case controller != nil && (c.Ours(controller) || c.takes(controller) || c.Owner.Namesake(controller)):
 		return Verdict{Action: Adopt}, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Record.again(c.Desired) && c.Record.UID == live.UID:
-		return correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it"), false
+		v := correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
+		v.Foreign = true
+		return v, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
 		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
-		return Verdict{Action: Adopt}, false
+		return Verdict{Action: Adopt, Foreign: true}, false
 	}
 	return unwatched(c, Verdict{Action: Refuse, Message: Collision(controller)}, foreignPause), false
 }

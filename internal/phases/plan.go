@@ -43,6 +43,9 @@ type Step struct {
 	// Report tells that a Verify which finds other values records what the object
 	// should show, so that the difference is named and left.
 	Report bool
+	// Foreign tells that what is adopted comes from outside the engine: what kubectl
+	// or Helm own of it becomes ours with it.
+	Foreign bool
 }
 
 // Entry is the first write of a phase: what it creates is checked against the
@@ -229,7 +232,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 				continue
 			}
 		}
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report}
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report, Foreign: v.Foreign}
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue

@@ -113,9 +113,9 @@ func (w *world) dryRun(ctx context.Context, s phases.Step, o *object, template m
 }
 
 // withoutLeaving takes off what the engine's own earlier writes put on the object
-// and the template has no more (engine.md 2).
+// and the template has no more (engine.md 2), and at adoption what kubectl or Helm did.
 func (w *world) withoutLeaving(ctx context.Context, s phases.Step, o *object, dry *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	var templates []map[string]any
+	var from drift.Origin
 	for _, rev := range w.rollout.Revisions() {
 		d, _ := rev.Find(s.Key)
 		if d == nil {
@@ -125,9 +125,12 @@ func (w *world) withoutLeaving(ctx context.Context, s phases.Step, o *object, dr
 		if err != nil {
 			return nil, err
 		}
-		templates = append(templates, template)
+		from.Templates = append(from.Templates, template)
+		if s.Foreign && d == s.Desired {
+			from.Adopting = template
+		}
 	}
-	after, removed, err := drift.Leaving(dry, templates, nil)
+	after, removed, err := drift.Leaving(dry, from)
 	if err != nil || !removed {
 		return dry, err
 	}

@@ -16,18 +16,19 @@ type migration struct {
 }
 
 // migrates tells whether managedFields have to be rewritten before the object is
-// applied: so that fields which left the template are removed, or because no
-// apply is possible before. Putting back the same content removes nothing.
+// applied: so that fields which left the template are removed, or those of an
+// adopted object that it never had, or because no apply is possible before. Putting
+// back the same content removes nothing.
 func (s *step) migrates() bool {
 	if s.Live == nil {
 		return false
 	}
 	another := s.Action == phases.Change || s.Action == phases.Adopt
-	return s.Live.StaleFields || s.Live.UpdateFields && another
+	return s.Live.StaleFields || s.Live.UpdateFields && another || s.Foreign && s.Live.InstallerFields
 }
 
-// migrate turns our entries in managedFields into an Apply entry. The dry run of
-// the phase's entry has mostly shown what they are.
+// migrate turns the entries in managedFields that are to be ours into an Apply
+// entry. The dry run of the phase's entry has mostly shown what they are.
 func (s *step) migrate(ctx context.Context) error {
 	patch, err := s.migration(ctx)
 	if err != nil || patch == nil {
@@ -37,8 +38,9 @@ func (s *step) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Live = s.run.Tracker.Observe(s.Key, live)
-	s.run.Live.Remember(s.Key, s.Live)
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.Live = s.keep(live)
 	return nil
 }
 
@@ -75,13 +77,26 @@ func (s *step) prepare(dry *unstructured.Unstructured) error {
 	return nil
 }
 
-// patchFor limits our entries to the templates that may have written the object.
 func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
-	next, err := s.Desired.Object(s.Stamp)
+	from, err := s.origin(live)
 	if err != nil {
 		return nil, false, err
 	}
-	templates, known := []map[string]any{next}, false
+	return drift.Migration(live, from)
+}
+
+// origin limits our entries to the templates that may have written the object.
+func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
+	from := drift.Origin{Served: s.run.Tracker.served(s.Key.GroupKind())}
+	next, err := s.Desired.Object(s.Stamp)
+	if err != nil {
+		return from, err
+	}
+	if s.Foreign {
+		from.Adopting = next
+	}
+	from.Templates = append(from.Templates, next)
+	known := false
 	for _, rev := range s.run.rollout.Revisions() {
 		d, phase := rev.Find(s.Key)
 		known = known || d != nil && d != s.Desired && phase < rev.Opened
@@ -90,14 +105,14 @@ func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
 		}
 		template, err := d.Object(rev.Stamp)
 		if err != nil {
-			return nil, false, err
+			return from, err
 		}
-		templates = append(templates, template)
+		from.Templates = append(from.Templates, template)
 	}
 	if !known {
-		templates = append(templates, dataOf(live))
+		from.Templates = append(from.Templates, dataOf(live))
 	}
-	return drift.Migration(live, templates, s.run.Tracker.served(s.Key.GroupKind()))
+	return from, nil
 }
 
 // dataOf is all that a ConfigMap or Secret holds, as a template. It stands for that

@@ -315,6 +315,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	obs.Writer = lastWriter(fields)
 	obs.UpdateFields = drift.HasUpdates(fields)
 	obs.ApplyFields = drift.HasApply(fields)
+	obs.InstallerFields = drift.HasInstaller(fields)
 	obs.Wrote = obs.UpdateFields || obs.ApplyFields
 	obs.StaleFields = drift.IsStale(fields, t.served(key.GroupKind()))
 	obs.Unrecorded = ours && !obs.Wrote

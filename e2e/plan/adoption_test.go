@@ -1,0 +1,230 @@
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/preview"
+	"lockstep.run/lockstep/internal/yamltest"
+)
+
+// adopted is what someone installs before there is a package; %[1]s names it.
+var adopted = map[string]string{
+	"web.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: %[1]s
+  labels: {app: web, found: "yes"}
+  annotations:
+    note: a
+spec:
+  replicas: 1
+  minReadySeconds: 1
+  selector:
+    matchLabels: {app: web}
+  template:
+    metadata:
+      labels: {app: web}
+    spec:
+      containers:
+      - name: main
+        image: registry.example.com/web:v1
+        env: [{name: A, value: "1"}, {name: B, value: "2"}]
+`,
+	"settings.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+  namespace: %[1]s
+  annotations:
+    note: a
+data: {a: "1", b: "2"}
+`,
+	"webhook.yaml": `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: %[1]s
+  annotations:
+    note: a
+webhooks:
+- name: check.%[1]s.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  timeoutSeconds: 5
+  clientConfig:
+    service: {name: web, namespace: %[1]s, path: /check}
+  rules:
+  - {apiGroups: [%[1]s.example.com], apiVersions: [v1], operations: [CREATE], resources: [nothings]}
+`,
+}
+
+// adopting is the package of the same objects, changed.
+func adopting(name string, changes ...string) harness.Files {
+	files := harness.Files{"manifest.yaml": harness.Manifest(name, []string{"all"}, "")}
+	marked := strings.NewReplacer(append([]string{
+		"    note: a\n", "    note: a\n    package-operator.run/phase: all\n    package-operator.run/collision-protection: IfNoController\n",
+		"  replicas: 1\n", "", `, found: "yes"`, "",
+	}, changes...)...)
+	for file, text := range adopted {
+		files[file] = fmt.Sprintf(marked.Replace(text), name)
+	}
+	return files
+}
+
+// What kubectl or Helm made is adopted with its fields: those that no template has
+// any more leave the object, and those that controllers set stay. The plan says so
+// each time, field by field.
+func TestAdoptedObjectsLoseFields(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	kubectl := func(args ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			if out, err := env.Kubectl(t.Context(), append(args, "-f", dir)...); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+	}
+	helm := func(write func(context.Context, *unstructured.Unstructured) error) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			for file := range adopted {
+				if err := write(t.Context(), read(t, filepath.Join(dir, file))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for name, install := range map[string]func(*testing.T, string){
+		"applied":        kubectl("apply"),
+		"server-applied": kubectl("apply", "--server-side"),
+		"created":        kubectl("create"),
+		"helm3": helm(func(ctx context.Context, u *unstructured.Unstructured) error {
+			return env.Client.Create(ctx, u, client.FieldOwner("helm"))
+		}),
+		"helm4": helm(func(ctx context.Context, u *unstructured.Unstructured) error {
+			return env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("helm"))
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env.Namespace(t, name)
+			dir := t.TempDir()
+			for file, text := range adopted {
+				if err := os.WriteFile(filepath.Join(dir, file), fmt.Appendf(nil, text, name), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			install(t, dir)
+			a := adoption{env: env, name: name}
+			a.meddle(t)
+
+			image := env.Push(t, name+":v1", adopting(name))
+			a.follow(t, image, preview.ActionTakeOver, func() { env.Create(t, harness.ClusterPackage(name, image)) })
+			if web := a.get(t, "Deployment", "web"); web.GetLabels()["found"] != "" || web.GetAnnotations()["note"] != "a" {
+				t.Errorf("adopted with the labels %v and the annotations %v", web.GetLabels(), web.GetAnnotations())
+			}
+
+			image = env.Push(t, name+":v2", adopting(name, `, {name: B, value: "2"}`, "", "  minReadySeconds: 1\n", "", `, b: "2"`, "", "  timeoutSeconds: 5\n", ""))
+			a.follow(t, image, preview.ActionChange, func() { env.SetImage(t, "", name, image) })
+			a.judge(t)
+		})
+	}
+}
+
+type adoption struct {
+	env  *harness.Env
+	name string
+}
+
+// meddle does what live controllers do: scale, and inject a bundle of certificates.
+func (a *adoption) meddle(t *testing.T) {
+	t.Helper()
+	err := a.env.Client.SubResource("scale").Patch(t.Context(), a.get(t, "Deployment", "web"),
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("kube-controller-manager"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = a.env.Client.Patch(t.Context(), a.get(t, "ValidatingWebhookConfiguration", a.name),
+		client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"Cg=="}]`)), client.FieldOwner("cainjector"))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *adoption) get(t *testing.T, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(map[string]string{"Deployment": "apps/v1", "ConfigMap": "v1", "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1"}[kind])
+	u.SetKind(kind)
+	if err := a.env.Client.Get(t.Context(), types.NamespacedName{Namespace: a.name, Name: name}, u); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// follow compares what a plan says with what then happens, field by field.
+func (a *adoption) follow(t *testing.T, image string, action preview.Action, do func()) {
+	t.Helper()
+	p := planOf(t, a.env, image, "clusterpackage/"+a.name)
+	if p.Outcome != preview.OutcomeChanges || len(p.Phases[0].Changes) != len(adopted) {
+		t.Fatalf("the plan is %+v", p)
+	}
+	before := map[string]*unstructured.Unstructured{}
+	for _, c := range p.Phases[0].Changes {
+		if c.Action != action || len(c.Fields) == 0 && (action == preview.ActionChange || c.Kind == "Deployment") {
+			t.Errorf("the plan says %s of %s: %v", c.Action, c.Object(), c.Fields)
+		}
+		before[c.Object()] = a.get(t, c.Kind, c.Name)
+	}
+	do()
+	a.env.WaitAvailable(t, "", a.name)
+	for _, c := range p.Phases[0].Changes {
+		for i := range c.Fields {
+			c.Fields[i].Managers = nil
+		}
+		if diff := cmp.Diff(texts(c.Fields), texts(changed(before[c.Object()], a.get(t, c.Kind, c.Name)))); diff != "" {
+			t.Errorf("%s (-plan +happened):\n%s", c.Object(), diff)
+		}
+	}
+}
+
+// judge looks at what is left after a template without some fields.
+func (a *adoption) judge(t *testing.T) {
+	t.Helper()
+	web, settings, hook := a.get(t, "Deployment", "web"), a.get(t, "ConfigMap", "settings"), a.get(t, "ValidatingWebhookConfiguration", a.name)
+	containers, _, _ := unstructured.NestedSlice(web.Object, "spec", "template", "spec", "containers")
+	env := containers[0].(map[string]any)["env"]
+	if diff := cmp.Diff([]any{map[string]any{"name": "A", "value": "1"}}, env); diff != "" {
+		t.Errorf("env (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]any{"a": "1"}, settings.Object["data"]); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	spec := web.Object["spec"].(map[string]any)
+	if spec["replicas"] != int64(3) || spec["minReadySeconds"] != nil {
+		t.Errorf("%v replicas of the autoscaler's 3, minReadySeconds %v of none", spec["replicas"], spec["minReadySeconds"])
+	}
+	first := hook.Object["webhooks"].([]any)[0].(map[string]any)
+	if first["timeoutSeconds"] != int64(10) || first["clientConfig"].(map[string]any)["caBundle"] != "Cg==" {
+		t.Errorf("the webhook is %v, want the default time-out and the injected bundle", first)
+	}
+}
+
+func read(t *testing.T, path string) *unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: yamltest.Decode(t, string(text))}
+}

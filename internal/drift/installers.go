@@ -1,0 +1,57 @@
+package drift
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// installers are the field managers of the commands that make whole objects from
+// somebody's files, by updates or by server-side apply. Nobody is behind them who
+// keeps a field as it is: controllers, and commands that change a field at a time
+// such as kubectl edit or scale, have names of their own.
+var installers = []string{
+	"kubectl-client-side-apply", // kubectl apply
+	"kubectl",                   // kubectl apply --server-side
+	"kubectl-last-applied",      // the annotation that it keeps for the former
+	"kubectl-create",
+	"kubectl-replace",
+	"helm", // by updates up to Helm 3, by applies from Helm 4 on
+}
+
+// HasInstaller tells that managedFields hold an entry of a command that installs
+// objects. It becomes ours when the object is adopted, by [Migration].
+func HasInstaller(managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(&entry) })
+}
+
+func isInstaller(entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Subresource == "" && slices.Contains(installers, entry.Manager)
+}
+
+// leftToInstaller returns the fields that the template does not have and that stay
+// as they are all the same: whoever set them, someone else relies on them.
+func leftToInstaller(fields *fieldpath.Set, template map[string]any) *fieldpath.Set {
+	left := fieldpath.NewSet()
+	for path := range fields.All() {
+		if isReliedOn(path) && !hasPath(template, path) {
+			left.Insert(path.Copy())
+		}
+	}
+	return left
+}
+
+// isReliedOn tells whether a field is not the template's alone to decide on: status;
+// what keeps an object from going or has it go with another one; and how many
+// replicas there are, which an autoscaler only owns once it has changed them.
+func isReliedOn(path fieldpath.Path) bool {
+	if isField(path[0], "status") {
+		return true
+	}
+	if len(path) < 2 {
+		return false
+	}
+	return isField(path[0], "metadata") && (isField(path[1], "finalizers") || isField(path[1], "ownerReferences")) ||
+		isField(path[0], "spec") && isField(path[1], "replicas")
+}
