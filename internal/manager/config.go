@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 // Config is what flags say.
@@ -34,6 +35,13 @@ type Config struct {
 	PprofAddress string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
+	// ImagePrefixes change the beginning of image references: of packages and of the
+	// images and dependencies in their locks. RegistryHosts lead pulls to other
+	// registries after that.
+	ImagePrefixes, RegistryHosts registry.Overrides
+	// PackageHashModifier is part of what a package is rendered from: another one has
+	// every package rendered anew.
+	PackageHashModifier int32
 	// CacheDir keeps pulled images; empty means that nothing is kept.
 	CacheDir string
 	// InsecureRegistries may be reached by plain HTTP.
@@ -72,14 +80,43 @@ func Parse(args []string) (*Config, error) {
 		"HOST[:PORT] that may be reached by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
 	flags.StringVar(&c.RegistryCAFile, "registry-ca-file", os.Getenv("LOCKSTEP_REGISTRY_CA_FILE"),
 		"PEM file with certificate authorities of registries to trust beside those of the system [LOCKSTEP_REGISTRY_CA_FILE]")
+	var prefixes, hosts string
+	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
+		"FROM=TO,…: what image references of packages, and those in their locks, begin with instead; the longest match counts [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")
+	flags.StringVar(&hosts, "registry-host-overrides", cmp.Or(os.Getenv("LOCKSTEP_REGISTRY_HOST_OVERRIDES"), os.Getenv("PKO_REGISTRY_HOST_OVERRIDES")),
+		"FROM=HOST,…: the registry that packages are pulled from instead; after the prefixes [LOCKSTEP_REGISTRY_HOST_OVERRIDES, PKO_REGISTRY_HOST_OVERRIDES]")
+	modifier := os.Getenv("PKO_PACKAGE_HASH_MODIFIER")
+	flags.StringVar(&modifier, "package-hash-modifier", modifier, "a number; another one has every package rendered anew [PKO_PACKAGE_HASH_MODIFIER]")
 	flags.BoolVar(&c.Version, "version", false, "print the version and exit")
-	if err := flags.Parse(args); err != nil {
+	former := formerFlags(flags)
+	if err := flags.Parse(doubleDashes(args)); err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: everything is said by flags", flags.Arg(0))
 	}
+	var err error
+	if c.ImagePrefixes, err = registry.ParseOverrides(prefixes); err != nil {
+		return nil, fmt.Errorf("--image-prefix-overrides: %w", err)
+	}
+	if c.RegistryHosts, err = registry.ParseHostOverrides(hosts); err != nil {
+		return nil, fmt.Errorf("--registry-host-overrides: %w", err)
+	}
+	if c.PackageHashModifier, err = number(modifier); err != nil {
+		return nil, fmt.Errorf("--package-hash-modifier: %w", err)
+	}
+	if err := former.check(c); err != nil {
+		return nil, err
+	}
 	return c, c.validate()
+}
+
+// overrides names what the manager changes about how packages are rendered.
+func (c *Config) overrides() string {
+	if len(c.ImagePrefixes) == 0 && c.PackageHashModifier == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s;%d", c.ImagePrefixes, c.PackageHashModifier)
 }
 
 func (c *Config) validate() error {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 func TestParse(t *testing.T) {
@@ -34,6 +35,24 @@ func TestParse(t *testing.T) {
 				}
 			},
 		},
+		"Package Operator's names": {
+			args: []string{
+				"-metrics-addr=0", "-pprof-addr=:2", "-enable-leader-election=false", "-namespace", "n", "-service-account-namespace=n", "-log-level=1",
+				"-object-template-resource-retry-interval=30s", "-sub-component-affinity", "{}",
+			},
+			want: func(c *Config) {
+				c.MetricsAddress, c.PprofAddress, c.LeaderElect, c.Namespace, c.LogLevel = "0", ":2", false, "n", "1"
+			},
+		},
+		"overrides of images": {
+			args: []string{"--registry-host-overrides=quay.io=mirror:5000"},
+			env:  map[string]string{"PKO_IMAGE_PREFIX_OVERRIDES": "a/=x/,a/b/=y/", "PKO_PACKAGE_HASH_MODIFIER": "7"},
+			want: func(c *Config) {
+				c.RegistryHosts = registry.Overrides{{From: "quay.io", To: "mirror:5000"}}
+				c.ImagePrefixes = registry.Overrides{{From: "a/b/", To: "y/"}, {From: "a/", To: "x/"}}
+				c.PackageHashModifier = 7
+			},
+		},
 		"environment": {
 			env: map[string]string{
 				"PKO_NAMESPACE": "pko", "PKO_SERVICE_ACCOUNT_NAME": "pko-sa", "LOG_LEVEL": "-1", "LOCKSTEP_CACHE_DIR": "/c", "LOCKSTEP_INSECURE_REGISTRIES": "a:1, b", "LOCKSTEP_REGISTRY_CA_FILE": "ca",
@@ -52,7 +71,7 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE"} {
+			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER"} {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
@@ -79,6 +98,11 @@ func TestParseRefuses(t *testing.T) {
 		"--service-account-name=No_Name": "--service-account-name",
 		"extra":                          `unexpected argument "extra"`,
 		"--unknown":                      "unknown flag",
+		"--image-prefix-overrides=a":     "--image-prefix-overrides",
+		"--registry-host-overrides=a=b/": "want a host",
+		"--package-hash-modifier=x":      "no number of 32 bits",
+		"--self-bootstrap=image":         "-k config",
+		"-service-account-namespace=o":   "--namespace",
 	} {
 		if _, err := Parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

@@ -66,8 +66,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	recorder.underway = underway
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Underway: underway,
-		Unserved: func(gk schema.GroupKind) bool { return o.Live.State(gk).Unserved() },
-		Fresh:    own.packages, Slices: slices, Namespace: c.Namespace,
+		Overrides: c.overrides(),
+		Unserved:  func(gk schema.GroupKind) bool { return o.Live.State(gk).Unserved() },
+		Fresh:     own.packages, Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)

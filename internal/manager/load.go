@@ -23,6 +23,7 @@ import (
 // packageLoader gets from an image to a rendered package.
 type packageLoader struct {
 	puller      *registry.Puller
+	prefixes    registry.Overrides
 	get         sources.Get
 	credentials *sources.Credentials
 	// namespaced tells whether a kind is namespaced, as the cluster knows it.
@@ -34,6 +35,7 @@ type packageLoader struct {
 func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources.Credentials) (*packageLoader, error) {
 	puller, err := registry.NewPuller(registry.Options{
 		CABundle: c.RegistryCAFile, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,
+		ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
 		UserAgent:    "lockstep-manager/" + version.Get(),
 		OnCacheError: func(err error) { log.Error(err, "the image cache cannot be used; pulls go on without it") },
 	})
@@ -41,7 +43,7 @@ func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources
 		return nil, fmt.Errorf("set up pulling: %w", err)
 	}
 	return &packageLoader{
-		puller: puller, get: get, credentials: credentials, rendering: semaphore.NewWeighted(limits.UnpacksInFlight),
+		puller: puller, prefixes: c.ImagePrefixes, get: get, credentials: credentials, rendering: semaphore.NewWeighted(limits.UnpacksInFlight),
 	}, nil
 }
 
@@ -68,7 +70,9 @@ func (l *packageLoader) load(ctx context.Context, in packages.Input) (*packages.
 	if err != nil {
 		return nil, err
 	}
-	return contentOf(in, image, pkg), nil
+	content := contentOf(in, image, pkg)
+	content.SourceImage = l.prefixes.Apply(content.Resolved.Image)
+	return content, nil
 }
 
 // resolve is the packages.Resolve of the manager.
@@ -104,7 +108,7 @@ func (l *packageLoader) access(ctx context.Context, in packages.Input, pull func
 // optionsFor says for which installation a package is loaded.
 func (l *packageLoader) optionsFor(in packages.Input, values *sources.Values) loader.Options {
 	o := sources.Options(in.Package, values)
-	o.Environment, o.Namespaced = &in.Environment, l.namespaced
+	o.Environment, o.Namespaced, o.ImageOverride = &in.Environment, l.namespaced, l.prefixes.Apply
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.Others(name) {

@@ -51,7 +51,8 @@ type Reconciler struct {
 	// shelf is there while the first pass is made ready.
 	shelf shelf
 
-	queue turns.Queue[rollout.OwnerKey]
+	queue   turns.Queue[rollout.OwnerKey]
+	metrics metrics
 
 	mu     sync.Mutex
 	owners map[rollout.OwnerKey]*owner

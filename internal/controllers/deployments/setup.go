@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -65,6 +66,10 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		fresh: o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
 	}
+	r.metrics.reader = r.Client
+	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
+	}
 	r.Owners = &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: r.queue.Wake}
 	r.Claims = claims.NewTable(func(h claims.Holder) {
 		r.queue.Wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
@@ -84,7 +89,7 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.OwnerKey](firstRetry, lastRetry),
 		}).
-		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](r.queue.Start))
+		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](r.start))
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		set := scope.NewObjectSet().(client.Object)
 		index := func(obj client.Object) []string {

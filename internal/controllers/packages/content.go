@@ -34,6 +34,9 @@ type Input struct {
 type Content struct {
 	// Resolved says what the image turned out to hold.
 	Resolved corev1alpha1.ResolvedPackage
+	// SourceImage is the image of the spec as overrides of the manager change it; empty
+	// means as it is.
+	SourceImage string
 	// Labels are the well-known labels.
 	Labels map[string]string
 	// Template is what the deployment rolls out, without slices.

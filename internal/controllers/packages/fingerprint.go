@@ -41,11 +41,12 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 	return f, ok
 }
 
-// fingerprintOf names what a package is rendered from: spec and cluster, and the
-// versions of the Secrets and ConfigMaps that the spec names. What is not set is
+// fingerprintOf names what a package is rendered from: spec and cluster, the
+// versions of the Secrets and ConfigMaps that the spec names, and the overrides of the
+// manager. What is not set is
 // left out, so that an engine that knows more fields computes the same.
 func fingerprintOf(
-	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string,
+	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
 ) (fingerprint, error) {
 	spec := pkg.PackageSpec()
 	var config any
@@ -79,6 +80,9 @@ func fingerprintOf(
 	var around any = env
 	if len(versions) > 0 {
 		around = map[string]any{"environment": env, "versions": versions}
+	}
+	if overrides != "" {
+		around = map[string]any{"around": around, "overrides": overrides}
 	}
 	aroundHash, err := hash(around)
 	return fingerprint{spec: specHash, environment: aroundHash}, err

@@ -52,7 +52,7 @@ func retried(value string) func(*corev1alpha1.Package) {
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
-	f, err := fingerprintOf(pkg, env, nil)
+	f, err := fingerprintOf(pkg, env, nil, "")
 	if err != nil {
 		panic(err)
 	}

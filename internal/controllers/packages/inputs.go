@@ -52,7 +52,7 @@ func (s *session) gatherInputs() error {
 	if failed {
 		s.around = s.surroundings(pulls)
 	}
-	s.fingerprint, err = fingerprintOf(s.pkg, env, versions)
+	s.fingerprint, err = fingerprintOf(s.pkg, env, versions, s.overrides)
 	return err
 }
 

@@ -54,10 +54,15 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 			t.Errorf("%s: %s, without %s", name, got, base)
 		}
 	}
-	one, err := fingerprintOf(newPackage(), env, map[string]string{"Secret team/a": "uid/1"})
-	two, err2 := fingerprintOf(newPackage(), env, map[string]string{"Secret team/a": "uid/2"})
+	one, err := fingerprintOf(newPackage(), env, map[string]string{"Secret team/a": "uid/1"}, "")
+	two, err2 := fingerprintOf(newPackage(), env, map[string]string{"Secret team/a": "uid/2"}, "")
 	if errors.Join(err, err2) != nil || one == two || one.spec != base.spec || one.environment == base.environment {
 		t.Errorf("a source that changes is no change of the spec: %s, %s, %s", base, one, two)
+	}
+	one, err = fingerprintOf(newPackage(), env, nil, "a/=b/;0")
+	two, err2 = fingerprintOf(newPackage(), env, nil, "a/=c/;0")
+	if errors.Join(err, err2) != nil || one == two || one == base || one.spec != base.spec {
+		t.Errorf("overrides of the manager that change have packages rendered anew: %s, %s, %s", base, one, two)
 	}
 }
 

@@ -33,16 +33,18 @@ type Reconciler struct {
 	Now    func() time.Time
 
 	environment Environment
-	unserved    func(schema.GroupKind) bool
-	sources     *sources.Watches
-	queue       turns.Queue[reconcile.Request]
-	attempts    *attempts
-	tags        *tags
-	neighbours  *neighbours
-	fresh       *fresh.Store
-	slices      *fresh.Store
-	keys        keys
-	reports     reports
+	// overrides are what the manager changes; see Options.
+	overrides  string
+	unserved   func(schema.GroupKind) bool
+	sources    *sources.Watches
+	queue      turns.Queue[reconcile.Request]
+	attempts   *attempts
+	tags       *tags
+	neighbours *neighbours
+	fresh      *fresh.Store
+	slices     *fresh.Store
+	keys       keys
+	reports    reports
 	// mended is when the deployment of each Package was mended.
 	mended reports
 	// leaving is when the deployment of each Package that goes was seen last.

@@ -51,6 +51,9 @@ type Options struct {
 	Fresh *fresh.Store
 	// Slices takes the slices that were written, for the controller of deployments.
 	Slices *fresh.Store
+	// Overrides name what the manager changes about images, and whatever else is to
+	// have packages rendered anew; empty where it changes nothing.
+	Overrides string
 	// Namespace is the manager's: it has what ClusterPackages name, and the Secrets
 	// of cluster kinds.
 	Namespace string
@@ -62,7 +65,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		fresh: o.Fresh, slices: o.Slices, metrics: &metrics{reader: mgr.GetClient()},
-		environment: o.Environment, sources: o.Sources, unserved: o.Unserved,
+		environment: o.Environment, overrides: o.Overrides, sources: o.Sources, unserved: o.Unserved,
 	}
 	r.keys.client, r.keys.reader, r.keys.namespace = r.Client, r.Reader, o.Namespace
 	r.neighbours = newNeighbours(r.installed, r.wake)

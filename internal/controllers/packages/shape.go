@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -102,7 +103,7 @@ func fill(
 		return err
 	}
 	annotations := orMake(dep.GetAnnotations())
-	image := pkg.PackageSpec().Image
+	image := cmp.Or(content.SourceImage, pkg.PackageSpec().Image)
 	first := len(dep.ObjectDeploymentSpec().Template.Spec.Phases) == 0
 	imageChanged := annotations[corev1alpha1.PackageSourceImageAnnotation] != image
 	configChanged := annotations[corev1alpha1.PackageConfigAnnotation] != config

@@ -147,7 +147,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	default:
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
 	}
-	e.Details, e.Remedy = secrets.redact(e.Details), cmp.Or(e.Remedy, p.remedy(e.Reason))
+	e.Details, e.Remedy = secrets.redact(e.Details)+p.redirected(ref), cmp.Or(e.Remedy, p.remedy(e.Reason))
 	return e
 }
 

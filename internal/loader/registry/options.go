@@ -30,6 +30,9 @@ type Options struct {
 	// reference, that may be reached by plain HTTP or with a certificate that
 	// does not verify. Loopback addresses are no exception.
 	InsecureRegistries []string
+	// ImagePrefixes change references before anything else is done with them;
+	// RegistryHosts lead to other registries after that.
+	ImagePrefixes, RegistryHosts Overrides
 	// CacheDir keeps what was downloaded. Empty means nothing is kept.
 	CacheDir string
 	// CacheBytes bounds CacheDir; what was used least recently goes first. 0

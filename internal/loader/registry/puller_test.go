@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +55,59 @@ func TestPull(t *testing.T) {
 	withoutCache := newPuller(t, Options{InsecureRegistries: []string{s.host}})
 	if got, err := withoutCache.Pull(ctx, ref); err != nil || !cmp.Equal(got.Files, testFiles) {
 		t.Error("without a cache", err)
+	}
+}
+
+// TestOverrides: mirrors are asked in place of what is written, and errors say so.
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httptest.NewServer)
+	_, digest := s.push(t, imageOf(t, testFiles))
+	for _, c := range []struct {
+		reason, prefixes, hosts, ref string
+		found                        bool
+	}{
+		{"the prefix is replaced", "quay.io/org/=" + s.host + "/team/", "", "quay.io/org/shop:v1", true},
+		{"the longest prefix counts", "quay.io/=nowhere.invalid/,quay.io/org/=" + s.host + "/team/", "", "quay.io/org/shop:v1", true},
+		{"the registry is replaced", "", "quay.io=" + s.host, "quay.io/team/shop:v1", true},
+		{"digests stay", "", "quay.io=" + s.host, "quay.io/team/shop@" + digest, true},
+		{"first the prefix, then the registry", "old.test/=quay.io/", "quay.io=" + s.host, "old.test/team/shop:v1", true},
+		{"an error says what was asked", "", "quay.io=" + s.host, "quay.io/team/none:v1", false},
+	} {
+		prefixes, err := ParseOverrides(c.prefixes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts, err := ParseHostOverrides(c.hosts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPuller(t, Options{InsecureRegistries: []string{s.host}, ImagePrefixes: prefixes, RegistryHosts: hosts})
+		got, err := p.Pull(t.Context(), c.ref)
+		switch {
+		case c.found && (err != nil || got.Digest != digest || got.Ref != c.ref):
+			t.Errorf("%s: %v, %v", c.reason, got, err)
+		case !c.found && (err == nil || !strings.Contains(err.Error(), c.ref) || !strings.Contains(err.Error(), s.host+"/team/none:v1")):
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+	for _, hostile := range []string{"quay.io.evil.test/team/shop:v1", "quay.iox/team/shop:v1"} {
+		hosts, err := ParseHostOverrides("quay.io=" + s.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := newPuller(t, Options{RegistryHosts: hosts}).parse(hostile)
+		if err != nil || strings.HasPrefix(parsed.Name(), s.host) {
+			t.Errorf("%s is pulled as %v, %v", hostile, parsed, err)
+		}
+	}
+	for text, want := range map[string]string{"a": "FROM=TO", "=b": "FROM=TO", "a=b,a=c": "twice"} {
+		if _, err := ParseOverrides(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := ParseHostOverrides("a=b/c"); err == nil {
+		t.Error("a path was taken for a host")
 	}
 }
 

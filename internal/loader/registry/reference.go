@@ -12,10 +12,12 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// parse reads an image reference. Short names are Docker Hub's, as everywhere.
-func (p *Puller) parse(ref string) (name.Reference, error) {
+// parse reads an image reference and returns the one to pull, which overrides may
+// have changed. Short names are Docker Hub's, as everywhere.
+func (p *Puller) parse(written string) (name.Reference, error) {
+	ref := p.opts.ImagePrefixes.Apply(written)
 	fail := func(details, remedy string) error {
-		return &PullError{Ref: safeRef(ref), Reason: ReasonInvalidReference, Details: details, Remedy: remedy}
+		return &PullError{Ref: safeRef(written), Reason: ReasonInvalidReference, Details: details, Remedy: remedy}
 	}
 	const form = "Write it as host/path:tag or host/path@sha256:…"
 	switch {
@@ -30,6 +32,9 @@ func (p *Puller) parse(ref string) (name.Reference, error) {
 		return nil, fail("it contains credentials", "Put them into a pull secret.")
 	}
 	parsed, err := name.ParseReference(ref)
+	if err == nil {
+		parsed, err = p.opts.RegistryHosts.redirect(ref, parsed)
+	}
 	if err != nil {
 		return nil, fail("it cannot be parsed", form)
 	}
@@ -37,9 +42,22 @@ func (p *Puller) parse(ref string) (name.Reference, error) {
 		return nil, fail(problem, remedy)
 	}
 	if p.insecure[parsed.Context().RegistryStr()] {
-		return name.ParseReference(ref, name.Insecure)
+		return name.ParseReference(parsed.Name(), name.Insecure)
 	}
 	return parsed, nil
+}
+
+// redirected says which reference was pulled in place of the one that was written;
+// empty where no override changed it.
+func (p *Puller) redirected(written string) string {
+	parsed, err := p.parse(written)
+	if err != nil {
+		return ""
+	}
+	if plain, err := name.ParseReference(written); err == nil && plain.Name() == parsed.Name() {
+		return ""
+	}
+	return fmt.Sprintf(" (pulled as %q, by an override of the manager)", safeRef(parsed.Name()))
 }
 
 // oddity names what the parser lets through, and a request or a reader takes for

@@ -1,0 +1,88 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// Override redirects image references that begin with From.
+type Override struct{ From, To string }
+
+// Overrides redirect image references, for mirrors. The longest From that matches
+// decides; those that do not match leave a reference as it is.
+type Overrides []Override
+
+// ParseOverrides reads from=to pairs separated by commas, as Package Operator's
+// flags have them.
+func ParseOverrides(text string) (Overrides, error) {
+	var o Overrides
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		from, to, ok := strings.Cut(pair, "=")
+		if from, to = strings.TrimSpace(from), strings.TrimSpace(to); !ok || from == "" || to == "" {
+			return nil, fmt.Errorf("%q: want FROM=TO, separated by commas", pair)
+		}
+		if slices.ContainsFunc(o, func(other Override) bool { return other.From == from }) {
+			return nil, fmt.Errorf("%q is there twice", from)
+		}
+		o = append(o, Override{From: from, To: to})
+	}
+	slices.SortFunc(o, func(a, b Override) int {
+		return cmp.Or(cmp.Compare(len(b.From), len(a.From)), cmp.Compare(a.From, b.From))
+	})
+	return o, nil
+}
+
+// ParseHostOverrides reads Overrides of registries: what they lead to are hosts, with
+// their ports where they have one.
+func ParseHostOverrides(text string) (Overrides, error) {
+	o, err := ParseOverrides(text)
+	for _, host := range o {
+		if _, err := name.NewRegistry(host.To); err != nil {
+			return nil, fmt.Errorf("%q: want a host, with its port where it has one, such as localhost:5000", host.To)
+		}
+	}
+	return o, err
+}
+
+// Apply replaces the prefix of a reference as text.
+func (o Overrides) Apply(ref string) string {
+	for _, override := range o {
+		if rest, ok := strings.CutPrefix(ref, override.From); ok {
+			return override.To + rest
+		}
+	}
+	return ref
+}
+
+// redirect returns the reference at another registry, with the same repository and
+// the same tag or digest. ref is how it was written.
+func (o Overrides) redirect(ref string, parsed name.Reference) (name.Reference, error) {
+	for _, override := range o {
+		rest, ok := strings.CutPrefix(ref, override.From)
+		if !ok || rest != "" && !strings.ContainsAny(rest[:1], "/:@") && !strings.HasSuffix(override.From, "/") {
+			continue
+		}
+		separator := ":"
+		if _, byDigest := parsed.(name.Digest); byDigest {
+			separator = "@"
+		}
+		return name.ParseReference(override.To + "/" + parsed.Context().RepositoryStr() + separator + parsed.Identifier())
+	}
+	return parsed, nil
+}
+
+// String returns the form that ParseOverrides reads.
+func (o Overrides) String() string {
+	pairs := make([]string, len(o))
+	for i, override := range o {
+		pairs[i] = override.From + "=" + override.To
+	}
+	return strings.Join(pairs, ",")
+}

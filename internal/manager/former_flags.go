@@ -1,0 +1,80 @@
+package manager
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// renamed are Package Operator's names of flags, by which they are known as well.
+var renamed = map[string]string{
+	"metrics-addr":           "metrics-bind-address",
+	"pprof-addr":             "pprof-bind-address",
+	"enable-leader-election": "leader-elect",
+}
+
+// formerOptions are flags of Package Operator that say nothing here.
+type formerOptions struct {
+	serviceAccountNamespace, selfBootstrap string
+}
+
+// formerFlags accepts the flags of Package Operator, so that its Deployment starts this
+// manager with another image alone.
+func formerFlags(flags *pflag.FlagSet) *formerOptions {
+	o := &formerOptions{}
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if now, ok := renamed[name]; ok {
+			name = now
+		}
+		return pflag.NormalizedName(name)
+	})
+	var unused string
+	for name, value := range map[string]*string{
+		"service-account-namespace": &o.serviceAccountNamespace, "self-bootstrap": &o.selfBootstrap,
+		// What these say has no meaning here, or is not served yet.
+		"package-operator-package-image": &unused, "self-bootstrap-config": &unused,
+		"object-template-resource-retry-interval": &unused, "object-template-optional-resource-retry-interval": &unused,
+		"sub-component-affinity": &unused, "sub-component-tolerations": &unused,
+	} {
+		flags.StringVar(value, name, "", "a flag of Package Operator")
+		flags.Lookup(name).Hidden = true
+	}
+	return o
+}
+
+// check refuses what would be done otherwise than Package Operator does it.
+func (o *formerOptions) check(c *Config) error {
+	if o.selfBootstrap != "" {
+		return fmt.Errorf("--self-bootstrap is not supported: this manager is installed by kubectl apply --server-side -k config")
+	}
+	if ns := o.serviceAccountNamespace; ns != "" && ns != c.Namespace {
+		return fmt.Errorf("--service-account-namespace %q: the manager's service account is in --namespace, which is %q", ns, c.Namespace)
+	}
+	return nil
+}
+
+// doubleDashes gives long flags with one dash, as Go's package flag has them, two.
+func doubleDashes(args []string) []string {
+	long := make([]string, len(args))
+	for i, arg := range args {
+		if name, single := strings.CutPrefix(arg, "-"); single && len(name) > 1 && !strings.HasPrefix(name, "-") {
+			arg = "--" + name
+		}
+		long[i] = arg
+	}
+	return long
+}
+
+// number reads a 32-bit number; nothing is 0.
+func number(text string) (int32, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number of 32 bits", text)
+	}
+	return int32(n), nil
+}
