@@ -135,6 +135,8 @@ func (r *runner) apply(t *testing.T, b block, text string) {
 	}
 }
 
+var workloads = map[string]bool{"deployment": true, "statefulset": true, "daemonset": true, "replicaset": true}
+
 // recorded are objects as they were in a cluster.
 type recorded struct {
 	// Ready have to be true, Unready anything else.
@@ -142,9 +144,15 @@ type recorded struct {
 	Unready []map[string]any `json:"unready"`
 }
 
-// probe tries a recipe on recorded objects.
+// probe tries a recipe on recorded objects. Those of workloads are what init and
+// kickstart write.
 func probe(t *testing.T, b block) {
 	t.Helper()
+	if workloads[b.argument] {
+		if _, recipe := probes.Recipe(b.argument); b.text != recipe {
+			t.Errorf("%s: it should be\n%s", b, recipe)
+		}
+	}
 	var entries []corev1alpha1.ObjectSetProbe
 	if err := yaml.UnmarshalStrict([]byte(b.text), &entries); err != nil {
 		t.Fatalf("%s: %v", b, err)

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	recipes "lockstep.run/lockstep/internal/probes"
 )
 
-// Probes, as kstatus judges these kinds. Counters that are 0 are left out of a
-// status, so they are read with a default; a status that no controller has
-// written yet has no observedGeneration.
+// Probes, as kstatus judges these kinds.
 func conditionProbe(typ string) map[string]any {
 	return map[string]any{"condition": map[string]any{"type": typ, "status": "True"}}
 }
@@ -19,12 +19,19 @@ func celProbe(rule, message string) map[string]any {
 	return map[string]any{"cel": map[string]any{"rule": rule, "message": message}}
 }
 
-// count reads a counter of a status.
-func count(field string) string {
-	return "(has(self.status." + field + ") ? self.status." + field + " : 0)"
+// recipe returns the probes that everybody gets for a workload.
+func recipe(kind string) []any {
+	entry, _ := recipes.Recipe(kind)
+	var all []any
+	for _, p := range entry.Probes {
+		if p.Condition != nil {
+			all = append(all, conditionProbe(p.Condition.Type))
+		} else {
+			all = append(all, celProbe(p.CEL.Rule, p.CEL.Message))
+		}
+	}
+	return all
 }
-
-const observed = "has(self.status) && has(self.status.observedGeneration) && "
 
 var probes = []struct {
 	kind   schema.GroupKind
@@ -34,23 +41,11 @@ var probes = []struct {
 	{schema.GroupKind{Kind: "Namespace"}, []any{celProbe(`has(self.status) && self.status.phase == "Active"`, "the namespace is not active")}},
 	{schema.GroupKind{Kind: "PersistentVolume"}, []any{celProbe(`has(self.status) && self.status.phase in ["Available", "Bound"]`, "the volume is neither available nor bound")}},
 	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []any{celProbe(`has(self.status) && self.status.phase == "Bound"`, "the claim is not bound to a volume")}},
-	{schema.GroupKind{Group: "apps", Kind: "Deployment"}, []any{
-		conditionProbe("Available"),
-		celProbe(observed+count("updatedReplicas")+" == self.spec.replicas", "not all replicas are of the current template"),
-		celProbe(observed+count("availableReplicas")+" >= self.spec.replicas", "not all replicas are available"),
-	}},
-	{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, []any{
-		celProbe(observed+count("readyReplicas")+" >= self.spec.replicas", "not all replicas are ready"),
-		celProbe(observed+`(self.spec.updateStrategy.type == "OnDelete" || `+count("updatedReplicas")+
-			" >= self.spec.replicas - (has(self.spec.updateStrategy.rollingUpdate) && has(self.spec.updateStrategy.rollingUpdate.partition) ? self.spec.updateStrategy.rollingUpdate.partition : 0))",
-			"not all replicas are of the current template"),
-	}},
-	{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, []any{
-		celProbe(observed+count("numberAvailable")+" >= self.status.desiredNumberScheduled", "not all nodes have an available pod"),
-		celProbe(observed+`(self.spec.updateStrategy.type == "OnDelete" || `+count("updatedNumberScheduled")+" >= self.status.desiredNumberScheduled)", "not all pods are of the current template"),
-	}},
-	{schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, []any{celProbe(observed+count("availableReplicas")+" >= self.spec.replicas", "not all replicas are available")}},
-	{schema.GroupKind{Kind: "ReplicationController"}, []any{celProbe(observed+count("availableReplicas")+" >= self.spec.replicas", "not all replicas are available")}},
+	{schema.GroupKind{Group: "apps", Kind: "Deployment"}, recipe("Deployment")},
+	{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, recipe("StatefulSet")},
+	{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, recipe("DaemonSet")},
+	{schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, recipe("ReplicaSet")},
+	{schema.GroupKind{Kind: "ReplicationController"}, recipe("ReplicationController")},
 	{schema.GroupKind{Group: "batch", Kind: "Job"}, []any{conditionProbe("Complete")}},
 	{schema.GroupKind{Kind: "Pod"}, []any{celProbe(`has(self.status) && (self.status.phase == "Succeeded" || has(self.status.conditions) && self.status.conditions.exists(c, c.type == "Ready" && c.status == "True"))`, "the pod is neither ready nor done")}},
 	{schema.GroupKind{Kind: "Service"}, []any{celProbe(`self.spec.type != "LoadBalancer" || has(self.status) && has(self.status.loadBalancer) && has(self.status.loadBalancer.ingress) && size(self.status.loadBalancer.ingress) > 0`, "the load balancer has no address")}},

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strings"
 	"text/template"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -13,6 +14,7 @@ import (
 	"lockstep.run/lockstep/docs/schemas"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/packagetest"
+	"lockstep.run/lockstep/internal/probes"
 )
 
 //go:embed all:files
@@ -41,6 +43,12 @@ const manifestSchema = "PackageManifest.json"
 // Make returns the files of a new package, with its fixtures.
 func Make(ctx context.Context, opts Options) (loader.Files, error) {
 	files := loader.Files{}
+	_, recipe := probes.Recipe("Deployment")
+	values := struct {
+		Options
+		// Probes are an entry of availabilityProbes in YAML.
+		Probes string
+	}{opts, strings.ReplaceAll(strings.TrimSpace(recipe), "\n", "\n  ")}
 	entries, err := fs.ReadDir(templates, "files")
 	if err != nil {
 		return nil, err
@@ -54,7 +62,7 @@ func Make(ctx context.Context, opts Options) (loader.Files, error) {
 			return nil, err
 		}
 		var out bytes.Buffer
-		if err := parsed.Execute(&out, opts); err != nil {
+		if err := parsed.Execute(&out, values); err != nil {
 			return nil, err
 		}
 		files[entry.Name()] = out.Bytes()
