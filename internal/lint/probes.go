@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/probes"
 )
 
 // probeRules are about availability probes.
@@ -17,6 +18,11 @@ var probeRules = []Rule{
 		"missing-probe", Warning,
 		"No probe judges an object of a kind that says in its status whether it works: its phase counts as complete as soon as the object exists.",
 		missingProbe,
+	},
+	{
+		"probe-misses-failed-rollout", Warning,
+		"The probes of a workload are true while pods of a new template cannot start: a broken upgrade counts as available, and later phases go on.",
+		probeMissesFailedRollout,
 	},
 	{
 		"probe-unknown-field", Error,
@@ -30,12 +36,14 @@ var probeRules = []Rule{
 	},
 }
 
+const recipes = ", as the recipes of docs/packages/probes.md do"
+
 // statusKinds say in their status whether they work.
 var statusKinds = map[schema.GroupKind]string{
-	deploymentKind:  `the condition Available, and .status.updatedReplicas equal to .status.replicas`,
-	statefulSetKind: `.status.readyReplicas equal to .status.replicas, and .status.updatedReplicas, too`,
-	daemonSetKind:   `.status.numberReady equal to .status.desiredNumberScheduled`,
-	replicaSetKind:  `.status.readyReplicas equal to .status.replicas`,
+	deploymentKind:  `.status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas` + recipes,
+	statefulSetKind: `.status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas` + recipes,
+	daemonSetKind:   `.status.updatedNumberScheduled and .status.numberAvailable, each equal to .status.desiredNumberScheduled` + recipes,
+	replicaSetKind:  `.status.replicas and .status.availableReplicas, each equal to .spec.replicas` + recipes,
 	jobKind:         `the condition Complete`,
 	podKind:         `the condition Ready`,
 	crdKind:         `the condition Established`,
@@ -52,6 +60,35 @@ func missingProbe(c *oneCase, r reporter) {
 			r.at(o, "", "Probe "+advice+".", "no probe judges it")
 		}
 	}
+}
+
+// probeMissesFailedRollout shows the probes every state of a rollout that fails.
+func probeMissesFailedRollout(c *oneCase, r reporter) {
+	set, err := probes.Compile(c.manifest.Spec.AvailabilityProbes)
+	if err != nil || !c.first() {
+		return
+	}
+	for i, probe := range c.manifest.Spec.AvailabilityProbes {
+		var seen map[string]any
+		c.inAnyCase(func(o *object) bool {
+			if !selects(probe.Selector, o) {
+				return false
+			}
+			states := failedRollout(o)
+			if held := slices.IndexFunc(states, func(live map[string]any) bool { return set.Evaluate(live).Status == probes.True }); held >= 0 {
+				seen = states[held]
+			}
+			return seen != nil
+		})
+		if seen != nil {
+			r.manifest(fmt.Sprintf("spec.availabilityProbes[%d]", i), "Probe "+statusKinds[groupKind(probe.Selector)]+".",
+				"%s %s: true before pods of a new template are ready, with %s", probe.Selector.Kind.Kind, text(seen, "metadata", "name"), brief(mapping(seen, "status")))
+		}
+	}
+}
+
+func groupKind(s corev1alpha1.ProbeSelector) schema.GroupKind {
+	return schema.GroupKind{Group: s.Kind.Group, Kind: s.Kind.Kind}
 }
 
 // definesConditions tells whether the package defines a kind with conditions.
