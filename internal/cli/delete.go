@@ -93,6 +93,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	state, verdict, elapsed, err := following{
 		cluster: cl, target: target, uid: pkg.GetUID(), judge: progress.Delete{}.Judge,
 		view: newView(c.streams, "Deleting "+target.String(), progress.State{Target: target}), timeout: c.timeout,
+		refine: newRemains(cl).refine,
 	}.run(ctx)
 	if err := ended(target.String()+" is not gone", target, state, verdict, elapsed, err); err != nil {
 		return err

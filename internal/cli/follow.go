@@ -36,6 +36,9 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
+// refineInterval is how often is asked for what no watch tells.
+const refineInterval = 3 * time.Second
+
 // following is one wait for a package.
 type following struct {
 	cluster *cluster.Cluster
@@ -44,6 +47,8 @@ type following struct {
 	judge   func(progress.State, time.Time) progress.Verdict
 	view    view
 	timeout time.Duration
+	// refine, where it is not nil, adds to a Snapshot what nothing tells of by itself.
+	refine func(context.Context, progress.Snapshot) progress.Snapshot
 }
 
 // run shows a package until the judge's last word, the timeout, or an
@@ -82,6 +87,10 @@ func (f following) run(ctx context.Context) (progress.State, progress.Verdict, t
 			continue
 		}
 		now := time.Now()
+		if f.refine != nil && snap.Package != nil {
+			snap = f.refine(ctx, snap)
+			again.Reset(refineInterval)
+		}
 		if snap.Package == nil {
 			state = progress.Ended(state)
 		} else {

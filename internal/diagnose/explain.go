@@ -178,6 +178,14 @@ func (e *explainer) object(ctx context.Context, key objects.Key, message string)
 		if found {
 			f.cause.remedy = apply.WayOut(own) + "."
 		}
+		if err != nil || c.reason != ReasonDeleting {
+			return f, err
+		}
+		live, err := e.read(ctx, key)
+		if err != nil || live == nil {
+			return f, err
+		}
+		f.below, err = e.remains(ctx, key, live)
 		return f, err
 	}
 	f.cause = cause{

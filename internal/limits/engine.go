@@ -56,6 +56,10 @@ const (
 	OwnersAbove = 64
 	// MessageBytes bounds one condition message; API servers accept 32 KiB.
 	MessageBytes = 4 << 10
+	// HeldBytes bounds what is kept of why a deletion hangs, and HeldMessageBytes each
+	// condition of it: ten such objects fit into one message.
+	HeldBytes        = 400
+	HeldMessageBytes = 160
 	// ProgressDeadline is the default of progressDeadlineSeconds.
 	ProgressDeadline = 600 * time.Second
 	// RevisionHistory is the default of revisionHistoryLimit.

@@ -281,6 +281,6 @@ func bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
 		TrimmedBy:  math.MaxUint32, // no list shows more of it
 		Generation: live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
-		Finalizers: live.GetFinalizers(), Owners: live.GetOwnerReferences(),
+		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: live.GetOwnerReferences(),
 	}
 }

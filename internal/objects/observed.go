@@ -25,8 +25,8 @@ type Observed struct {
 	// annotation; 0 where it is not known. Anybody can change it: it may cause a
 	// write that was not needed, and decides nothing else.
 	Revision int64
-	// Finalizers that hold a terminating object; nil for others.
-	Finalizers []string
+	// Held says what holds a terminating object, by HeldBy; empty for others.
+	Held string
 	// Owners are the owner references as they are on the object.
 	Owners []metav1.OwnerReference
 	// Projection is the digest of the live values on the paths of the template

@@ -2,7 +2,6 @@ package phases
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -364,10 +363,10 @@ func decideGone(c Case) Verdict {
 }
 
 func terminating(live *objects.Observed) string {
-	if len(live.Finalizers) == 0 {
+	if live.Held == "" {
 		return "is being deleted"
 	}
-	return "is being deleted; held by finalizer " + strings.Join(live.Finalizers, ", ")
+	return "is being deleted; " + live.Held
 }
 
 func notSynced(c Case) string {

@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 			r.Fight = &phases.Fight{Corrections: times, Corrected: noon.Add(-ago), Rival: "tuner"}
 		})
 	}
-	terminating := live(func(o *objects.Observed) { o.Terminating, o.Finalizers = true, []string{"a/b", "c/d"} })
+	terminating := live(func(o *objects.Observed) { o.Terminating, o.Held = true, objects.HeldBy([]string{"a/b", "c/d"}, nil) })
 	unwatched := live(func(o *objects.Observed) { o.Watched = false })
 	looked := func(ago time.Duration) func(*phases.Case) {
 		return record(func(r *phases.Record) { r.Looked = noon.Add(-ago) })

@@ -316,7 +316,7 @@ func (e *engine) observe(key objects.Key, o *thing) *objects.Observed {
 		Terminating: o.terminating, Keep: o.keep, Wrote: o.wrote, Revision: o.revision,
 	}
 	if o.terminating {
-		obs.Finalizers = o.finalizers
+		obs.Held = objects.HeldBy(o.finalizers, nil)
 	}
 	if probed(key) {
 		obs.Trimmed = []byte("sick")

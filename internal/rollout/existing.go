@@ -156,6 +156,6 @@ func lookAt(ctx context.Context, resource metadata.ResourceInterface, key object
 func glimpse(m *metav1.PartialObjectMetadata) *objects.Observed {
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
-		Finalizers: m.Finalizers, Owners: m.OwnerReferences,
+		Held: objects.HeldBy(m.Finalizers, nil), Owners: m.OwnerReferences,
 	}
 }

@@ -288,6 +288,12 @@ func (t *Tracker) probeLocked(owner OwnerKey, needs map[schema.GroupKind]probes.
 	return since
 }
 
+// held says what holds an object that is being deleted.
+func held(live *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	return objects.HeldBy(live.GetFinalizers(), conditions)
+}
+
 // Observe turns a live object into the record that is kept of it. It is called
 // by the watches and for the responses of our own writes alike.
 func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
@@ -308,7 +314,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
-		obs.Finalizers = live.GetFinalizers()
+		obs.Held = held(live)
 	}
 	fields := live.GetManagedFields()
 	t.shapes.Learn(key.GroupKind(), fields)

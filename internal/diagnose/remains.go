@@ -1,0 +1,211 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+const (
+	// remainsListed bounds how many objects of one kind are looked at, and remainsNamed
+	// how many of them are named.
+	remainsListed = 500
+	remainsNamed  = 3
+	// kindsListed bounds of how many kinds the objects that remain in a namespace are
+	// looked at.
+	kindsListed = 5
+)
+
+// Remains says what the deletion of blocking objects waits for: what is left in a
+// Namespace, of the kind of a CustomResourceDefinition, and which APIs keep a
+// Namespace. An entry is empty where the status says it all.
+func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
+	e := explainer{client: c}
+	said := make([]string, len(blocking))
+	for i, b := range blocking {
+		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+		if key.GroupKind() != crd && key.GroupKind() != namespace {
+			continue
+		}
+		live, err := e.read(ctx, key)
+		if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
+			return said, err
+		}
+		found, err := e.remains(ctx, key, live)
+		if err != nil {
+			return said, err
+		}
+		var parts []string
+		for _, f := range found {
+			parts = append(parts, f.link.Object+": "+f.link.Message)
+		}
+		said[i] = strings.Join(parts, "; ")
+	}
+	return said, nil
+}
+
+var (
+	namespace  = schema.GroupKind{Kind: "Namespace"}
+	apiService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+)
+
+// remains finds what keeps an object that is being deleted.
+func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
+	switch key.GroupKind() {
+	case crd:
+		group, _, _ := unstructured.NestedString(live.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(live.Object, "spec", "names", "kind")
+		f, err := e.left(ctx, key, schema.GroupKind{Group: group, Kind: kind}, "")
+		return f, err
+	case namespace:
+		return e.namespaceRemains(ctx, key, live)
+	}
+	return nil, nil
+}
+
+var remaining = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
+
+// namespaceRemains follows the conditions of a namespace that is being deleted.
+func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
+	var found []finding
+	if message := trueCondition(live, "NamespaceDeletionDiscoveryFailure"); message != "" {
+		f, err := e.unavailable(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, f...)
+	}
+	kinds := remaining.FindAllStringSubmatch(trueCondition(live, "NamespaceContentRemaining"), kindsListed)
+	for _, m := range kinds {
+		gvk, err := e.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: m[2], Resource: m[1]})
+		if err != nil {
+			continue // the condition names it
+		}
+		f, err := e.left(ctx, key, gvk.GroupKind(), live.GetName())
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}
+
+// trueCondition is the message of a condition that is True; empty for others.
+func trueCondition(live *unstructured.Unstructured, typ string) string {
+	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c["type"] == typ && c["status"] == "True" {
+			return text(c["message"])
+		}
+	}
+	return ""
+}
+
+// left names the objects of a kind that have not gone, with what holds them.
+func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupKind, namespace string) ([]finding, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: e.version(objects.Key{Group: kind.Group, Kind: kind.Kind}), Kind: kind.Kind + "List"})
+	err := e.client.List(ctx, list, client.InNamespace(namespace), client.Limit(remainsListed))
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err = readable(kind.Kind, err); err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	f := remainsOf(of, kind, list)
+	return []finding{f}, nil
+}
+
+// remainsOf says what a list shows of objects that have not gone.
+func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObjectMetadataList) finding {
+	total := len(list.Items)
+	if more := list.GetRemainingItemCount(); more != nil {
+		total += int(*more)
+	}
+	items := slices.Clone(list.Items)
+	slices.SortStableFunc(items, func(a, b metav1.PartialObjectMetadata) int { return len(b.Finalizers) - len(a.Finalizers) })
+	var names []string
+	for i := range items[:min(len(items), remainsNamed)] {
+		o := &items[i]
+		text := objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
+		if len(o.Finalizers) > 0 {
+			text += " (finalizer " + strings.Join(o.Finalizers, ", ") + ")"
+		}
+		names = append(names, text)
+	}
+	if more := total - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	f := finding{link: Link{Object: plural(total, kind.Kind) + " left", Message: strings.Join(names, ", ")}}
+	f.cause = cause{
+		weight: weightCertain, reason: ReasonDeleting, object: short(of),
+		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), plural(total, kind.Kind), strings.Join(names, ", ")),
+		remedy: "They go by themselves.",
+	}
+	if first := &items[0]; len(first.Finalizers) > 0 {
+		where := ""
+		if first.Namespace != "" {
+			where = " -n " + first.Namespace
+		}
+		f.cause.remedy = "Whoever set a finalizer removes it when its work is done: is that controller running? Where it is gone for good, and what it would clean up may stay: " +
+			fmt.Sprintf(`kubectl%s patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'.`, where, strings.ToLower(kind.Kind)+dotted(kind.Group), first.Name)
+	}
+	return f
+}
+
+func dotted(group string) string {
+	if group == "" {
+		return ""
+	}
+	return "." + group
+}
+
+// unavailable names the APIs that do not answer: without them nobody knows what is
+// left in a namespace.
+func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: apiService.Group, Version: "v1", Kind: apiService.Kind + "List"})
+	err := e.client.List(ctx, list, client.Limit(remainsListed))
+	if err = readable("APIServices", err); err != nil {
+		return nil, err
+	}
+	var found []finding
+	for i := range list.Items {
+		service := &list.Items[i]
+		message, wrong := notAvailable(service)
+		if !wrong || len(found) == remainsNamed {
+			continue
+		}
+		name := "APIService " + service.GetName()
+		found = append(found, finding{
+			link: Link{Object: name, State: "not available", Message: message},
+			cause: cause{
+				weight: weightCertain, reason: ReasonDeleting, object: short(of),
+				text:   short(of) + " is being deleted, and what is left in it is not known, because " + name + " does not answer" + said(message),
+				remedy: "Repair what serves it, or delete it where it is not needed any more: kubectl delete apiservice " + service.GetName() + ".",
+			},
+		})
+	}
+	return found, nil
+}
+
+func notAvailable(service *unstructured.Unstructured) (message string, wrong bool) {
+	list, _, _ := unstructured.NestedSlice(service.Object, "status", "conditions")
+	for _, item := range list {
+		if c, _ := item.(map[string]any); c["type"] == "Available" && c["status"] != "True" {
+			return strings.TrimSpace(text(c["reason"]) + said(text(c["message"]))), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,46 @@
+package objects_test
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// TestHeldBy repeats what the API server says of a deletion that hangs.
+func TestHeldBy(t *testing.T) {
+	t.Parallel()
+	condition := func(typ, status, message string) any {
+		return map[string]any{"type": typ, "status": status, "message": message}
+	}
+	for _, tc := range []struct {
+		reason     string
+		finalizers []string
+		conditions []any
+		want       string
+	}{
+		{"nothing holds it", nil, nil, ""},
+		{"finalizers", []string{"a", "b"}, nil, "held by finalizer a, b"},
+		{
+			"a namespace", nil, []any{
+				condition("NamespaceDeletionDiscoveryFailure", "True", "Discovery failed for some groups, 1 failing"),
+				condition("NamespaceDeletionContentFailure", "False", "All content successfully deleted"),
+				condition("NamespaceContentRemaining", "True", "Some resources are remaining: gauges.example.com has 1 resource instances"),
+			}, "NamespaceDeletionDiscoveryFailure: Discovery failed for some groups, 1 failing; NamespaceContentRemaining: Some resources are remaining: gauges.example.com has 1 resource instances",
+		},
+		{
+			"a definition", []string{"customresourcecleanup.apiextensions.k8s.io"}, []any{
+				condition("Established", "True", "the initial names have been accepted"), condition("Terminating", "True", "CustomResource deletion is in progress"), "garbage",
+			}, "held by finalizer customresourcecleanup.apiextensions.k8s.io; Terminating: CustomResource deletion is in progress",
+		},
+	} {
+		if got := objects.HeldBy(tc.finalizers, tc.conditions); got != tc.want {
+			t.Errorf("%s: %q", tc.reason, got)
+		}
+	}
+	long := strings.Repeat("ä", limits.HeldBytes)
+	if got := objects.HeldBy([]string{long}, []any{condition("Terminating", "True", long)}); len(got) > limits.HeldBytes+len("…") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
