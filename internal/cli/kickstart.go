@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/kickstart"
 	"lockstep.run/lockstep/internal/loader"
@@ -29,6 +31,10 @@ type kickstartCommand struct {
 	bundle     string
 	namespace  string
 	parameters []string
+	version    string
+	scope      string
+	keep       []string
+	recreate   []string
 }
 
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
@@ -65,9 +71,22 @@ listed in the manifest; update pins them.`,
 	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "bundle `image` of the Operator Lifecycle Manager (registry+v1), whose name the package gets")
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the `namespace` of objects that name none")
 	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "`fields` to make configuration of: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
+	cmd.Flags().StringVar(&c.version, "version", "", "the `version` of the package; that of the chart where it is not given")
+	cmd.Flags().StringVar(&c.scope, "scope", "", "the `scope` of the package, Namespaced or Cluster; the one that the objects allow where it is not given")
+	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
+	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and made anew when a field changes that cannot be changed: jobs")
 	c.registry.add(cmd)
+	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return cmd
 }
+
+// What --keep and --recreate may name.
+const (
+	keepCRDs     = "crds"
+	recreateJobs = "jobs"
+)
 
 func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
 	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace}
@@ -82,9 +101,46 @@ func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
 	if len(c.files) == 0 && c.bundle == "" {
 		return opts, errors.New("nothing to make a package of: name files, folders or URLs by -f, or standard input by -f -")
 	}
+	if err := c.kinds(&opts); err != nil {
+		return opts, err
+	}
 	var err error
 	opts.Parameters, err = kickstart.ParseParameters(c.parameters)
 	return opts, err
+}
+
+// kinds reads the flags about the package as a whole and about kinds of objects.
+func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
+	opts.Version = strings.TrimPrefix(c.version, "v")
+	if c.version != "" {
+		if _, err := semver.StrictNewVersion(opts.Version); err != nil {
+			return fmt.Errorf("--version %q is no semantic version: write it as 1.2.3 or 1.2.3-rc.1", c.version)
+		}
+	}
+	for _, scope := range []corev1alpha1.Scope{"", corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		if strings.EqualFold(c.scope, string(scope)) {
+			opts.Scope = scope
+		}
+	}
+	switch {
+	case c.scope != "" && opts.Scope == "":
+		return fmt.Errorf("unknown --scope %q: choose Namespaced or Cluster", c.scope)
+	case opts.Scope == corev1alpha1.ScopeNamespaced && c.namespace != "":
+		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
+	}
+	for _, kind := range c.keep {
+		if kind != keepCRDs {
+			return fmt.Errorf("unknown --keep %q: choose %s", kind, keepCRDs)
+		}
+		opts.KeepCRDs = true
+	}
+	for _, kind := range c.recreate {
+		if kind != recreateJobs {
+			return fmt.Errorf("unknown --recreate %q: choose %s", kind, recreateJobs)
+		}
+		opts.RecreateJobs = true
+	}
+	return nil
 }
 
 func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstart.Options) error {

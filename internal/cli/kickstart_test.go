@@ -46,7 +46,7 @@ func TestKickstart(t *testing.T) {
 	pushRandom(t, host+"/web:v1")
 	in := folder(t, strings.ReplaceAll(twoObjects, "REGISTRY", host))
 	out := filepath.Join(t.TempDir(), "below", "shop")
-	got := invoke(t, "", "kickstart", out, "-f", in+"/deploy", "-f", in+"/*.yaml", "-p", "replicas,images")
+	got := invoke(t, "", "kickstart", out, "-f", in+"/deploy", "-f", in+"/*.yaml", "-p", "replicas,images", "--version", "v1.2.3")
 	want := result{0, `Kickstarted the "shop" package with 3 objects.
 No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:
 - Thing.example.com
@@ -110,6 +110,13 @@ func TestKickstartFromElsewhere(t *testing.T) {
 		"no input":       {"", nil, "arguments invalid: nothing to make a package of"},
 		"parameter":      {"", []string{"-f", "-", "-p", "bogus"}, `arguments invalid: "bogus" cannot be made a parameter`},
 		"namespace":      {"", []string{"-f", "-", "-n", "A"}, `arguments invalid: "A" cannot be a namespace`},
+		"version":        {"", []string{"-f", "-", "--version", "1.2"}, `arguments invalid: --version "1.2" is no semantic version`},
+		"scope":          {"", []string{"-f", "-", "--scope", "global"}, `arguments invalid: unknown --scope "global": choose Namespaced or Cluster`},
+		"any namespace":  {"", []string{"-f", "-", "--scope", "namespaced", "-n", "a"}, "--namespace and --scope Namespaced contradict each other"},
+		"keep":           {"", []string{"-f", "-", "--keep", "pods"}, `arguments invalid: unknown --keep "pods": choose crds`},
+		"recreate":       {"", []string{"-f", "-", "--recreate", "pods"}, `arguments invalid: unknown --recreate "pods": choose jobs`},
+		"kustomization":  {"", []string{"-f", folder(t, "-- kustomization.yaml\nresources: [a.yaml]\n-- a.yaml\n"+object)}, ""},
+		"all flags":      {object, []string{"-f", "-", "--scope", "cluster", "--version", "1.2.3", "--keep", "crds", "--recreate", "jobs"}, ""},
 		"hostile":        {"apiVersion: v1\nkind: \"Con\\e[31mfig\"\nmetadata: {name: a}\n", []string{"-f", "-"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,8 +91,8 @@ func TestChart(t *testing.T) {
 		"crds/CustomResourceDefinition coupons.shop.example.com",
 		"deploy/ConfigMap main-shop", "deploy/DaemonSet main-shop-agent", "deploy/Deployment main-shop", "deploy/HorizontalPodAutoscaler main-shop",
 		"deploy/Secret main-shop", "deploy/Service main-shop", "deploy/Service main-shop-cache", "deploy/StatefulSet main-shop-cache",
-		"namespaces/Namespace store", "other/Coupon welcome", "policies/PodDisruptionBudget main-shop", "pre-install/Job main-shop-migrate",
-		"publish/Ingress main-shop", "rbac/ClusterRole main-shop", "rbac/ClusterRoleBinding main-shop", "rbac/ServiceAccount main-shop",
+		"namespaces/Namespace store", "policies/PodDisruptionBudget main-shop", "pre-install/Job main-shop-migrate",
+		"publish/Ingress main-shop", "rbac/ClusterRole main-shop", "rbac/ClusterRoleBinding main-shop", "rbac/ServiceAccount main-shop", "resources/Coupon welcome",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objects))); diff != "" {
 		t.Error(diff)
@@ -101,7 +101,7 @@ func TestChart(t *testing.T) {
 	for _, p := range pkg.Phases {
 		phases = append(phases, p.Name)
 	}
-	if diff := cmp.Diff([]string{"crds", "namespaces", "policies", "rbac", "pre-install", "deploy", "publish", "other"}, phases); diff != "" {
+	if diff := cmp.Diff([]string{"crds", "namespaces", "policies", "rbac", "pre-install", "deploy", "resources", "publish"}, phases); diff != "" {
 		t.Error(diff)
 	}
 	if pkg.Manifest.Spec.Version != "1.4.0" || !slices.Equal(result.Unprobed, []string{"Coupon.shop.example.com"}) || !result.Cluster {
@@ -133,8 +133,8 @@ func TestChart(t *testing.T) {
 		"objects that name no namespace (13) were put into store; choose another by --namespace",
 		"a Namespace store was added, because objects are in it",
 		"Deployment store/main-shop is scaled by HorizontalPodAutoscaler store/main-shop, so its replicas were left out",
-		"values in Secrets (1) can be read by everybody who can pull the image: let them come from spec.configFrom, or leave the Secrets out",
 		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation, and again when it changes",
+		"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",
 	}
 	if diff := cmp.Diff(wantNotes, result.Notes); diff != "" {
 		t.Error(diff)
@@ -295,9 +295,9 @@ func TestPhasesAndProbes(t *testing.T) {
 		unknown             bool
 	}{
 		"claim":         {"it is bound by a pod, so not before the pods", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}", "deploy", 1, false},
-		"balancer":      {"it waits for an address", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer, ports: [{port: 80}]}", "deploy", 1, false},
+		"balancer":      {"it may never get an address", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer, ports: [{port: 80}]}", "deploy", 0, false},
 		"service":       {"nothing to wait for", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}", "deploy", 0, false},
-		"webhook":       {"after what serves it", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}", "publish", 0, false},
+		"webhook":       {"after what serves it", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}", "admission", 0, false},
 		"API":           {"after what serves it", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.example.com}\nspec: {group: a.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: a, namespace: shop}}", "publish", 1, false},
 		"certificate":   {"pods wait for its Secret", "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a}", "deploy", 1, false},
 		"replica set":   {"it has no condition Available", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: a}", "deploy", 1, false},
@@ -357,7 +357,7 @@ spec:
 `)
 	pkg := load(t, result)
 	objects := objectsOf(t, pkg)
-	if objects["other/Issuer a"] == nil || objects["other/Thing a"] == nil || dig(objects["other/Thing a"], "metadata", "namespace") != nil {
+	if objects["resources/Issuer a"] == nil || objects["resources/Thing a"] == nil || dig(objects["resources/Thing a"], "metadata", "namespace") != nil {
 		t.Errorf("got %v", slices.Sorted(maps.Keys(objects)))
 	}
 	if len(result.Unprobed) > 0 || len(pkg.Manifest.Spec.AvailabilityProbes) != 4 {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -18,6 +19,14 @@ type Options struct {
 	Namespace string
 	// Parameters say which fields become configuration.
 	Parameters []Parameter
+	// Version of the package; empty: that of the chart, where there is one.
+	Version string
+	// Scope that it is for; empty: the one that the objects allow.
+	Scope corev1alpha1.Scope
+	// KeepCRDs makes definitions outlive the package.
+	KeepCRDs bool
+	// RecreateJobs lets Jobs run again when a field changes that cannot be changed.
+	RecreateJobs bool
 }
 
 // Result is a package to go on working on.
@@ -41,16 +50,19 @@ type Result struct {
 
 // Make makes a package. Its error is of type violation.Violations.
 func Make(inputs []Input, opts Options) (*Result, error) {
-	all, err := read(inputs)
+	all, notes, err := read(inputs)
 	if err != nil {
 		return nil, err
 	}
-	m := maker{opts: opts, charts: map[string]bool{}, defined: definitions(all)}
+	m := maker{opts: opts, notes: notes, charts: map[string]bool{}, defined: definitions(all)}
 	all = m.helm(all)
-	all = m.scope(all)
+	if all, err = m.scope(all); err != nil {
+		return nil, err
+	}
 	m.autoscaled(all)
-	m.secrets(all)
+	m.annotations(all)
 	phases := m.phases(all)
+	m.secrets(all)
 	m.parametrize(all)
 	files := loader.Files{}
 	if err := m.write(files, all); err != nil {
@@ -110,15 +122,23 @@ func (m *maker) autoscaled(all []*object) {
 	}
 }
 
-// secrets names what everybody can read who can pull the image.
-func (m *maker) secrets(all []*object) {
-	n := 0
+// annotations writes what the options say of kinds.
+func (m *maker) annotations(all []*object) {
+	lost := 0
 	for _, o := range all {
-		if o.gvk.Kind == "Secret" && o.gvk.Group == "" && (dig(o.value, "data") != nil || dig(o.value, "stringData") != nil) {
-			n++
+		switch {
+		case o.is("batch", "Job") && m.opts.RecreateJobs:
+			o.annotate(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
+		case !o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
+		case m.opts.KeepCRDs:
+			o.annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
+		default:
+			if policy, _ := o.annotation(corev1alpha1.DeletionPolicyAnnotation); policy != corev1alpha1.DeletionPolicyKeep {
+				lost++
+			}
 		}
 	}
-	if n > 0 {
-		m.note("values in Secrets (%d) can be read by everybody who can pull the image: let them come from spec.configFrom, or leave the Secrets out", n)
+	if lost > 0 {
+		m.note("deleting the package deletes its definitions (%d) with all of their resources; --keep crds leaves them in the cluster", lost)
 	}
 }

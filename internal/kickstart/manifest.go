@@ -19,7 +19,12 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	var parts []part
 	if v := m.version(); v != "" {
 		parts = append(parts, part{"version", v})
+	} else {
+		m.note("the input names no version of the package; state one by --version, or as spec.version of the manifest")
 	}
+	parts = append(parts, part{"display", map[string]any{
+		"name": m.opts.Name, "shortDescription": "Says in one line what it is good for.", "maintainers": []any{map[string]any{"name": m.opts.Name + " maintainers"}},
+	}})
 	parts = append(parts, part{"scopes", texts(m.scopes)})
 	var list []any
 	for _, phase := range phases {
@@ -89,8 +94,12 @@ func texts(in []string) []any {
 
 var chartVersion = regexp.MustCompile(`-(\d+\.\d+\.\d+.*)$`)
 
-// version is that of the chart, where all objects name the same one.
+// version is that of the options, or of the chart, where all objects name the same
+// one.
 func (m *maker) version() string {
+	if m.opts.Version != "" {
+		return m.opts.Version
+	}
 	if len(m.charts) != 1 {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package kickstart
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // definition is a CustomResourceDefinition of the input.
@@ -22,7 +24,7 @@ type definition struct {
 func definitions(all []*object) map[schema.GroupKind]*definition {
 	out := map[schema.GroupKind]*definition{}
 	for _, o := range all {
-		if o.gvk.Group != "apiextensions.k8s.io" || o.gvk.Kind != "CustomResourceDefinition" {
+		if !o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
 			continue
 		}
 		kind := schema.GroupKind{Group: text(o.value, "spec", "group"), Kind: text(o.value, "spec", "names", "kind")}
@@ -61,7 +63,7 @@ func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 
 // scope decides by which kind of Package the package can be installed, and gives
 // every object its namespace.
-func (m *maker) scope(all []*object) []*object {
+func (m *maker) scope(all []*object) ([]*object, error) {
 	bare, others := 0, 0
 	used := map[string]bool{}
 	for _, o := range all {
@@ -75,10 +77,13 @@ func (m *maker) scope(all []*object) []*object {
 			bare++
 		}
 	}
-	if bare > 0 && others == 0 && len(used) == 0 && m.opts.Namespace == "" {
-		m.scopes = []string{string(corev1alpha1.ScopeNamespaced)}
-		m.subjects(all)
-		return all
+	switch m.opts.Scope {
+	case corev1alpha1.ScopeNamespaced:
+		return m.inAnyNamespace(all, used)
+	case "":
+		if bare > 0 && others == 0 && len(used) == 0 && m.opts.Namespace == "" {
+			return m.inAnyNamespace(all, used)
+		}
 	}
 	m.scopes = []string{string(corev1alpha1.ScopeCluster)}
 	m.namespace = m.opts.Namespace
@@ -89,6 +94,49 @@ func (m *maker) scope(all []*object) []*object {
 		}
 		m.note("objects that name no namespace (%d) were put into %s; choose another by --namespace", bare, m.namespace)
 	}
+	m.place(all, used)
+	return append(m.missing(all, used), all...), nil
+}
+
+// inAnyNamespace makes the package one for a Package in any namespace: its objects
+// name none.
+func (m *maker) inAnyNamespace(all []*object, used map[string]bool) ([]*object, error) {
+	m.scopes = []string{string(corev1alpha1.ScopeNamespaced)}
+	var wrong violation.Violations
+	fail := func(o *object, remedy, format string, args ...any) {
+		v := o.at
+		v.Object, v.Details, v.Remedy = o.String(), fmt.Sprintf(format, args...), remedy
+		wrong = append(wrong, v)
+	}
+	own := slices.Sorted(maps.Keys(used))
+	var kept []*object
+	for _, o := range all {
+		namespaced, _ := m.namespaced(o)
+		switch {
+		case !namespaced && len(own) == 1 && o.is("", "Namespace") && o.name() == own[0]:
+			m.note("%s was left out: it is that of the Package", o)
+			continue
+		case !namespaced:
+			fail(o, "Leave it out, or make a package with --scope Cluster.", "it is in no namespace, so a Package in a namespace cannot bring it")
+		case o.namespace() != "" && len(own) > 1:
+			fail(o, "Leave all but one out, or make a package with --scope Cluster.", "a Package brings objects of its own namespace only, and the input has those of %s", violation.Listed(own))
+		default:
+			delete(child(o.value, "metadata"), "namespace")
+		}
+		kept = append(kept, o)
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	if len(own) == 1 {
+		m.note("objects in %s are in the namespace of the Package now", own[0])
+	}
+	m.subjects(kept)
+	return kept, nil
+}
+
+// place gives objects without a namespace one.
+func (m *maker) place(all []*object, used map[string]bool) {
 	guesses := map[string]bool{}
 	for _, o := range all {
 		namespaced, guessed := m.namespaced(o)
@@ -107,12 +155,11 @@ func (m *maker) scope(all []*object) []*object {
 	for _, kind := range slices.Sorted(maps.Keys(guesses)) {
 		m.note("whether %s is a namespaced kind is not known here; it was taken for one", kind)
 	}
-	return append(m.missing(all, used), all...)
 }
 
 // referred returns the namespaces that are used, and those in which bindings look
 // for ServiceAccounts of the input: charts often name the namespace of the release
-// there alone.
+// there alone. Those that every cluster has are nobody's home.
 func referred(all []*object, used map[string]bool) []string {
 	named := maps.Clone(used)
 	accounts := map[string]bool{}
@@ -129,7 +176,13 @@ func referred(all []*object, used map[string]bool) []string {
 			}
 		}
 	}
+	maps.DeleteFunc(named, func(ns string, _ bool) bool { return clustersOwn(ns) })
 	return slices.Sorted(maps.Keys(named))
+}
+
+// clustersOwn tells whether every cluster has a namespace.
+func clustersOwn(name string) bool {
+	return name == "default" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift-") || name == "openshift"
 }
 
 // missing returns a Namespace for each that is used and not in the input. Those
@@ -142,7 +195,7 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	}
 	var out []*object
 	for _, name := range slices.Sorted(maps.Keys(used)) {
-		if name == "default" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift-") || name == "openshift" {
+		if clustersOwn(name) {
 			m.note("the namespace %s has to exist; none was added, as it belongs to the cluster", name)
 			continue
 		}

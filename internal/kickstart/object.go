@@ -33,6 +33,9 @@ func (o *object) namespace() string { return text(o.value, "metadata", "namespac
 
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
 
+// is tells whether the object is of a kind, in any version.
+func (o *object) is(group, kind string) bool { return o.gvk.Group == group && o.gvk.Kind == kind }
+
 // String names the object in messages.
 func (o *object) String() string {
 	if ns := o.namespace(); ns != "" {

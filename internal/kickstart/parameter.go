@@ -118,7 +118,8 @@ func identifier(name string) string {
 
 // set makes a value of the configuration at the end of a path, and returns the
 // expression for it.
-func (m *maker) set(schema map[string]any, path ...string) expression {
+func (m *maker) set(description string, schema map[string]any, path ...string) expression {
+	schema["description"] = description
 	if m.config == nil {
 		m.config = &setting{}
 	}
@@ -154,7 +155,7 @@ func (m *maker) workload(o *object) {
 	}
 	spec, _ := o.value["spec"].(map[string]any)
 	if replicas, ok := spec["replicas"]; ok && m.wants(Replicas) {
-		spec["replicas"] = m.set(map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
+		spec["replicas"] = m.set("How many pods there are.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
 	}
 	pod := podOf(o)
 	if pod == nil {
@@ -165,7 +166,7 @@ func (m *maker) workload(o *object) {
 		if list == nil {
 			list = []any{}
 		}
-		pod["tolerations"] = m.set(map[string]any{
+		pod["tolerations"] = m.set("Taints of nodes that the pods tolerate.", map[string]any{
 			"type": "array", "default": list,
 			"items": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 		}, plural, o.name(), "tolerations")
@@ -175,7 +176,7 @@ func (m *maker) workload(o *object) {
 		if selector == nil {
 			selector = map[string]any{}
 		}
-		pod["nodeSelector"] = m.set(map[string]any{
+		pod["nodeSelector"] = m.set("Labels of the nodes that the pods may run on.", map[string]any{
 			"type": "object", "default": selector, "additionalProperties": map[string]any{"type": "string"},
 		}, plural, o.name(), "nodeSelector")
 	}
@@ -207,7 +208,7 @@ func (m *maker) container(c map[string]any, path ...string) {
 		if resources == nil {
 			resources = map[string]any{}
 		}
-		c["resources"] = m.set(map[string]any{
+		c["resources"] = m.set("Requests and limits of the container.", map[string]any{
 			"type": "object", "default": resources, "x-kubernetes-preserve-unknown-fields": true,
 		}, append(slices.Clone(path), "resources")...)
 	}
@@ -216,7 +217,7 @@ func (m *maker) container(c map[string]any, path ...string) {
 		for _, item := range env {
 			e, _ := item.(map[string]any)
 			if value, ok := e["value"].(string); ok {
-				e["value"] = m.set(map[string]any{"type": "string", "default": value}, append(slices.Clone(path), "env", text(e, "name"))...)
+				e["value"] = m.set("An environment variable of the container.", map[string]any{"type": "string", "default": value}, append(slices.Clone(path), "env", text(e, "name"))...)
 			}
 		}
 	}
@@ -257,7 +258,7 @@ func (m *maker) namespaces(all []*object) {
 	for _, o := range all {
 		for _, ns := range []string{o.namespace(), namespaceName(o)} {
 			if ns != "" && known[ns] == "" {
-				known[ns] = m.set(map[string]any{
+				known[ns] = m.set("The name of the namespace.", map[string]any{
 					"type": "string", "default": ns, "minLength": int64(1), "maxLength": int64(63),
 					"pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
 				}, "namespaces", ns)

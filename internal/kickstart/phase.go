@@ -9,13 +9,22 @@ import (
 
 // Phases, by the kinds that belong into them.
 const (
-	phaseCRDs        = "crds"
-	phaseNamespaces  = "namespaces"
-	phasePolicies    = "policies"
-	phaseRBAC        = "rbac"
-	phaseStorage     = "storage"
-	phasePreInstall  = "pre-install"
-	phaseDeploy      = "deploy"
+	phaseCRDs       = "crds"
+	phaseNamespaces = "namespaces"
+	phasePolicies   = "policies"
+	phaseRBAC       = "rbac"
+	phaseStorage    = "storage"
+	phasePreInstall = "pre-install"
+	phaseDeploy     = "deploy"
+	// phaseAdmission has webhooks and policies: behind what answers them, before
+	// what they are to check.
+	phaseAdmission      = "admission"
+	phaseAdmissionPatch = "admission-patch"
+	// phaseResources has resources of the package's own definitions, whose
+	// controllers and webhooks are there by then.
+	phaseResources = "resources"
+	// phaseDependents has workloads that call what controllers make of those.
+	phaseDependents  = "dependents"
 	phasePublish     = "publish"
 	phaseOther       = "other"
 	phasePostInstall = "post-install"
@@ -24,7 +33,7 @@ const (
 // phaseOrder is the order of the rollout.
 var phaseOrder = []string{
 	phaseCRDs, phaseNamespaces, phasePolicies, phaseRBAC, phaseStorage, phasePreInstall,
-	phaseDeploy, phasePublish, phaseOther, phasePostInstall,
+	phaseDeploy, phaseAdmission, phaseAdmissionPatch, phaseResources, phaseDependents, phasePublish, phaseOther, phasePostInstall,
 }
 
 // presets says where kinds belong, as group/Kind; a group alone stands for all of
@@ -63,7 +72,7 @@ var presets = map[string]string{
 	"batch":                           phaseDeploy,
 	"discovery.k8s.io":                phaseDeploy,
 	"operators.coreos.com":            phaseDeploy,
-	"admissionregistration.k8s.io":    phasePublish,
+	"admissionregistration.k8s.io":    phaseAdmission,
 	"apiregistration.k8s.io":          phasePublish,
 	"gateway.networking.k8s.io":       phasePublish,
 	"networking.k8s.io":               phasePublish,
@@ -91,17 +100,29 @@ func presetOf(kind schema.GroupKind) string {
 // order. What the package defines itself comes after its definition in any case.
 func (m *maker) phases(all []*object) []string {
 	m.hookPhases(all)
+	aggregated := aggregatedGroups(all)
 	used := map[string]bool{}
 	for _, o := range all {
 		switch {
 		case o.phase != "":
+		case aggregated[o.gvk.Group]:
+			o.phase = phaseOther
 		case m.defined[o.kind()] != nil:
-			o.phase = phaseOther // its controller is there by then, and its webhooks
+			o.phase = phaseResources
 		default:
 			o.phase = presetOf(o.kind())
 		}
+	}
+	m.patchJobs(all)
+	m.dependents(all)
+	for _, o := range all {
 		used[o.phase] = true
 	}
+	return inOrder(used)
+}
+
+// inOrder sorts phases; those of hooks are numbered.
+func inOrder(used map[string]bool) []string {
 	var out []string
 	for _, phase := range phaseOrder {
 		var numbered []string
@@ -117,6 +138,17 @@ func (m *maker) phases(all []*object) []string {
 			return strings.Compare(a, b)
 		})
 		out = append(out, numbered...)
+	}
+	return out
+}
+
+// aggregatedGroups are the API groups that an APIService of the input serves.
+func aggregatedGroups(all []*object) map[string]bool {
+	out := map[string]bool{}
+	for _, o := range all {
+		if o.is("apiregistration.k8s.io", "APIService") && dig(o.value, "spec", "service") != nil {
+			out[text(o.value, "spec", "group")] = true
+		}
 	}
 	return out
 }

@@ -48,20 +48,19 @@ var probes = []struct {
 	{schema.GroupKind{Kind: "ReplicationController"}, recipe("ReplicationController")},
 	{schema.GroupKind{Group: "batch", Kind: "Job"}, []any{conditionProbe("Complete")}},
 	{schema.GroupKind{Kind: "Pod"}, []any{celProbe(`has(self.status) && (self.status.phase == "Succeeded" || has(self.status.conditions) && self.status.conditions.exists(c, c.type == "Ready" && c.status == "True"))`, "the pod is neither ready nor done")}},
-	{schema.GroupKind{Kind: "Service"}, []any{celProbe(`self.spec.type != "LoadBalancer" || has(self.status) && has(self.status.loadBalancer) && has(self.status.loadBalancer.ingress) && size(self.status.loadBalancer.ingress) > 0`, "the load balancer has no address")}},
 	{schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}, []any{conditionProbe("Available")}},
 	{schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}, []any{conditionProbe("Ready")}},
 	{schema.GroupKind{Group: "cert-manager.io", Kind: "Issuer"}, []any{conditionProbe("Ready")}},
 	{schema.GroupKind{Group: "cert-manager.io", Kind: "ClusterIssuer"}, []any{conditionProbe("Ready")}},
 	{schema.GroupKind{Group: "external-secrets.io", Kind: "ExternalSecret"}, []any{conditionProbe("Ready")}},
-	{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}, []any{conditionProbe("Programmed")}},
+	{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}, []any{conditionProbe("Accepted")}},
 	{schema.GroupKind{Group: "route.openshift.io", Kind: "Route"}, []any{celProbe(`has(self.status) && has(self.status.ingress) && self.status.ingress.size() > 0 && self.status.ingress.all(i, has(i.conditions) && i.conditions.exists(c, c.type == "Admitted" && c.status == "True"))`, "not all routers have admitted the route")}},
 	{schema.GroupKind{Group: "operators.coreos.com", Kind: "ClusterServiceVersion"}, []any{celProbe(`has(self.status) && has(self.status.phase) && self.status.phase == "Succeeded"`, "the operator is not installed")}},
 }
 
 // atOnce are kinds, as group/Kind or group, that are ready when they are written,
-// or whose status says nothing that everyone could wait for: an Ingress may never
-// get an address, a budget and an autoscaler follow their pods.
+// or whose status says nothing that everyone could wait for: an Ingress and a load
+// balancer may never get an address, a budget and an autoscaler follow their pods.
 var atOnce = map[string]bool{
 	"/ConfigMap": true, "/Secret": true, "/ServiceAccount": true, "/LimitRange": true, "/ResourceQuota": true,
 	"/Endpoints": true, "/PodTemplate": true, "/Service": true, "admissionregistration.k8s.io": true, "autoscaling": true, "batch/CronJob": true,
@@ -75,17 +74,12 @@ var atOnce = map[string]bool{
 // knows how to wait for.
 func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	used := map[schema.GroupKind]bool{}
-	balancer := false
 	for _, o := range all {
 		used[o.kind()] = true
-		balancer = balancer || o.kind() == schema.GroupKind{Kind: "Service"} && text(o.value, "spec", "type") == "LoadBalancer"
 	}
 	for _, p := range probes {
-		service := p.kind == schema.GroupKind{Kind: "Service"}
-		if used[p.kind] && (!service || balancer) {
-			out = append(out, probeEntry(p.kind, p.probes))
-		}
 		if used[p.kind] {
+			out = append(out, probeEntry(p.kind, p.probes))
 			delete(used, p.kind)
 		}
 	}
@@ -123,7 +117,7 @@ func compareKinds(a, b schema.GroupKind) int {
 
 // readyColumn is a printer column that shows one of the conditions by which
 // custom resources say that they are ready.
-var readyColumn = regexp.MustCompile(`^\.status\.conditions\[\?\(@\.type==["'](Ready|Available)["']\)\]\.status$`)
+var readyColumn = regexp.MustCompile(`^\s*\.status\.conditions\[\?\(\s*@\.type\s*==\s*["'](Ready|Available)["']\s*\)\]\.status\s*$`)
 
 // columns returns the conditions that every served version of a definition shows.
 func columns(o *object) []string {

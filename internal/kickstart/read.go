@@ -2,6 +2,9 @@ package kickstart
 
 import (
 	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,9 +21,13 @@ type Input struct {
 	Data []byte
 }
 
-// read reads all objects. The error is of type violation.Violations.
-func read(inputs []Input) ([]*object, error) {
-	r := reader{seen: map[string]*object{}}
+// read reads all objects, and says what it passed over. The error is of type
+// violation.Violations.
+func read(inputs []Input) (all []*object, notes []string, err error) {
+	r := reader{seen: map[string]*object{}, files: map[string]bool{}}
+	for _, in := range inputs {
+		r.files[filepath.ToSlash(in.Name)] = true
+	}
 	for _, in := range inputs {
 		problems := document.Each(in.Name, in.Data, func(d *document.Document) { r.document(d) })
 		for _, p := range problems {
@@ -30,16 +37,19 @@ func read(inputs []Input) ([]*object, error) {
 			r.problems = append(r.problems, p)
 		}
 		if len(r.objects) > limits.PackageObjects {
-			return nil, violation.Violations{{Reason: violation.ReasonLimit, Path: in.Name, Details: fmt.Sprintf("more than %d objects", limits.PackageObjects), Remedy: "Split the package."}}
+			return nil, nil, violation.Violations{{Reason: violation.ReasonLimit, Path: in.Name, Details: fmt.Sprintf("more than %d objects", limits.PackageObjects), Remedy: "Split the package."}}
 		}
 	}
 	if len(r.objects) == 0 && len(r.problems) == 0 {
 		r.problems = violation.Violations{{Reason: violation.ReasonNoFiles, Details: "the input holds no object", Remedy: "Name files with Kubernetes objects by -f."}}
 	}
-	return r.objects, r.problems.Err()
+	return r.objects, r.notes, r.problems.Err()
 }
 
 type reader struct {
+	// files are the names of all inputs.
+	files    map[string]bool
+	notes    []string
 	objects  []*object
 	seen     map[string]*object
 	problems violation.Violations
@@ -67,11 +77,11 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	apiVersion, kind := text(m, "apiVersion"), text(m, "kind")
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	switch {
+	case kustomizes(at.Path, gv.Group, kind):
+		r.kustomization(at, m)
+		return
 	case apiVersion == "" || kind == "" || err != nil:
 		r.fail(at, "Leave the file out, or set both.", "apiVersion %q and kind %q name no kind of object", apiVersion, kind)
-		return
-	case gv.Group == "kustomize.config.k8s.io":
-		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a %s is no object of a cluster", kind)
 		return
 	}
 	if items, isList := m["items"].([]any); isList && strings.HasSuffix(kind, "List") {
@@ -98,4 +108,43 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	}
 	r.seen[key] = o
 	r.objects = append(r.objects, o)
+}
+
+// kustomizes tells whether a document is a kustomization: by its kind, or, where it
+// has none, by the name of its file, as kustomize itself does.
+func kustomizes(file, group, kind string) bool {
+	return group == "kustomize.config.k8s.io" || kind == "" && slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, path.Base(filepath.ToSlash(file)))
+}
+
+// kustomization passes over one that names files of the input and does nothing with
+// them; others have to be built.
+func (r *reader) kustomization(at violation.Violation, m map[string]any) {
+	plain := true
+	for key := range m {
+		plain = plain && slices.Contains([]string{"apiVersion", "kind", "metadata", "resources"}, key)
+	}
+	resources, _ := m["resources"].([]any)
+	folder := path.Dir(filepath.ToSlash(at.Path))
+	for _, item := range resources {
+		name, _ := item.(string)
+		plain = plain && name != "" && r.has(path.Join(folder, name))
+	}
+	if !plain || len(resources) == 0 {
+		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a kustomization is no object of a cluster")
+		return
+	}
+	r.notes = append(r.notes, fmt.Sprintf("%s was left out: it names files of the input and changes nothing", at.Path))
+}
+
+// has tells whether a file, or one in a folder, is in the input.
+func (r *reader) has(name string) bool {
+	if r.files[name] {
+		return true
+	}
+	for file := range r.files {
+		if strings.HasPrefix(file, name+"/") {
+			return true
+		}
+	}
+	return false
 }
