@@ -44,8 +44,8 @@ func expectations(w measure.Workload, slices int) []expectation {
 	return []expectation{
 		{
 			scenario: measure.Install, applies: n,
-			all:    n + slices + packages*11 + schemas, // engine.md 11 has 20 for each package, and 2 for each phase
-			writes: n + slices + packages*4,            // finalizer, deployment, set, and one to spare
+			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and gets its set for an owner
+			writes: n + 2*slices + packages*4,            // finalizer, deployment, set, and one to spare
 			reads:  schemas + slices + packages,        // one look at what is there before
 		},
 		{scenario: measure.Rest},

@@ -55,6 +55,9 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 // stand. The rest is left to passes that look at the owner anew: it may have been
 // paused, deleted or changed by then.
 func (s *session) linger(ctx context.Context) error {
+	if err := s.referenceSlices(ctx); err != nil {
+		return err
+	}
 	steps := first(s.plan.Steps, true, backgroundSteps)
 	if len(steps) == 0 {
 		return nil

@@ -171,12 +171,13 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		r.Claims.Release(o.rollout.Holder())
 	}
 	o = &owner{
-		rollout:    rollout.New(key, uid),
-		digests:    map[types.UID]objects.Digest{},
-		reported:   map[types.UID]time.Time{},
-		prechecked: map[types.UID]time.Time{},
-		looked:     map[types.UID]time.Time{},
-		progressed: map[types.UID]time.Time{},
+		rollout:      rollout.New(key, uid),
+		digests:      map[types.UID]objects.Digest{},
+		reported:     map[types.UID]time.Time{},
+		prechecked:   map[types.UID]time.Time{},
+		looked:       map[types.UID]time.Time{},
+		progressed:   map[types.UID]time.Time{},
+		unreferenced: map[string]*metav1.PartialObjectMetadata{},
 		stored: rollout.Stored{
 			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 		},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +76,8 @@ type owner struct {
 	looked map[types.UID]time.Time
 	// stored are the contents of the slices of loaded revisions.
 	stored rollout.Stored
+	// unreferenced are those slices, by name, that no set is an owner of yet.
+	unreferenced map[string]*metav1.PartialObjectMetadata
 	// slicesDue is when unused slices are looked for again that were too young.
 	slicesDue time.Time
 	// swept tells that this process has looked for unused Secrets: an earlier one

@@ -16,7 +16,7 @@ import (
 // shelf has slices that were listed at the start, until their sets are loaded: a
 // few lists instead of a GET for each. Slices never change; one that is not on
 // the shelf is asked for.
-type shelf map[types.NamespacedName][]corev1alpha1.ObjectSetObject
+type shelf map[types.NamespacedName]corev1alpha1.GenericObjectSlice
 
 // stock puts the slices of the sets on the shelf, where these are more than a few.
 func (r *Reconciler) stock(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
@@ -45,7 +45,7 @@ func (r *Reconciler) list(ctx context.Context, scope corev1alpha1.Scope, wanted 
 		for _, slice := range page.GenericObjectSlices() {
 			key := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetName()}
 			if _, ok := wanted[key]; ok {
-				r.shelf[key] = *slice.SliceObjects()
+				r.shelf[key] = slice
 			}
 		}
 		if token = page.GetContinue(); token == "" {

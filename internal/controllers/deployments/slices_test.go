@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
@@ -65,5 +67,66 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	}
 	if due := noon.Add(sliceGrace); !s.slicesDue.Equal(due) {
 		t.Errorf("the young one is looked at again at %s, want %s", s.slicesDue, due)
+	}
+}
+
+// TestSetsOwnTheirSlices: the set that a slice was written for becomes an owner of it,
+// once; revisions that share it do not write it again.
+func TestSetsOwnTheirSlices(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	set := func(name string, slices ...string) *corev1alpha1.ObjectSet {
+		s := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name)}}
+		s.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: slices}}
+		return s
+	}
+	slice := func(name string) *corev1alpha1.ObjectSlice {
+		return &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	}
+	patches := 0
+	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(slice("shared"), slice("new"), slice("gone")).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			patches++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	s := sessionOf(server, server)
+	first, second := set("shop-1", "shared"), set("shop-2", "shared", "new", "gone")
+	s.sets = []corev1alpha1.GenericObjectSet{first}
+	load := func(of corev1alpha1.GenericObjectSet) {
+		t.Helper()
+		if _, err := s.readSlices(t.Context(), of); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(first)
+	if err := s.referenceSlices(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.sets = append(s.sets, second)
+	load(second)
+	if err := server.Delete(t.Context(), slice("gone")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.referenceSlices(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, owner := range map[string]string{"shared": "shop-1", "new": "shop-2"} {
+		live := slice(name)
+		if err := server.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+			t.Fatal(err)
+		}
+		want := []metav1.OwnerReference{{APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectSet", Name: owner, UID: types.UID("uid-of-" + owner)}}
+		if diff := cmp.Diff(want, live.OwnerReferences); diff != "" {
+			t.Errorf("the owners of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if patches != 3 {
+		t.Errorf("%d patches, want one for each slice", patches)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,8 +65,8 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 			missing = append(missing, name)
 			continue
 		}
-		if content, listed := s.shelf[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
-			s.stored.Slices[name] = content
+		if slice, listed := s.shelf[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
+			s.store(slice)
 			continue
 		}
 		slice := s.scope.NewObjectSlice()
@@ -77,7 +78,7 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 		if err != nil {
 			return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
 		}
-		s.stored.Slices[name] = *slice.SliceObjects()
+		s.store(slice)
 	}
 	return missing, nil
 }
@@ -130,7 +131,7 @@ func (s *session) takeWritten() {
 	for _, obj := range s.written.Created(owner) {
 		switch slice := obj.(type) {
 		case corev1alpha1.GenericObjectSlice:
-			s.stored.Slices[obj.GetName()] = *slice.SliceObjects()
+			s.store(slice)
 		case *corev1.Secret:
 			if objects, err := slicing.Open(slice); err == nil {
 				s.stored.Secrets[obj.GetName()] = objects
@@ -187,4 +188,5 @@ func (s *session) forgetSlices() {
 	unused := func(name string, _ []corev1alpha1.ObjectSetObject) bool { return !used[name] }
 	maps.DeleteFunc(s.stored.Slices, unused)
 	maps.DeleteFunc(s.stored.Secrets, unused)
+	maps.DeleteFunc(s.unreferenced, func(name string, _ *metav1.PartialObjectMetadata) bool { return !used[name] })
 }

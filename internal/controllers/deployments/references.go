@@ -1,0 +1,78 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// store keeps the content of a slice, and that no set is an owner of it yet.
+func (s *session) store(slice corev1alpha1.GenericObjectSlice) {
+	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
+	if slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
+		return
+	}
+	s.unreferenced[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: slice.GetNamespace(), Name: slice.GetName(), UID: slice.GetUID(), ResourceVersion: slice.GetResourceVersion(),
+		OwnerReferences: slice.GetOwnerReferences(),
+	}}
+}
+
+func (s *session) isSet(ref metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
+}
+
+// referencesInFlight is how many slices are patched together, before the owner is
+// looked at anew: a gate may be due.
+const referencesInFlight = 8
+
+// referenceSlices makes sets owners of the slices that were written for them, as tools
+// expect that follow owner references. Nothing here depends on it: a slice has one such
+// reference, also where later revisions share it.
+func (s *session) referenceSlices(ctx context.Context) error {
+	if len(s.unreferenced) == 0 {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	begun := 0
+	for _, set := range s.sets {
+		if !rollout.Owns(set) || set.GetDeletionTimestamp() != nil {
+			continue
+		}
+		for _, name := range slicesOf(set) {
+			slice := s.unreferenced[name]
+			if slice == nil || begun == referencesInFlight {
+				continue
+			}
+			begun++
+			delete(s.unreferenced, name)
+			group.Go(func() error { return s.referenceSlice(ctx, set, slice) })
+		}
+	}
+	if begun > 0 {
+		s.requeue(0)
+	}
+	return group.Wait()
+}
+
+func (s *session) referenceSlice(ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata) error {
+	slice.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice")))
+	before := slice.DeepCopy()
+	slice.OwnerReferences = append(slice.OwnerReferences, metav1.OwnerReference{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.scope.Kind("ObjectSet"), Name: set.GetName(), UID: set.GetUID(),
+	})
+	err := s.Client.Patch(ctx, slice, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil || apply.IsAbsent(err) || apply.Classify(err) == apply.Conflict {
+		return nil // what someone else made of it is looked at by the next process
+	}
+	return fmt.Errorf("cannot make %s an owner of slice %s: %w", set.GetName(), slice.Name, err)
+}
