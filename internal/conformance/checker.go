@@ -103,7 +103,7 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 	described, wrong := c.kubernetes.Check(obj)
 	if described {
 		findings = fromSchema(wrong)
-		for _, field := range c.kubernetes.Incomplete(obj) {
+		for _, field := range c.kubernetes.Incomplete(withDefaults(obj)) {
 			findings = append(findings, fromField(field, true))
 		}
 		if gvk == crdKind && wrong == nil {

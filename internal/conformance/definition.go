@@ -150,14 +150,6 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 			return []Finding{{Field: err.Field, Problem: "not checked: " + err.ErrorBody(), Doubtful: true}}
 		}
 	}
-	crd = crd.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-	for _, version := range crd.Spec.Versions {
-		if version.Storage {
-			crd.Status.StoredVersions = []string{version.Name}
-		}
-	}
 	scheme := runtime.NewScheme()
 	internal := &apiextensions.CustomResourceDefinition{}
 	err := apiextensions.AddToScheme(scheme)
@@ -166,6 +158,13 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 	}
 	if err == nil {
 		err = apiextensionsv1.RegisterConversions(scheme)
+	}
+	crd = crd.DeepCopy()
+	scheme.Default(crd)
+	for _, version := range crd.Spec.Versions {
+		if version.Storage {
+			crd.Status.StoredVersions = []string{version.Name}
+		}
 	}
 	if err == nil {
 		err = scheme.Convert(crd, internal, nil)
