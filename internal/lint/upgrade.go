@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -33,46 +34,90 @@ type immutable struct {
 	// below and except: everything in the field below cannot change, except these.
 	below  string
 	except []string
+	// defaults are what the API server fills in where the package states nothing.
+	defaults map[string]any
+	// chosen are fields that the cluster fills in, nobody knows with what: stating
+	// one later may be no change.
+	chosen []string
 }
 
+var roleRef = immutable{
+	fields:   []string{"roleRef.apiGroup", "roleRef.kind", "roleRef.name"},
+	defaults: map[string]any{"roleRef.apiGroup": "rbac.authorization.k8s.io"},
+}
+
+// immutables are the fields of the kinds of Kubernetes; e2e/plan compares them with
+// what an API server refuses.
 var immutables = map[schema.GroupKind]immutable{
 	deploymentKind: {fields: []string{"spec.selector"}},
 	replicaSetKind: {fields: []string{"spec.selector"}},
 	daemonSetKind:  {fields: []string{"spec.selector"}},
 	statefulSetKind: {below: "spec", except: []string{
 		"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-	}},
-	jobKind:                {fields: []string{"spec.selector", "spec.template", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy"}},
-	claimKind:              {below: "spec", except: []string{"resources", "volumeAttributesClassName"}},
-	serviceKind:            {fields: []string{"spec.clusterIP"}},
-	secretKind:             {fields: []string{"type"}},
-	roleBindingKind:        {fields: []string{"roleRef"}},
-	clusterRoleBindingKind: {fields: []string{"roleRef"}},
+	}, defaults: map[string]any{"spec.podManagementPolicy": "OrderedReady"}},
+	jobKind: {
+		fields: []string{
+			"spec.selector", "spec.template", "spec.completions", "spec.completionMode", "spec.podFailurePolicy", "spec.successPolicy",
+			"spec.backoffLimitPerIndex", "spec.managedBy",
+		},
+		defaults: map[string]any{"spec.completionMode": "NonIndexed", "spec.completions": int64(1)},
+		chosen:   []string{"spec.selector"},
+	},
+	claimKind: {
+		below: "spec", except: []string{"resources", "volumeAttributesClassName"},
+		defaults: map[string]any{"spec.volumeMode": "Filesystem"}, chosen: []string{"spec.storageClassName", "spec.volumeName"},
+	},
+	serviceKind:            {fields: []string{"spec.clusterIP"}, chosen: []string{"spec.clusterIP"}},
+	secretKind:             {fields: []string{"type"}, defaults: map[string]any{"type": "Opaque"}},
+	roleBindingKind:        roleRef,
+	clusterRoleBindingKind: roleRef,
 	crdKind:                {fields: []string{"spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"}},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:          {fields: []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"}},
-	{Group: "storage.k8s.io", Kind: "CSIDriver"}:             {fields: []string{"spec.attachRequired", "spec.fsGroupPolicy", "spec.volumeLifecycleModes"}},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}: {
+		fields:   []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"},
+		defaults: map[string]any{"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+	},
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}: {
+		fields:   []string{"spec.attachRequired", "spec.volumeLifecycleModes"},
+		defaults: map[string]any{"spec.attachRequired": true, "spec.volumeLifecycleModes": []any{"Persistent"}},
+	},
 	{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {fields: []string{"driverName", "parameters"}},
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:      {fields: []string{"value", "preemptionPolicy"}},
-	{Group: "node.k8s.io", Kind: "RuntimeClass"}:             {fields: []string{"handler"}},
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:       {fields: []string{"spec.controller"}},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: {
+		fields:   []string{"value", "preemptionPolicy"},
+		defaults: map[string]any{"value": int64(0), "preemptionPolicy": "PreemptLowerPriority"},
+	},
+	{Kind: "ResourceQuota"}:                            {fields: []string{"spec.scopes"}},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: {fields: []string{"addressType"}},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:       {fields: []string{"handler"}},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}: {fields: []string{"spec.controller"}},
 }
 
 func immutableField(c *oneCase, r reporter) {
+	const rename = "Give the object another name"
 	for _, o := range c.objects {
 		before := c.former[c.key(o)]
-		if before == nil || o.annotated(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate) {
+		if before == nil {
 			continue
 		}
-		if fields := changedImmutable(before, o); len(fields) > 0 {
-			r.at(o, fields[0], "Give the object another name, or annotate it with "+corev1alpha1.OnImmutableAnnotation+": "+corev1alpha1.OnImmutableRecreate+", which deletes it and creates it again.",
-				"differs from the older package in %s, which cannot change", strings.Join(fields, ", "))
+		// As the engine decides: a wish of either version counts, and so does that the
+		// object is to be kept.
+		kept := slices.ContainsFunc([]*object{before, o}, func(o *object) bool {
+			return o.annotated(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
+		})
+		recreate := slices.ContainsFunc([]*object{before, o}, func(o *object) bool {
+			return o.annotated(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
+		})
+		fields := changedImmutable(before, o)
+		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which deletes it and creates it again."
+		if kept {
+			remedy = rename + ": it says " + corev1alpha1.DeletionPolicyAnnotation + ": " + corev1alpha1.DeletionPolicyKeep + ", so it is not deleted to be created again."
+		}
+		if len(fields) > 0 && (kept || !recreate) {
+			r.at(o, fields[0], remedy, "differs from the older package in %s, which cannot change", strings.Join(fields, ", "))
 		}
 	}
 }
 
-// changedImmutable returns the fields that have changed and cannot. A field that
-// only one of both states is the API server's to default, and counts where the
-// older one stated it.
+// changedImmutable returns the fields that have changed and cannot.
 func changedImmutable(before, after *object) []string {
 	rule := immutables[after.kind]
 	fields := slices.Clone(rule.fields)
@@ -93,10 +138,21 @@ func changedImmutable(before, after *object) []string {
 		fields = append(fields, "data", "stringData", "binaryData", "immutable")
 	}
 	return slices.DeleteFunc(fields, func(field string) bool {
-		path := strings.Split(field, ".")
-		old, now := at(before.Object, path...), at(after.Object, path...)
-		return old == nil && rule.below == "" || reflect.DeepEqual(old, now)
+		old, now := rule.value(before, field), rule.value(after, field)
+		// A cluster chooses an address, and not that there is none.
+		unknown := old == nil && slices.Contains(rule.chosen, field) && now != corev1.ClusterIPNone
+		// Where a Job is indexed, its completions may change with its parallelism.
+		elastic := field == "spec.completions" && text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, at(after.Object, "spec", "parallelism"))
+		return unknown || elastic || reflect.DeepEqual(old, now)
 	})
+}
+
+// value is what a field has in a cluster, as far as a package tells.
+func (i immutable) value(o *object, field string) any {
+	if value := at(o.Object, strings.Split(field, ".")...); value != nil {
+		return value
+	}
+	return i.defaults[field]
 }
 
 func versionRemoved(c *oneCase, r reporter) {
