@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -96,13 +98,97 @@ func TestWebhookThatRefuses(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(review)
 	}))
 	t.Cleanup(server.Close)
+	addWebhook(t, server, "webhook")
+	install(t, "webhook", shop(service))
+	awaitCause(t, "webhook", "the webhook costs.example.com refuses Service webhook/shop: a cost centre is missing")
+}
+
+// A webhook that nobody serves any more refuses nothing.
+func TestWebhookThatCannotBeCalled(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "unreached")
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	addWebhook(t, server, "unreached")
+	server.Close()
+	install(t, "unreached", shop(service))
+	awaitCause(t, "unreached", "the webhook costs.example.com cannot be called, so Service unreached/shop cannot be written", "connection refused", "delete its configuration")
+}
+
+func TestLoadBalancerWithoutAddress(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "balancer")
+	files := shop(strings.Replace(service, "spec:", "spec:\n  type: LoadBalancer", 1))
+	files["manifest.yaml"] = harness.Manifest("shop", []string{"deploy"}, `  availabilityProbes:
+  - selector:
+      kind: {group: "", kind: Service}
+    probes:
+    - cel: {rule: 'has(self.status.loadBalancer.ingress)', message: no address}
+`)
+	install(t, "balancer", files)
+	awaitCause(t, "balancer", "Service balancer/shop is a load balancer, and nothing in the cluster has given it an address", "kubectl -n balancer describe service shop")
+}
+
+func TestMissingNamespace(t *testing.T) {
+	t.Parallel()
+	files := shop(strings.Replace(service, "name: shop", "name: shop\n  namespace: nowhere", 1))
+	env.Create(t, harness.ClusterPackage("homeless", env.Push(t, "homeless:v1", files)))
+	awaitCause(t, "homeless", "the namespace of Service nowhere/shop does not exist", "kubectl create namespace nowhere")
+}
+
+func TestAPIServiceThatIsNotAvailable(t *testing.T) {
+	t.Parallel()
+	files := shop(`apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: v1.absent.example.com
+  annotations: {package-operator.run/phase: deploy}
+spec:
+  group: absent.example.com
+  version: v1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  service: {namespace: default, name: absent}
+`)
+	files["manifest.yaml"] = harness.Manifest("shop", []string{"deploy"}, `  availabilityProbes:
+  - selector:
+      kind: {group: apiregistration.k8s.io, kind: APIService}
+    probes:
+    - condition: {type: Available, status: "True"}
+`)
+	env.Create(t, harness.ClusterPackage("apiservice", env.Push(t, "apiservice:v1", files)))
+	awaitCause(t, "apiservice", "APIService v1.absent.example.com is not available: ServiceNotFound", "kubectl get apiservice v1.absent.example.com -o yaml")
+}
+
+// Why a package was paused is for others to read.
+func TestPauseMessage(t *testing.T) {
+	t.Parallel()
+	env.Namespace(t, "paused")
+	pkg := harness.Package("paused", "shop", env.Push(t, "paused:v1", shop(service)))
+	pkg.Spec.Paused = true
+	pkg.Annotations = map[string]string{corev1alpha1.PauseMessageAnnotation: "until the migration is over"}
+	env.Create(t, pkg)
+	awaitCause(t, "paused", "until the migration is over", "kubectl package unpause package/shop -n paused")
+}
+
+const service = `apiVersion: v1
+kind: Service
+metadata:
+  name: shop
+  annotations: {package-operator.run/phase: deploy}
+spec:
+  ports: [{port: 80}]
+`
+
+// addWebhook has a server asked about new Services of a namespace.
+func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
+	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "costs"},
+		ObjectMeta: metav1.ObjectMeta{Name: "costs-" + namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "costs.example.com", AdmissionReviewVersions: []string{"v1"},
 			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: ptr.To(server.URL), CABundle: authority},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "webhook"}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
 			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone),
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{"CREATE"},
@@ -112,15 +198,6 @@ func TestWebhookThatRefuses(t *testing.T) {
 	}
 	env.Create(t, hook)
 	t.Cleanup(func() { _ = env.Client.Delete(t.Context(), hook) })
-	install(t, "webhook", shop(`apiVersion: v1
-kind: Service
-metadata:
-  name: shop
-  annotations: {package-operator.run/phase: deploy}
-spec:
-  ports: [{port: 80}]
-`))
-	awaitCause(t, "webhook", "the webhook costs.example.com refuses Service webhook/shop: a cost centre is missing")
 }
 
 func TestDefinitionThatIsNotEstablished(t *testing.T) {

@@ -102,13 +102,16 @@ func addStage(tb testing.TB) {
 	}
 }
 
+// clusterPackages are those of tests without a namespace, by what stands for it.
+var clusterPackages = map[string]string{"definition": "shop", "homeless": "homeless", "apiservice": "apiservice"}
+
 // explain runs kubectl package explain in this process.
 func explain(t *testing.T, namespace string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	args := []string{"explain", "package/shop", "-n", namespace, "--kubeconfig", env.Kubeconfig()}
-	if namespace == "definition" {
-		args = []string{"explain", "clusterpackage/shop", "--kubeconfig", env.Kubeconfig()}
+	if name, is := clusterPackages[namespace]; is {
+		args = []string{"explain", "clusterpackage/" + name, "--kubeconfig", env.Kubeconfig()}
 	}
 	code := cli.Run(t.Context(), args,
 		genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})

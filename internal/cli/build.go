@@ -81,7 +81,7 @@ func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err e
 		if err != nil {
 			return nil, nil, fmt.Errorf("invalid tag specified as parameter %q: write it as host/path:tag", text)
 		}
-		if c.registry.all || insecure[tag.RegistryStr()] {
+		if c.registry.trusts(tag.RegistryStr()) || insecure[tag.RegistryStr()] {
 			tag, _ = name.NewTag(text, name.Insecure)
 		}
 		tags = append(tags, tag)

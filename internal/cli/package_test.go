@@ -258,9 +258,11 @@ func TestPushAndPull(t *testing.T) {
 		flags []string
 		err   string
 	}{
-		"plain HTTP":            {plainHost + "/web:v1", nil, "the registry does not speak TLS. If it is yours to trust, add --insecure-registry " + plainHost},
+		"plain HTTP":            {plainHost + "/web:v1", nil, ""},
+		"plain HTTP with a CA":  {plainHost + "/web:v1", []string{"--registry-ca-file", ca}, "the registry does not speak TLS. If it is yours to trust, add --insecure-registry " + plainHost},
 		"plain HTTP, named":     {plainHost + "/web:v1", []string{"--insecure-registry", plainHost}, ""},
-		"unknown CA":            {secureHost + "/web:v2", nil, "push " + secureHost + "/web:v2: "},
+		"unknown CA":            {secureHost + "/web:v2", []string{"--registry-ca-file", authority(t)}, "push " + secureHost + "/web:v2: "},
+		"unknown CA, here":      {secureHost + "/web:v2", nil, ""},
 		"unknown CA, named":     {secureHost + "/web:v2", []string{"--insecure-registry", secureHost}, ""},
 		"CA by file":            {secureHost + "/web:v3", []string{"--registry-ca-file", ca}, ""},
 		"a file without any CA": {secureHost + "/web:v4", []string{"--registry-ca-file", dir + "/manifest.yaml"}, "has no certificate in PEM form"},

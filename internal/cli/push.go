@@ -69,7 +69,7 @@ func (r *registryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	}
 	way := http.DefaultTransport.(*http.Transport).Clone()
 	way.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.all || hosts[reg.RegistryStr()] {
+	if r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()] {
 		way.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // asked for by --insecure-registry
 		return way, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -34,13 +36,20 @@ func (r *registryFlags) add(cmd *cobra.Command) {
 func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller, error) {
 	insecure := slices.Clone(r.insecure)
 	for _, text := range refs {
-		if ref, err := name.ParseReference(text); err == nil && r.all {
+		if ref, err := name.ParseReference(text); err == nil && r.trusts(ref.Context().RegistryStr()) {
 			insecure = append(insecure, ref.Context().RegistryStr())
 		}
 	}
 	return registry.NewPuller(registry.Options{
 		Folder: folder, InsecureRegistries: insecure, CABundle: r.caFile, Once: true, UserAgent: "kubectl-package/" + version.Get(),
 	})
+}
+
+// trusts tells whether a registry may be reached by plain HTTP without being named:
+// where all may, and on this machine, unless certificates are given to check it by.
+func (r *registryFlags) trusts(registry string) bool {
+	host := (&url.URL{Host: registry}).Hostname()
+	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // pull reads a package out of an image.

@@ -59,14 +59,14 @@ func TestUpdate(t *testing.T) {
 	if got := invoke(t, "", "validate", dir); got.code != 1 || !strings.Contains(got.out, "Run kubectl package update.") {
 		t.Errorf("before: %+v", got)
 	}
-	got := invoke(t, "", "update", dir)
+	got := invoke(t, "", "update", dir, "--registry-ca-file", authority(t))
 	if got.code != 1 || !strings.Contains(got.err, "(here by --insecure-registry)") {
 		t.Errorf("plain HTTP: %+v", got)
 	}
 	if _, err := os.Stat(lock); !os.IsNotExist(err) {
 		t.Errorf("a lock was written: %v", err)
 	}
-	if got := invoke(t, "", "update", dir, "--insecure"); got != (result{0, "Package updated successfully!\n", ""}) {
+	if got := invoke(t, "", "update", dir); got != (result{0, "Package updated successfully!\n", ""}) {
 		t.Errorf("got %+v", got)
 	}
 	data, err := os.ReadFile(lock)

@@ -73,6 +73,8 @@ func text(v any) string {
 var (
 	crd = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	job = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+	apiService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
 func conditionCause(key objects.Key, typ, reason, message string) cause {
@@ -97,6 +99,11 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 		return quotaCause("what "+object+" needs", message).inNamespace(key.Namespace).at(object)
 	case typ == "ReplicaFailure":
 		c.weight, c.text = weightPod, object+" cannot make its pods: "+message
+	case key.GroupKind() == apiService && typ == "Available":
+		c.weight, c.reason = weightCertain, ReasonAPIService
+		c.text = object + " is not available: " + strings.TrimSpace(reason+said(message))
+		c.remedy = "Its Service has to exist, to have ready pods, and to be reachable from the API server with a certificate that its caBundle trusts: " +
+			"kubectl get apiservice " + key.Name + " -o yaml names it. What was uninstalled has to be deleted."
 	case isBad(typ):
 		c.text = object + " is " + typ + said(strings.TrimSpace(reason+said(message)))
 	}

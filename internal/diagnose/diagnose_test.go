@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -38,9 +39,19 @@ func TestRefused(t *testing.T) {
 			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",
 		},
 		{
-			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": connection refused`,
-			ReasonWebhook, "the webhook costs.example.com", "",
+			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": dial tcp 10.0.0.1:443: connect: connection refused`,
+			ReasonWebhookFailed, "the webhook costs.example.com cannot be called, so ConfigMap shop/web cannot be written: Post \"https://costs.ops.svc:443/?timeout=10s\": dial tcp", "has to run and to be reachable",
 		},
+		{
+			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+			ReasonWebhookFailed, "cannot be called", "Its certificate and the caBundle",
+		},
+		{`create ConfigMap shop/web: namespaces "shop" not found`, ReasonNoNamespace, "the namespace of ConfigMap shop/web does not exist", "kubectl create namespace shop,"},
+		{
+			`create ConfigMap shop/web: configmaps "web" is forbidden: unable to create new content in namespace shop because it is being terminated`,
+			ReasonDeleting, "the namespace of ConfigMap shop/web is being deleted", "kubectl get namespace shop -o yaml",
+		},
+		{"cannot be watched: the server is currently unable to handle the request", ReasonUnserved, "is of a kind whose API does not answer", "kubectl get apiservices"},
 		{
 			`create ConfigMap shop/web: configmaps "web" is forbidden: exceeded quota: small, requested: configmaps=1, used: configmaps=2, limited: configmaps=2`,
 			ReasonQuota, "exceeded quota: small", "kubectl -n shop describe resourcequota",
@@ -240,6 +251,70 @@ func TestHeadline(t *testing.T) {
 	} {
 		if got := headline(text); got != want {
 			t.Errorf("headline(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// An APIService that is not available says what it lacks, a Service of type LoadBalancer
+// that nothing has given it an address.
+func TestOwnRemedies(t *testing.T) {
+	t.Parallel()
+	api := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: "v1.shop.example.com"}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": "Available", "status": "False", "reason": "ServiceNotFound", "message": `service/api in "shop" is not present`},
+	}}}}
+	f := finding{below: conditionFindings(api, u)}
+	if c := f.best(); c.reason != ReasonAPIService || !strings.Contains(c.text, "ServiceNotFound: service/api") || !strings.Contains(c.remedy, "kubectl get apiservice v1.shop.example.com") {
+		t.Errorf("the cause is %+v", c)
+	}
+	web := objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}
+	for reason, tc := range map[string]struct {
+		typ     string
+		ingress []any
+		want    Reason
+	}{
+		"nothing gives addresses":    {"LoadBalancer", nil, ReasonNoAddress},
+		"it has one":                 {"LoadBalancer", []any{map[string]any{"ip": "10.0.0.1"}}, ""},
+		"it is not for the outside":  {"ClusterIP", nil, ""},
+		"it is one without any type": {"", nil, ""},
+	} {
+		live := &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"type": tc.typ}, "status": map[string]any{"loadBalancer": map[string]any{"ingress": tc.ingress}},
+		}}
+		f := finding{below: loadBalancer(web, live)}
+		if c := f.best(); c.reason != tc.want || tc.want != "" && !strings.Contains(c.remedy, "kubectl -n shop describe service web") {
+			t.Errorf("%s: %+v", reason, c)
+		}
+	}
+}
+
+// What a package itself says has a remedy of its own, and the first problem is not mended
+// by the second one.
+func TestOwnCause(t *testing.T) {
+	t.Parallel()
+	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
+	for reason, tc := range map[string]struct {
+		state        progress.State
+		text, remedy string
+		below        int
+	}{
+		"two problems": {
+			progress.State{Target: target, Invalid: "a.yaml: wrong. Mend a.\nb.yaml: wrong. Mend b."},
+			"the package cannot be installed as it is: a.yaml: wrong. Mend a.",
+			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
+		},
+		"a pause": {
+			progress.State{Target: target, Paused: "until the migration is over"},
+			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,
+		},
+		"no image": {
+			progress.State{Target: target, PullError: "image not found"}, "the image cannot be pulled: image not found",
+			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+		},
+	} {
+		text, remedy, below := ownCause(tc.state)
+		if text != tc.text || remedy != tc.remedy || len(below) != tc.below {
+			t.Errorf("%s: %q, %q, %d more", reason, text, remedy, len(below))
 		}
 	}
 }

@@ -36,8 +36,8 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" {
 		// What the package itself says explains it all.
 		d.Reason = ReasonPackage
-		d.Cause, d.Remedy = split(progress.Culprit(state))
 		top.link.Message = headline(report.Message)
+		d.Cause, d.Remedy, top.below = ownCause(state)
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
@@ -57,6 +57,28 @@ func firstPhase(r progress.Report) string { return r.Blocking[0].Phase }
 
 func name(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
+}
+
+// ownCause is why a package itself is in the way, what to do, and what else is wrong
+// with it.
+func ownCause(s progress.State) (text, remedy string, below []finding) {
+	flags := s.Target.Flags()
+	text, remedy = split(progress.Culprit(s))
+	switch {
+	case s.Deleting:
+	case s.Paused != "":
+		text, _, _ = strings.Cut(text, ". Set spec.paused")
+		remedy = "Let it go on: kubectl package unpause " + flags
+	case s.Invalid != "":
+		problems := strings.Split(strings.TrimSpace(s.Invalid), "\n")
+		for _, problem := range problems[1:] {
+			below = append(below, finding{link: Link{Object: "also", Message: problem}})
+		}
+		remedy = "Correct it in the package and push it again, then: kubectl package retry " + flags
+	case s.PullError != "":
+		remedy = strings.TrimPrefix(remedy+"; Once that is mended it is tried again by itself; at once: kubectl package retry "+flags, "; ")
+	}
+	return text, remedy, below
 }
 
 // split parts what a person reads into a cause and what belongs to it.
@@ -172,6 +194,11 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 func (e *explainer) object(ctx context.Context, key objects.Key, message string) (finding, error) {
 	f := finding{link: Link{Object: short(key), Message: message}}
 	if c, is := refused(key, message); is {
+		if c.reason == ReasonUnserved {
+			if err := e.served(ctx, key, &c); err != nil {
+				return f, err
+			}
+		}
 		f.link.State = string(c.reason)
 		f.cause = c.inNamespace(key.Namespace)
 		own, found, err := e.obstacle(ctx, message)
@@ -211,6 +238,28 @@ func (e *explainer) object(ctx context.Context, key objects.Key, message string)
 	}
 	f.below = append(f.below, eventFindings(short(key), events)...)
 	return f, nil
+}
+
+// served says more of a kind without an API, where an APIService should serve it that
+// is not available.
+func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(apiService.WithVersion("v1").GroupVersion().WithKind(apiService.Kind + "List"))
+	if err := e.client.List(ctx, list); err != nil {
+		return readable("APIServices", err)
+	}
+	for i := range list.Items {
+		item := &list.Items[i]
+		group, _, _ := unstructured.NestedString(item.Object, "spec", "group")
+		of := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: item.GetName()}
+		for _, found := range conditionFindings(of, item) {
+			if group == key.Group && found.cause.reason == ReasonAPIService {
+				c.reason, c.remedy = ReasonAPIService, found.cause.remedy
+				c.text = short(key) + " is of a kind whose API does not answer: " + found.cause.text
+			}
+		}
+	}
+	return nil
 }
 
 // read reads a live object; nil where there is none

@@ -21,12 +21,20 @@ func refused(key objects.Key, message string) (cause, bool) {
 	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("delete it there"):
 		what, remedy, _ := strings.Cut(message, ": ")
 		return of(ReasonCollision, object+" "+what, upper(remedy))
-	case says("admission webhook ") && says("denied the request"), says("failed calling webhook"):
+	case says("failed calling webhook"):
+		return unreached(object, message), true
+	case says("admission webhook ") && says("denied the request"):
 		name := quoted(message)
 		return of(ReasonWebhook, "the webhook "+name+" refuses "+object+": "+webhookReason(reason),
 			"Change the object as the webhook asks, or its configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine tries again by itself.")
 	case says("ValidatingAdmissionPolicy ") && says("denied request"):
 		return of(ReasonWebhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy asks, or the policy. The engine tries again by itself.")
+	case says("because it is being terminated"):
+		return of(ReasonDeleting, "the namespace of "+object+" is being deleted: "+reason,
+			"It is made anew when it is gone, where the package brings it; else create it again then. What holds it: kubectl get namespace NAMESPACE -o yaml")
+	case missingNamespace.MatchString(reason):
+		return of(ReasonNoNamespace, "the namespace of "+object+" does not exist",
+			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is tried again by itself.")
 	case says("exceeded quota"):
 		return quotaCause(object, reason), true
 	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
@@ -35,6 +43,9 @@ func refused(key objects.Key, message string) (cause, bool) {
 	case says("immutable") || says("may not be changed") || says("cannot change"):
 		return of(ReasonImmutable, object+" has a field that cannot be changed: "+reason,
 			"Keep the field as it was, give the object another name, or delete it first.")
+	case says("cannot be watched: "), says("the server is currently unable to handle the request"):
+		return of(ReasonUnserved, object+" is of a kind whose API does not answer: "+reason,
+			"Look whether what serves it is there: kubectl get apiservices. The phase goes on by itself as soon as it answers.")
 	case says("the API server does not serve"):
 		return of(ReasonUnserved, object+" is of a kind that is not served: "+reason, "The phase goes on by itself as soon as the kind is served.")
 	case says("is being deleted"):
@@ -43,6 +54,25 @@ func refused(key objects.Key, message string) (cause, bool) {
 		return of(ReasonRefused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
 	}
 	return cause{}, false
+}
+
+var missingNamespace = regexp.MustCompile(`^namespaces "[^"]*" not found`)
+
+// unreached says why a webhook did not answer: nobody has refused anything.
+func unreached(object, message string) cause {
+	name := quoted(message)
+	_, why, _ := strings.Cut(message, "failed calling webhook")
+	why = strings.TrimPrefix(strings.TrimLeft(strings.TrimPrefix(why, ` "`+name+`"`), ": "), "failed to call webhook: ")
+	remedy := "What serves it has to run and to be reachable from the API server: "
+	if strings.Contains(why, "x509: ") || strings.Contains(why, "tls: ") {
+		remedy = "Its certificate and the caBundle of its configuration have to fit: "
+	}
+	return cause{
+		weight: weightCertain, reason: ReasonWebhookFailed, object: object,
+		text: "the webhook " + name + " cannot be called, so " + object + " cannot be written: " + why,
+		remedy: remedy + "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations names its Service or URL. " +
+			"Where what served it was uninstalled, delete its configuration. The engine tries again by itself.",
+	}
 }
 
 func quotaCause(object, reason string) cause {
