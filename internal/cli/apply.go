@@ -30,6 +30,10 @@ type wantedPackage struct {
 	dropsConfig      bool
 	component        string
 	changesComponent bool
+	// beforeCreate and beforeChange may object to what is about to be written; nil for
+	// no objection.
+	beforeCreate func(context.Context) error
+	beforeChange func(old *corev1alpha1.PackageSpec) error
 }
 
 // applied is what was done about it.
@@ -50,6 +54,11 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 		return changePackage(ctx, cl, t, old, want)
 	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
 		return applied{}, cl.Explain("cannot read "+t.String(), err)
+	}
+	if want.beforeCreate != nil {
+		if err := want.beforeCreate(ctx); err != nil {
+			return applied{}, err
+		}
 	}
 	pkg := t.Scope.NewPackage()
 	pkg.SetNamespace(t.Namespace)
@@ -72,6 +81,11 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 	done := applied{pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), before: old, what: "is as wanted already"}
 	patch, changes := difference(old.PackageSpec(), want)
 	if len(changes) > 0 {
+		if want.beforeChange != nil {
+			if err := want.beforeChange(old.PackageSpec()); err != nil {
+				return applied{}, err
+			}
+		}
 		if err := patchPackage(ctx, cl, t, done.pkg, patch); err != nil {
 			return applied{}, err
 		}

@@ -55,6 +55,9 @@ and the flags beside it say as with render.`,
 				}
 				return explainInstalled(cmd.Context(), c.streams, c.connection, &c.output, n)
 			}
+			if bareName(args[0]) && !c.source.pull {
+				fmt.Fprintf(streams.ErrOut, "note: this is about the folder %[1]s; of an installed package: kubectl package explain package/%[1]s or clusterpackage/%[1]s\n", args[0])
+			}
 			return explainPackage(cmd.Context(), c.streams, c.source, &c.preview, &c.output, args[0])
 		},
 	}

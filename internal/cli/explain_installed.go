@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -14,13 +17,27 @@ import (
 )
 
 // installedName tells whether an argument means an installed package: a name with
-// its kind, or a bare name that is neither a folder nor can be an image.
+// its kind, or a bare name that is neither a package in a folder nor can be an image.
 func installedName(arg string) (cluster.Name, bool) {
-	if isPath(arg) {
+	if isPath(arg) && (!bareName(arg) || holdsPackage(arg)) {
 		return cluster.Name{}, false
 	}
 	n, err := cluster.ParseName(arg)
 	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@."))
+}
+
+// bareName tells whether an argument can be the name of a package as well as that of a
+// folder.
+func bareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
+
+// holdsPackage tells whether a folder has a manifest in it.
+func holdsPackage(folder string) bool {
+	for _, file := range []string{"manifest.yaml", "manifest.yml"} {
+		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // explainInstalled says what an installed package waits for.

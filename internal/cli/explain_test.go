@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -38,6 +39,30 @@ func TestExplainPackage(t *testing.T) {
 		if got := invoke(t, "", append([]string{"explain"}, args...)...); got.code != 1 || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%q: %+v, want %q", args, got, want)
 		}
+	}
+}
+
+// A folder may be called like an installed package: one without a manifest is none, and of
+// one with it that is said.
+func TestExplainBesideAFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"web", "shop"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS("shop", os.DirFS(folder(t, goodPackage))); err != nil {
+		t.Fatal(err)
+	}
+	if n, is := installedName("web"); !is || n.Name != "web" {
+		t.Error("a folder that is no package hides one that is installed")
+	}
+	const note = "note: this is about the folder shop; of an installed package: kubectl package explain package/shop or clusterpackage/shop\n"
+	if got := invoke(t, "", "explain", "shop"); got.code != 0 || got.err != note || !strings.HasPrefix(got.out, "web 1.2.0\n") {
+		t.Errorf("got %+v", got)
+	}
+	if got := invoke(t, "", "explain", "shop/"); got.err != "" {
+		t.Errorf("it is clear what is meant: %+v", got)
 	}
 }
 

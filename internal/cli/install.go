@@ -25,12 +25,14 @@ const waitTimeout = 10 * time.Minute
 type installCommand struct {
 	streams    genericiooptions.IOStreams
 	connection *connection
+	registry   registryFlags
 
 	cluster   bool
 	component string
 	config    string
 	wait      bool
 	timeout   time.Duration
+	yes       bool
 
 	changesComponent bool
 }
@@ -45,6 +47,8 @@ func newInstall(streams genericiooptions.IOStreams, dial dialer) *cobra.Command 
 This creates a Package in the namespace, or with --cluster a ClusterPackage. NAME is the last
 part of the image's name where it is not given. A package of that name that exists is changed
 to this image; its configuration and component stay as they are where no flag names them.
+What would be another package, by another repository or by an image without a tag, is asked
+for, or wants --yes. What has failed of the package is tried again at once.
 
 Exits with 1 when the package does not become available, and says what it waits for. An
 interrupt ends the watching, not the rollout.`,
@@ -70,6 +74,8 @@ interrupt ends the watching, not the rollout.`,
 	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until the package is available")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "change an installed package to another repository, or to an image without a tag, without asking")
+	c.registry.add(cmd)
 	return cmd
 }
 
@@ -126,6 +132,13 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) error {
 		return err
 	}
 	target := cl.Target(want.name.Scope, want.name.Name)
+	want.beforeCreate = func(ctx context.Context) error { return c.checkScope(ctx, want) }
+	want.beforeChange = func(old *corev1alpha1.PackageSpec) error {
+		if what := otherPackage(target, old.Image, want.image); what != "" && !c.yes {
+			return confirm(c.streams, what)
+		}
+		return nil
+	}
 	done, err := applyPackage(ctx, cl, target, want)
 	if err != nil {
 		return err

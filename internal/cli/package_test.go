@@ -28,11 +28,11 @@ func TestValidate(t *testing.T) {
 		t.Error(diff)
 	}
 	dir := folder(t, badPackage)
-	want := result{1, `error: cm.yaml:11 (document 2): Phase name not found in manifest: v1 ConfigMap evil: metadata.annotations[package-operator.run/phase]: phase "de\x1b[31mploy"
+	want := result{1, "", `error: cm.yaml:11 (document 2): Phase name not found in manifest: v1 ConfigMap evil: metadata.annotations[package-operator.run/phase]: phase "de\x1b[31mploy"
     The manifest has: deploy.
 error: manifest.yaml:7 (document 1): PackageManifest invalid: spec.phasse: unknown field
     Did you mean "phases"?
-`, "Error: 2 problems in " + dir + "\n"}
+` + "Error: 2 problems in " + dir + "\n"}
 	if diff := cmp.Diff(want, invoke(t, "", "validate", dir), cmp.AllowUnexported(result{})); diff != "" {
 		t.Error(diff)
 	}
@@ -55,10 +55,10 @@ func TestTree(t *testing.T) {
 	dir := folder(t, goodPackage)
 	const namespaced = `web
 Package shop/shop-web
-├── Phase settings
-│   └── /v1, Kind=ConfigMap shop/color-blue
+└── Phase settings
+│   ├── /v1, Kind=ConfigMap shop/color-blue
 └── Phase deploy
-    ├── apps/v1, Kind=Deployment shop/web
+    └── apps/v1, Kind=Deployment shop/web
     └── /v1, Kind=Service shop/web
 `
 	inOther := strings.NewReplacer("shop/", "other/").Replace(namespaced)
@@ -320,8 +320,8 @@ warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/we
     Correct the object.
 `
 	got := invoke(t, "", "validate", dir)
-	if !strings.HasPrefix(got.out, want) || got.code != 1 {
-		t.Errorf("%s\n%+v", cmp.Diff(want, got.out), got)
+	if !strings.HasPrefix(got.err, want) || got.code != 1 || got.out != "" {
+		t.Errorf("%s\n%+v", cmp.Diff(want, got.err), got)
 	}
 	if got := invoke(t, "", "build", dir, "--output-format", "digest"); got.code != 1 || !strings.Contains(got.err, "2 problems in ") {
 		t.Errorf("got %+v", got)
@@ -329,6 +329,23 @@ warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/we
 	for _, command := range []string{"validate", "build"} {
 		if got := invoke(t, "", command, fixed(t, dir), "--ignore-schemas"); got.code != 0 || got.err != "" {
 			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
+
+// Problems and warnings are for people, and go where they do not mix with data.
+func TestTextsOfPackageOperator(t *testing.T) {
+	t.Parallel()
+	noKind := strings.Replace(goodPackage, "kind: ConfigMap", "kin: ConfigMap", 1)
+	noLock := strings.Replace(goodPackage, "  scopes:", "  images: [{name: web, image: registry.invalid/web:v1}]\n  scopes:", 1)
+	for want, args := range map[string][]string{
+		"Object 'Kind' is missing": {"validate", folder(t, noKind)},
+		"Missing image in manifest.lock.yaml, but using PackageManifest.spec.images": {"build", folder(t, noLock)},
+		"Error: validating package: getting package from remote reference: ":         {"validate", "--pull", "127.0.0.1:1/web:v1"},
+		"resolving image digest": {"update", folder(t, strings.Replace(noLock, "registry.invalid", "127.0.0.1:1", 1))},
+	} {
+		if got := invoke(t, "", args...); got.code != 1 || got.out != "" || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args[0], got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
@@ -70,10 +71,22 @@ func (p *previewFlags) onlyForSource(cmd *cobra.Command, arg string) error {
 	return nil
 }
 
+func (p *previewFlags) scope() corev1alpha1.Scope {
+	if p.cluster {
+		return corev1alpha1.ScopeCluster
+	}
+	return corev1alpha1.ScopeNamespaced
+}
+
 // load renders a package, and prints its warnings and problems.
 func (p *previewFlags) load(
 	ctx context.Context, streams genericiooptions.IOStreams, source string, files loader.Files,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
+	if p.pkg == "" && (p.cluster || p.namespace != "") {
+		if err := wrongScope(source, files, p.component, p.scope()); err != nil {
+			return nil, manifestsv1alpha1.TemplateContextPackage{}, err
+		}
+	}
 	opts := loader.PreviewOptions{
 		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
 		LockedImages: p.locked && p.testCase == "",

@@ -48,22 +48,28 @@ manifest of a package names repositories in spec.repositories; update chooses fr
 func newRepositoryInitialize(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
-		Use: "initialize FILE", Aliases: []string{"init"},
+		Use: "initialize FILE [NAME]", Aliases: []string{"init"},
 		Short: "Begin an empty repository",
 		Long: `Write an empty repository. One that is in the file already is emptied; any other file is left
-as it is.`,
-		Args: takes("FILE"),
+as it is. NAME is that of the repository, by which dependencies refer to it; the file's where
+it is not given.`,
+		Args: takes("FILE", "[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.name == "" {
+			switch {
+			case len(args) > 1 && c.name != "" && c.name != args[1]:
+				return usageError(cmd, fmt.Errorf("%s and --name %s contradict each other", args[1], c.name))
+			case len(args) > 1:
+				c.name = args[1]
+			case c.name == "":
 				c.name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 			}
 			if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
-				return usageError(cmd, fmt.Errorf("%q cannot be the name of a repository: %s: choose one by --name", c.name, problems[0]))
+				return usageError(cmd, fmt.Errorf("%q cannot be the name of a repository: %s: choose another NAME", c.name, problems[0]))
 			}
 			return c.initialize(args[0])
 		},
 	}
-	cmd.Flags().StringVar(&c.name, "name", "", "`name` of the repository, by which dependencies refer to it; the file's where it is not given")
+	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,18 +85,33 @@ func (c *historyCommand) run(ctx context.Context, res cluster.Resource) error {
 		}
 		return c.output.Print(ctx, c.streams.Out, list)
 	}
-	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE"}}
-	for _, set := range r.Sets {
+	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
+	for i, set := range r.Sets {
 		succeeded := "False"
 		if conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
 			succeeded = "True"
 		}
-		rows = append(rows, []string{fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation])})
+		rows = append(rows, []string{
+			fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(changeCause(r.Sets[:i], set)),
+			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
+		})
 	}
 	for _, line := range terminal.Table(rows) {
 		fmt.Fprintln(c.streams.Out, line)
 	}
 	return nil
+}
+
+// changeCause says why a revision was made. One with the template of an earlier one went
+// back to that.
+func changeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
+	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
+	for _, earlier := range slices.Backward(before) {
+		if hash != "" && earlier.GetAnnotations()[corev1alpha1.HashAnnotation] == hash {
+			return fmt.Sprintf("Undone to revision %d.", earlier.ObjectSetSpec().Revision)
+		}
+	}
+	return set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation]
 }
 
 func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {

@@ -71,6 +71,7 @@ func revised(change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment))
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"`+secretValue+`"}}`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"old\u001b[31m"}}`))
 	one.Status.Conditions = []metav1.Condition{condition("Succeeded", "True", "RolloutSuccess", "")}
+	one.Labels[corev1alpha1.PackageVersionLabel] = "1.2.0"
 	one.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	two := revision(2, made("example.com/web:v2", digestTwo, `{"color":"red"}`, "front", "Package source image changed."),
 		phaseOf("config"),
@@ -87,7 +88,9 @@ func revised(change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment))
 func TestRolloutHistory(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, revised(nil)...)
-	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE\n1         True        Installing web package.\n2         False       Package source image changed.\n"
+	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE                   VERSION  IMAGE\n" +
+		"1         True        Installing web package.        1.2.0    example.com/web:v1\n" +
+		"2         False       Package source image changed.           example.com/web:v2\n"
 	for _, args := range [][]string{{"web"}, {"package/web"}, {"package", "web"}, {"objectdeployment/web"}, {"od", "web"}} {
 		if got := invokeOn(t, dialTo(c), "", append([]string{"rollout", "history"}, args...)...); got != (result{0, want, ""}) {
 			t.Errorf("%v: %+v", args, got)
@@ -411,6 +414,21 @@ func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 		})...)
 		if got := invokeOn(t, dialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.code != 0 || !strings.HasSuffix(got.out, tc.want) {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A revision with the template of an earlier one is what somebody went back to.
+func TestChangeCause(t *testing.T) {
+	t.Parallel()
+	set := func(number int64, hash string) corev1alpha1.GenericObjectSet {
+		s := revision(number, map[string]string{corev1alpha1.HashAnnotation: hash, corev1alpha1.ChangeCauseAnnotation: "Changed."}, phaseOf("deploy"))
+		return s
+	}
+	sets := []corev1alpha1.GenericObjectSet{set(1, "a"), set(2, "b"), set(3, "a"), set(4, ""), set(5, ""), set(6, "a")}
+	for i, want := range []string{"Changed.", "Changed.", "Undone to revision 1.", "Changed.", "Changed.", "Undone to revision 3."} {
+		if got := changeCause(sets[:i], sets[i]); got != want {
+			t.Errorf("revision %d: %s", i+1, got)
 		}
 	}
 }

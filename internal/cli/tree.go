@@ -77,23 +77,20 @@ func (c *treeCommand) components(ctx context.Context, source string, files loade
 	return nil
 }
 
-// drawTree is the picture of a package, in Package Operator's form.
+// drawTree is the picture of a package, in Package Operator's form, which scripts read:
+// every phase looks like the last one, and all objects of a phase look alike.
 func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPackage) string {
 	var b strings.Builder
 	kind := corev1alpha1.ScopeOf(object.Metadata.Namespace).Kind("Package")
 	fmt.Fprintf(&b, "%s\n%s %s/%s\n", terminal.Line(pkg.Manifest.Name), kind, terminal.Line(object.Metadata.Namespace), terminal.Line(object.Metadata.Name))
 	for i, ph := range pkg.Phases {
-		branch, stem := "├── ", "│   "
+		leaf := "│   ├── "
 		if i == len(pkg.Phases)-1 {
-			branch, stem = "└── ", "    "
+			leaf = "    └── "
 		}
-		fmt.Fprintf(&b, "%sPhase %s\n", branch, terminal.Line(ph.Name))
-		for j, obj := range ph.Objects {
-			leaf := "├── "
-			if j == len(ph.Objects)-1 {
-				leaf = "└── "
-			}
-			fmt.Fprintf(&b, "%s%s%s\n", stem, leaf, terminal.Line(leafText(obj)))
+		fmt.Fprintf(&b, "└── Phase %s\n", terminal.Line(ph.Name))
+		for _, obj := range ph.Objects {
+			fmt.Fprintf(&b, "%s%s\n", leaf, terminal.Line(leafText(obj)))
 		}
 	}
 	return b.String()

@@ -56,7 +56,7 @@ func TestUpdate(t *testing.T) {
 	dir := folder(t, withImages(host))
 	lock := filepath.Join(dir, "manifest.lock.yaml")
 
-	if got := invoke(t, "", "validate", dir); got.code != 1 || !strings.Contains(got.out, "Run kubectl package update.") {
+	if got := invoke(t, "", "validate", dir); got.code != 1 || !strings.Contains(got.err, "Run kubectl package update.") {
 		t.Errorf("before: %+v", got)
 	}
 	got := invoke(t, "", "update", dir, "--registry-ca-file", authority(t))
@@ -125,7 +125,7 @@ func TestUpdateErrors(t *testing.T) {
 	}{
 		"no source":       {nil, "arguments invalid: SOURCE is missing"},
 		"no folder":       {[]string{"nope"}, "there is no folder nope"},
-		"no image":        {[]string{folder(t, withImages(host)), "--insecure"}, `image "web": pull image "` + host + `/web:v1": image not found`},
+		"no image":        {[]string{folder(t, withImages(host)), "--insecure"}, `resolving image digest: image "web": pull image "` + host + `/web:v1": image not found`},
 		"no package":      {[]string{folder(t, "-- a.yaml\n")}, "PackageManifest not found"},
 		"invalid package": {[]string{folder(t, badPackage)}, "nothing was written"},
 	} {
@@ -200,6 +200,8 @@ func TestRepository(t *testing.T) {
 		want string
 	}{
 		"overwrite":         {[]string{"init", other}, "exists and is no repository"},
+		"two names":         {[]string{"init", other, "shop", "--name", "store"}, "contradict each other"},
+		"bad second name":   {[]string{"init", other, "Shop"}, "cannot be the name of a repository"},
 		"bad name":          {[]string{"init", "Shop.yaml"}, "cannot be the name of a repository"},
 		"no file":           {[]string{"add", "nope.yaml", host + "/web:v1", "v1.0.0"}, "there is no repository file nope.yaml: begin one with"},
 		"no version":        {[]string{"add", file, host + "/web:v1"}, "VERSION is missing"},
@@ -237,8 +239,11 @@ func TestPushUnauthorized(t *testing.T) {
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
 	file := filepath.Join(t.TempDir(), "shop.yaml")
-	if got := invoke(t, "", "repo", "init", file); got.code != 0 {
+	if got := invoke(t, "", "repo", "init", file, "store"); got.code != 0 {
 		t.Fatal(got)
+	}
+	if data, err := os.ReadFile(file); err != nil || !strings.Contains(string(data), "name: store\n") {
+		t.Errorf("%v, %s", err, data)
 	}
 	got := invoke(t, "", "repo", "push", file, host+"/repo:v1", "--insecure")
 	if got.code != 1 || !strings.Contains(got.err, "401") || !strings.Contains(got.err, "Log in with docker login") {

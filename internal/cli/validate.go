@@ -51,6 +51,9 @@ problems; warnings alone are no failure.`,
 
 func (c *validateCommand) run(ctx context.Context, source string) error {
 	files, err := c.source.read(ctx, source)
+	if err != nil && c.source.folder(source) == "" {
+		return fmt.Errorf("validating package: getting package from remote reference: %w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if c.output.Wanted() {
 		err = c.output.Print(ctx, c.streams.Out, found)
 	} else {
-		printFindings(c.streams.Out, terminal.StylesFor(c.streams.Out), found)
+		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 		if found.Valid {
 			fmt.Fprintln(c.streams.Out, "Package validated successfully!")
 		}

@@ -27,3 +27,7 @@ const (
 	// SchemaDownloadTime: see SchemaDownloads.
 	SchemaDownloadTime = 20 * time.Second
 )
+
+// ScopeCheck is for how long an installation looks into its image for the scopes of the
+// package. What takes longer is found out by the manager.
+const ScopeCheck = 5 * time.Second

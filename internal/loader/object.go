@@ -128,7 +128,7 @@ func (c *check) gvk() {
 		c.fail(violation.ReasonMissingGVK, "apiVersion", "Write it as v1 or group/v1.", "%q is no apiVersion", apiVersion)
 	}
 	if kind == "" {
-		c.fail(violation.ReasonMissingGVK, "kind", "", "kind is missing or no text")
+		c.fail(violation.ReasonMissingGVK, "kind", "", "Object 'Kind' is missing")
 	}
 	if _, isList := c.body["items"].([]any); isList && strings.HasSuffix(kind, "List") {
 		c.fail(violation.ReasonObjectInvalid, "items", "Write its items as documents of their own.", "a list is no object of a package")

@@ -155,7 +155,7 @@ func TestObjectProblems(t *testing.T) {
 	}{
 		{"no apiVersion", "kind: X\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "GroupVersionKind not set in a.yaml idx 0 line 1: X a: apiVersion: apiVersion is missing"},
 		{"bad apiVersion", "apiVersion: a/b/c\nkind: X\nmetadata: {name: a}", namespaced(), `"a/b/c" is no apiVersion`},
-		{"no kind", "apiVersion: v1\nmetadata: {name: a}", namespaced(), "kind: kind is missing"},
+		{"no kind", "apiVersion: v1\nmetadata: {name: a}", namespaced(), "kind: Object 'Kind' is missing"},
 		{"no name", "apiVersion: v1\nkind: X\nmetadata: {annotations: {package-operator.run/phase: first}}", namespaced(), "Object invalid in a.yaml idx 0 line 3: v1 X: metadata.name: the object has no name"},
 		{"number as the name", "apiVersion: v1\nkind: X\nmetadata: {name: 1}", namespaced(), "the name is no text. Put it in quotes."},
 		{"path in the name", configMap("a/b", "first", ""), namespaced(), `"a/b" is no name`},

@@ -153,7 +153,7 @@ func (u *unit) images(ctx context.Context, images []manifestsv1alpha1.PackageMan
 		if !ok {
 			var err error
 			if digest, err = u.opts.Resolve(ctx, img.Image); err != nil {
-				failed = append(failed, fmt.Errorf("image %q: %w", img.Name, err))
+				failed = append(failed, fmt.Errorf("resolving image digest: image %q: %w", img.Name, err))
 				continue
 			}
 			u.digests[img.Image] = digest

@@ -196,9 +196,15 @@ func (s *screen) conditions() {
 		return
 	}
 	s.title("Conditions")
-	rows := [][]string{}
+	rows, told := [][]string{}, map[string]string{}
 	for _, c := range s.Conditions {
-		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), oneLine(terminal.Text(c.Message))})
+		message := s.unsaid(oneLine(terminal.Text(c.Message)))
+		if first := told[message]; first != "" {
+			message = "as for " + first
+		} else if message != "" {
+			told[message] = terminal.Line(c.Type)
+		}
+		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), message})
 	}
 	for _, line := range terminal.Table(rows) {
 		if s.Width > 0 {
@@ -206,6 +212,27 @@ func (s *screen) conditions() {
 		}
 		s.lines = append(s.lines, line)
 	}
+}
+
+// briefly is up to how many bytes a text may be said twice: a reference to it would be as
+// long.
+const briefly = 20
+
+// unsaid is a message without what was told further up.
+func (s *screen) unsaid(message string) string {
+	above := strings.Split(terminal.Text(s.Message), "\n")
+	for _, b := range s.Blocking {
+		above = append(above, terminal.Text(b.Message))
+	}
+	for _, text := range append(above, s.Ignored...) {
+		if text = strings.TrimSpace(oneLine(text)); len(text) > briefly {
+			message = strings.ReplaceAll(message, text, "…")
+		}
+	}
+	if strings.Trim(message, "… ") == "" && message != "" {
+		return "see above"
+	}
+	return message
 }
 
 func (s *screen) title(text string) { s.lines = append(s.lines, "", s.Styles.Strong(text)) }

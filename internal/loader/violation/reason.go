@@ -26,7 +26,7 @@ const (
 	ReasonComponentPath       Reason = "Invalid component path"
 	ReasonComponentsNested    Reason = "Nesting multi-component packages not allowed"
 	ReasonComponentsStray     Reason = "The components directory may only contain folders and dot files"
-	ReasonLockMissing         Reason = "missing image in lock while using spec.images"
+	ReasonLockMissing         Reason = "Missing image in manifest.lock.yaml, but using PackageManifest.spec.images"
 	ReasonLockImageMissing    Reason = "image missing from lockfile"
 	ReasonLockImageDifferent  Reason = "image does not match lockfile"
 	ReasonFixtureMismatch     Reason = "File mismatch against fixture"

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// What an installed package is changed to may be another package than was meant.
+func TestOtherPackage(t *testing.T) {
+	t.Parallel()
+	target := progress.Target{Scope: corev1alpha1.ScopeCluster, Name: "web"}
+	for reason, tc := range map[string]struct{ old, wanted, want string }{
+		"the next release":        {"example.com/web:v1", "example.com/web:v2", ""},
+		"by digest":               {"example.com/web:v1", "example.com/web@sha256:" + strings.Repeat("a", 64), ""},
+		"the same, written out":   {"web:latest", "docker.io/library/web", ""},
+		"a forgotten registry":    {"example.com/web:v1", "web", "is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest"},
+		"another registry":        {"example.com/web:v1", "example.org/web:v1", "another repository, example.org/web:v1"},
+		"a forgotten tag":         {"example.com/web:v1", "example.com/web", "would change to example.com/web:latest, because example.com/web names no tag"},
+		"a port is no tag":        {"example.com:5000/web:v1", "example.com:5000/web", "names no tag"},
+		"chosen from a catalogue": {"", "example.com/web:v1", "is not installed from an image that it names"},
+	} {
+		got := otherPackage(target, tc.old, tc.wanted)
+		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", reason, got)
+		}
+	}
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	for answer, goes := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
+		var out bytes.Buffer
+		if err := ask(strings.NewReader(answer), &out, "it would change\x1b"); (err == nil) != goes {
+			t.Errorf("%q: %v", answer, err)
+		}
+		if got := out.String(); got != "it would change\\u001b. Go on? [y/N] " {
+			t.Errorf("asks %q", got)
+		}
+	}
+}
+
+// Who cannot be asked has to say it beforehand.
+func TestInstallOfAnotherPackage(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, installed(available()))
+	args := []string{"install", "web", "--cluster", "--wait=false"}
+	want := result{1, "", "Error: clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest. Add --yes if that is meant\n"}
+	if got := invokeOn(t, dialTo(c), "", args...); got != want {
+		t.Errorf("got %+v", got)
+	}
+	if got := invokeOn(t, dialTo(c), "", append(args, "--yes")...); got != (result{0, "clusterpackage web changed: image example.com/web:v1 → web\n", ""}) {
+		t.Errorf("got %+v", got)
+	}
+}
