@@ -74,7 +74,7 @@ interrupt ends the watching, not the rollout.`,
 	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until the package is available")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
-	cmd.Flags().BoolVar(&c.yes, "yes", false, "change an installed package to another repository, or to an image without a tag, without asking")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.add(cmd)
 	return cmd
 }
@@ -133,12 +133,7 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) error {
 	}
 	target := cl.Target(want.name.Scope, want.name.Name)
 	want.beforeCreate = func(ctx context.Context) error { return c.checkScope(ctx, want) }
-	want.beforeChange = func(old *corev1alpha1.PackageSpec) error {
-		if what := otherPackage(target, old.Image, want.image); what != "" && !c.yes {
-			return confirm(c.streams, what)
-		}
-		return nil
-	}
+	want.beforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmOther(target, old, want.image) }
 	done, err := applyPackage(ctx, cl, target, want)
 	if err != nil {
 		return err

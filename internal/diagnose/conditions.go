@@ -73,8 +73,6 @@ func text(v any) string {
 var (
 	crd = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	job = schema.GroupKind{Group: "batch", Kind: "Job"}
-
-	apiService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
 func conditionCause(key objects.Key, typ, reason, message string) cause {

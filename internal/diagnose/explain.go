@@ -243,13 +243,12 @@ func (e *explainer) object(ctx context.Context, key objects.Key, message string)
 // served says more of a kind without an API, where an APIService should serve it that
 // is not available.
 func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(apiService.WithVersion("v1").GroupVersion().WithKind(apiService.Kind + "List"))
-	if err := e.client.List(ctx, list); err != nil {
-		return readable("APIServices", err)
+	services, err := e.apiServices(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		item := &list.Items[i]
+	for i := range services {
+		item := &services[i]
 		group, _, _ := unstructured.NestedString(item.Object, "spec", "group")
 		of := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: item.GetName()}
 		for _, found := range conditionFindings(of, item) {

@@ -174,15 +174,13 @@ func dotted(group string) string {
 // unavailable names the APIs that do not answer: without them nobody knows what is
 // left in a namespace.
 func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: apiService.Group, Version: "v1", Kind: apiService.Kind + "List"})
-	err := e.client.List(ctx, list, client.Limit(remainsListed))
-	if err = readable("APIServices", err); err != nil {
+	services, err := e.apiServices(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var found []finding
-	for i := range list.Items {
-		service := &list.Items[i]
+	for i := range services {
+		service := &services[i]
 		message, wrong := notAvailable(service)
 		if !wrong || len(found) == remainsNamed {
 			continue
@@ -198,6 +196,13 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 		})
 	}
 	return found, nil
+}
+
+func (e *explainer) apiServices(ctx context.Context) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: apiService.Group, Version: "v1", Kind: apiService.Kind + "List"})
+	err := e.client.List(ctx, list, client.Limit(remainsListed))
+	return list.Items, readable("APIServices", err)
 }
 
 func notAvailable(service *unstructured.Unstructured) (message string, wrong bool) {

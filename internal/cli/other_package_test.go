@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -30,25 +29,12 @@ func TestOtherPackage(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
-	t.Parallel()
-	for answer, goes := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
-		var out bytes.Buffer
-		if err := ask(strings.NewReader(answer), &out, "it would change\x1b"); (err == nil) != goes {
-			t.Errorf("%q: %v", answer, err)
-		}
-		if got := out.String(); got != "it would change\\u001b. Go on? [y/N] " {
-			t.Errorf("asks %q", got)
-		}
-	}
-}
-
 // Who cannot be asked has to say it beforehand.
 func TestInstallOfAnotherPackage(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, installed(available()))
 	args := []string{"install", "web", "--cluster", "--wait=false"}
-	want := result{1, "", "Error: clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest. Add --yes if that is meant\n"}
+	want := result{1, "", "clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest\nError: nothing was changed: confirm it by --yes\n"}
 	if got := invokeOn(t, dialTo(c), "", args...); got != want {
 		t.Errorf("got %+v", got)
 	}
