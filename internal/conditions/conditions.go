@@ -36,9 +36,7 @@ func Copy(conds *[]metav1.Condition, generation int64, source metav1.Condition) 
 
 func upsert(conds *[]metav1.Condition, c metav1.Condition) bool {
 	c.Message = Message(c.Message)
-	if c.Reason == "" {
-		c.Reason = "Unknown" // the schema asks for one
-	}
+	c.Reason = Reason(c.Reason)
 	old := Get(*conds, c.Type)
 	switch {
 	case old == nil:

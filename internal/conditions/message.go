@@ -16,15 +16,19 @@ const ellipsis = " … (cut)"
 // limits.MessageBytes, with every character escaped that could move a terminal's
 // cursor or turn its text around. Line breaks and tabs stay.
 func Message(text string) string {
-	text = escape(text)
-	if len(text) <= limits.MessageBytes {
+	return Cut(escape(text), limits.MessageBytes)
+}
+
+// Cut returns the beginning of a text that is longer than so many bytes, and says so.
+func Cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	end := limits.MessageBytes - len(ellipsis)
+	end := most - len(ellipsis)
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + ellipsis
+	return strings.TrimSuffix(text[:end], ellipsis) + ellipsis
 }
 
 func escape(text string) string {

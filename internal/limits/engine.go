@@ -15,12 +15,20 @@ const (
 	LookPauseMax = 250 * time.Millisecond
 	// BlockingObjects is how many objects a status names. The rest is counted.
 	BlockingObjects = 10
-	// JobRecords is how many Jobs that have finished status.jobs remembers. Each takes
-	// 200 bytes or so, and goes along with every status write of its deployment.
-	JobRecords = 200
-	// ControllerOf is how many entries status.controllerOf holds at most, for a
-	// reader; beyond it the status would cost more than the objects.
-	ControllerOf = 1000
+	// StatusBytes is the size of a status, as JSON. It is decoded, compared and kept
+	// by everybody who watches its kind, and etcd stores it anew with each change.
+	StatusBytes = 32 << 10
+	// JobRecords is how many Jobs that have finished status.jobs remembers: up to
+	// 280 bytes each, of which nothing can be left out.
+	JobRecords = 50
+	// PhaseBytes is the size of all of status.phases, the record of how far a
+	// rollout is, of which nothing can be left out.
+	PhaseBytes = 14 << 10
+	// ControllerOfBytes is about the size of status.controllerOf, which is for
+	// readers: those of the first objects, 150 or so.
+	ControllerOfBytes = 14 << 10
+	// MappedConditions is how many conditions of its objects a revision reports.
+	MappedConditions = 50
 	// ControllerOfInline is up to how many entries status.controllerOf goes
 	// along with every status write (engine.md 5), and ControllerOfLast up to how
 	// many once the last phase is open: a gate waits for each of the writes before.

@@ -131,9 +131,9 @@ const (
 	AnnotationBytes = 256 << 10
 	// PackageObjects is how many objects a package has.
 	PackageObjects = 50_000
-	// PackagePhases is how many phases a package has. Each phase costs a status
-	// entry and at least one round of probes.
-	PackagePhases = 1000
+	// PackagePhases is how many phases a package has. Each phase costs at least one
+	// round of probes, and a status entry that goes along with every status write.
+	PackagePhases = 150
 	// ConfigBytes is the JSON size of a Package's config, which is kept in an
 	// annotation of the ObjectDeployment.
 	ConfigBytes = 200 << 10

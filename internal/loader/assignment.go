@@ -76,7 +76,7 @@ func (c *check) conditionMappings(annotations map[string]any) {
 		switch {
 		case !ok || source == "" || destination == "":
 			c.fail(violation.ReasonAnnotationInvalid, field, `Write one mapping a line: Available => example.com/Available`, "%q is no mapping", strings.TrimSpace(line))
-		case !destinationType.MatchString(destination):
+		case !destinationType.MatchString(destination) || len(destination) > 316:
 			c.fail(violation.ReasonAnnotationInvalid, field, "Write it as example.com/Available.", "%q is no type of a mapped condition", destination)
 		default:
 			c.out.stored.ConditionMappings = append(c.out.stored.ConditionMappings, corev1alpha1.ConditionMapping{SourceType: source, DestinationType: destination})

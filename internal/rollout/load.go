@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
@@ -27,6 +28,9 @@ type Revision struct {
 	// Unscoped are objects whose kind was not served at loading, so that the
 	// scope rule has to be asked again.
 	Unscoped []objects.Key
+	// Unrecorded tells that there is no room in a status for its phases, so that it
+	// is never rolled out.
+	Unrecorded bool
 	// Denied tells that another revision holds what this one has a durable claim
 	// to.
 	Denied bool
@@ -86,6 +90,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}
+	l.record(spec.Phases)
 	for i := range spec.Phases {
 		l.phase(&spec.Phases[i], stored)
 	}
@@ -117,6 +122,20 @@ type loader struct {
 
 func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+// record checks that the record of phases finds room in a status.
+func (l *loader) record(all []corev1alpha1.ObjectSetTemplatePhase) {
+	const entry = `{"name":"","state":"TearingDown","ready":10000,"total":10000},`
+	size := 0
+	for i := range all {
+		name, _ := json.Marshal(all[i].Name)
+		size += len(entry) + len(name)
+	}
+	if size > limits.PhaseBytes {
+		l.revision.Unrecorded = true
+		l.problem("%d phases take %d bytes of status; the limit is %d: have fewer, or shorter names", len(all), size, limits.PhaseBytes)
+	}
 }
 
 func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored) {

@@ -2,19 +2,24 @@ package rollout
 
 import (
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/objects"
 )
 
 // Mapped returns the conditions that the objects in keys report by their
-// condition mappings, under the destination's type (reference 6.7). A condition
-// of an older generation of its object is left out; of two objects with one
-// destination the later one in the order of the phases counts.
-func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) []metav1.Condition {
-	var mapped []metav1.Condition
+// condition mappings, under the destination's type (reference 6.7), and how many it
+// leaves out. A condition of an older generation of its object is passed over; of two
+// objects with one destination the later one in the order of the phases counts. What
+// an object reports is made to fit our own statuses: a rollout does not wait for the
+// spelling of a reason.
+func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) (mapped []metav1.Condition, left int) {
+	at := map[string]int{}
 	for _, key := range keys {
 		d, _ := r.Find(key)
 		if d == nil || len(d.Mappings) == 0 {
@@ -24,23 +29,60 @@ func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) []metav1.Co
 		if !ok || obs.Trimmed == nil {
 			continue
 		}
-		var object struct {
-			Status struct {
-				Conditions []metav1.Condition `json:"conditions"`
-			} `json:"status"`
-		}
-		if err := json.Unmarshal(obs.Trimmed, &object); err != nil {
-			continue // the conditions of that kind have another shape
-		}
-		for _, c := range object.Status.Conditions {
+		for _, c := range reported(obs) {
 			for _, m := range d.Mappings {
-				if c.Type == m.SourceType && (c.ObservedGeneration == 0 || c.ObservedGeneration == obs.Generation) {
-					c.Type = m.DestinationType
-					mapped = append(mapped, c)
-					break
+				if c.Type != m.SourceType {
+					continue
 				}
+				c.Type = m.DestinationType
+				i, twice := at[c.Type]
+				switch {
+				case twice && i < 0:
+				case twice:
+					mapped[i] = c
+				case len(mapped) == limits.MappedConditions, !conditions.Mapped(c.Type), !conditions.FitsType(c.Type):
+					at[c.Type] = -1
+					left++
+				default:
+					at[c.Type] = len(mapped)
+					mapped = append(mapped, c)
+				}
+				break
 			}
 		}
 	}
-	return mapped
+	return mapped, left
+}
+
+// reported returns the conditions of the present generation that an object reports,
+// whatever else there is in their list.
+func reported(obs *objects.Observed) []metav1.Condition {
+	var object struct {
+		Status struct {
+			Conditions []any `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(obs.Trimmed, &object); err != nil {
+		return nil // the conditions of that kind have another shape
+	}
+	var all []metav1.Condition
+	for _, item := range object.Status.Conditions {
+		c, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		typ, _ := c["type"].(string)
+		generation, _ := c["observedGeneration"].(float64)
+		if typ == "" || generation != 0 && int64(generation) != obs.Generation {
+			continue
+		}
+		status, reason := "", ""
+		if c["status"] != nil {
+			status = fmt.Sprint(c["status"])
+		}
+		reason, _ = c["reason"].(string)
+		message, _ := c["message"].(string)
+		all = append(all, conditions.Foreign(typ, status, reason, message))
+	}
+	return all
 }

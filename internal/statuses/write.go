@@ -14,6 +14,7 @@ import (
 // Where it fails, obj stays as it is.
 func Write(ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditioned) error {
 	sent := bare(obj)
+	bound(sent, obj.GetGeneration())
 	if err := c.Status().Update(ctx, sent); err != nil {
 		return err
 	}
@@ -31,4 +32,21 @@ func bare(obj corev1alpha1.Conditioned) client.Object {
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}))
 	return alone
+}
+
+// bound cuts a status that is too large. Whoever writes one cuts it before they compare
+// it with what is there; this is for what they forgot.
+func bound(obj client.Object, generation int64) {
+	var status any
+	switch o := obj.(type) {
+	case corev1alpha1.GenericObjectSet:
+		status = o.ObjectSetStatus()
+	case corev1alpha1.GenericObjectDeployment:
+		status = o.ObjectDeploymentStatus()
+	case corev1alpha1.GenericPackage:
+		status = o.PackageStatus()
+	}
+	if s := partsOf(status); s != nil && !s.fits() {
+		Fit(status, generation, nil)
+	}
 }

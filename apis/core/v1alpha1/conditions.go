@@ -53,6 +53,10 @@ const (
 	// absent where there are none.
 	ConditionDrifted = "Drifted"
 
+	// ConditionTruncated is True while the status leaves something out: mapped
+	// conditions, names or parts of messages.
+	ConditionTruncated = "Truncated"
+
 	// ConditionTeardownForbidden is True when the identity of a revision may not
 	// delete its objects.
 	ConditionTeardownForbidden = "TeardownForbidden"
@@ -187,6 +191,9 @@ const (
 	// ReasonDriftReported is that objects were changed by someone else, and that
 	// driftPolicy says to leave them so.
 	ReasonDriftReported = "DriftReported"
+
+	// ReasonStatusLimit is that a status would be larger than statuses may be.
+	ReasonStatusLimit = "StatusLimit"
 
 	// ReasonApplyError is that the API server refused a write.
 	ReasonApplyError = "ApplyError"

@@ -50,8 +50,8 @@ const (
 // ObjectSetStatus is the observed state of an ObjectSet or ClusterObjectSet.
 type ObjectSetStatus struct {
 	// Conditions of the revision: Available, InTransition, Succeeded, Paused,
-	// Archived, Claimed, Drifted, TeardownForbidden, Ready, Reconciling, Stalled
-	// and mapped ones.
+	// Archived, Claimed, Drifted, Truncated, TeardownForbidden, Ready, Reconciling,
+	// Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
@@ -69,7 +69,7 @@ type ObjectSetStatus struct {
 	RemotePhases []RemotePhaseReference `json:"remotePhases,omitempty"`
 
 	// ControllerOf names the objects that this revision controls, in the order
-	// of the phases.
+	// of the phases: the first ones, as many as 14 KiB hold.
 	// +optional
 	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
 

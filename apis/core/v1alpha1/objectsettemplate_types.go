@@ -102,6 +102,7 @@ type ConditionMapping struct {
 
 	// DestinationType is the type of the condition to report, in the form
 	// prefix/Type, such as example.com/Ready.
+	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	DestinationType string `json:"destinationType"`
 }

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/statuses"
 )
 
 func (s *session) reportDeployment(ctx context.Context) error {
@@ -57,12 +58,7 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	gen := s.deployment.GetGeneration()
 	status.ObservedGeneration = gen
 	status.TemplateHash = s.templateHash(s.digests[s.deployment.GetUID()])
-	status.ControllerOf = nil
-	for _, set := range s.sets {
-		status.ControllerOf = append(status.ControllerOf, corev1alpha1.ControlledObjectReference{
-			Kind: s.scope.Kind("ObjectSet"), Group: corev1alpha1.GroupVersion.Group, Name: set.GetName(), Namespace: set.GetNamespace(),
-		})
-	}
+	status.ControllerOf = s.newest()
 	if s.plan.Jobs.Runs != nil {
 		status.Jobs = rollout.Records(s.plan.Jobs.Runs)
 	}
@@ -72,7 +68,30 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 		status.Blocking = s.current.ObjectSetStatus().Blocking
 	}
 	s.deploymentConditions(status, gen)
+	var below []metav1.Condition
+	if s.current != nil {
+		below = *s.current.StatusConditions()
+	}
+	statuses.Fit(status, gen, below)
 	return status
+}
+
+// newest names the sets in ascending order, as many of the newest ones as
+// limits.ControllerOfBytes hold.
+func (s *session) newest() []corev1alpha1.ControlledObjectReference {
+	var refs []corev1alpha1.ControlledObjectReference
+	size := 0
+	for _, set := range slices.Backward(s.sets) {
+		ref := corev1alpha1.ControlledObjectReference{
+			Kind: s.scope.Kind("ObjectSet"), Group: corev1alpha1.GroupVersion.Group, Name: set.GetName(), Namespace: set.GetNamespace(),
+		}
+		if size += sizeOf(&ref); size > limits.ControllerOfBytes {
+			break
+		}
+		refs = append(refs, ref)
+	}
+	slices.Reverse(refs)
+	return refs
 }
 
 func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {

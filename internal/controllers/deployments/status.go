@@ -133,7 +133,13 @@ func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revi
 		status.ControllerOf = controllerOf(report)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking)
-	setMapped(&status.Conditions, set.GetGeneration(), rev.Mapped(s.Live, report.Controlled))
+	mapped, left := rev.Mapped(s.Live, report.Controlled)
+	setMapped(&status.Conditions, set.GetGeneration(), mapped)
+	var more []string
+	if left > 0 {
+		more = append(more, fmt.Sprintf("%d of %d mapped conditions", left, left+len(mapped)))
+	}
+	statuses.Fit(status, set.GetGeneration(), nil, more...)
 	return status
 }
 
@@ -155,6 +161,9 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 // phaseStatuses returns the state of each phase; what was ready once is Unready
 // afterwards, not Probing.
 func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *rollout.Revision) []corev1alpha1.PhaseStatus {
+	if rev.Unrecorded && rev.Begun() == 0 {
+		return nil
+	}
 	statuses := make([]corev1alpha1.PhaseStatus, len(rev.Phases))
 	for i := range rev.Phases {
 		st := corev1alpha1.PhaseStatus{Name: rev.Phases[i].Name, State: corev1alpha1.PhaseStateWaiting, Total: int32(len(rev.Phases[i].Objects))}
@@ -206,15 +215,25 @@ func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *ro
 		report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 
+// controllerOf names the first objects, as many as limits.ControllerOfBytes hold. How
+// many there are is in status.phases.
 func controllerOf(report *phases.Report) []corev1alpha1.ControlledObjectReference {
 	var refs []corev1alpha1.ControlledObjectReference
+	size := 0
 	for _, k := range report.Controlled {
-		if len(refs) == limits.ControllerOf {
+		ref := corev1alpha1.ControlledObjectReference{Kind: k.Kind, Group: k.Group, Name: k.Name, Namespace: k.Namespace}
+		if size += sizeOf(&ref); size > limits.ControllerOfBytes {
 			break
 		}
-		refs = append(refs, corev1alpha1.ControlledObjectReference{Kind: k.Kind, Group: k.Group, Name: k.Name, Namespace: k.Namespace})
+		refs = append(refs, ref)
 	}
 	return refs
+}
+
+// sizeOf returns about how many bytes an entry takes in JSON.
+func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
+	const fields = `{"kind":"","group":"","name":"","namespace":"","version":""},`
+	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)
 }
 
 // setConditions reports a set (reference 2.3).

@@ -9,6 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/statuses"
 )
 
 // teardown removes what a deleted owner controls, in reverse, and lets it go
@@ -130,6 +131,7 @@ func (s *session) reportTeardown(ctx context.Context) error {
 			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
 		}
 		tearing(&status.Conditions, set.GetGeneration(), message)
+		statuses.Fit(status, set.GetGeneration(), nil)
 		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
 			return nil
 		}
@@ -139,6 +141,7 @@ func (s *session) reportTeardown(ctx context.Context) error {
 	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
 	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
 	tearing(&status.Conditions, s.deployment.GetGeneration(), message)
+	statuses.Fit(status, s.deployment.GetGeneration(), nil)
 	if !transition(s.deployment.ObjectDeploymentStatus().Conditions, status.Conditions) && !s.due(s.deployment) {
 		return nil
 	}
@@ -152,7 +155,7 @@ func tearing(conds *[]metav1.Condition, gen int64, message string) {
 // tornPhases returns how far the teardown of the newest revision is.
 func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 	revs := s.rollout.Revisions()
-	if len(revs) == 0 || len(s.plan.Reports) < len(revs) {
+	if len(revs) == 0 || len(s.plan.Reports) < len(revs) || revs[len(revs)-1].Unrecorded {
 		return nil
 	}
 	report := &s.plan.Reports[len(revs)-1]

@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/statuses"
 )
 
 // outcome is what came of the step that was taken, for the status.
@@ -31,6 +32,17 @@ type outcome struct {
 
 // statusOf returns the status that the Package should have.
 func statusOf(v view, o outcome) *corev1alpha1.PackageStatus {
+	status := wholeStatus(v, o)
+	var below []metav1.Condition
+	if v.dep != nil {
+		below = v.dep.ObjectDeploymentStatus().Conditions
+	}
+	statuses.Fit(status, v.pkg.GetGeneration(), below)
+	return status
+}
+
+// wholeStatus is the status before it is bounded.
+func wholeStatus(v view, o outcome) *corev1alpha1.PackageStatus {
 	status := v.pkg.PackageStatus().DeepCopy()
 	generation := v.pkg.GetGeneration()
 	mirror(status, v, o)

@@ -1,0 +1,161 @@
+package statuses
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Fit cuts a status that is larger than limits.StatusBytes: messages first, then what
+// status.controllerOf names, mapped conditions, shorter messages, and blocking objects.
+// What a status is the record of stays: phases and Jobs, which have limits of their own.
+//
+// The condition Truncated says what is left out, as more does of what its writer has
+// left out already, or else the conditions that it is made of; it goes when nothing is.
+func Fit(status any, generation int64, below []metav1.Condition, more ...string) {
+	s := partsOf(status)
+	if s == nil {
+		return
+	}
+	for _, cut := range []func() string{
+		func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
+	} {
+		if s.fits() {
+			break
+		}
+		if what := cut(); what != "" {
+			more = append(more, what)
+		}
+	}
+	if len(more) == 0 {
+		if c := conditions.Get(below, corev1alpha1.ConditionTruncated); c != nil {
+			conditions.Copy(s.conditions, generation, *c)
+		} else {
+			conditions.Remove(s.conditions, corev1alpha1.ConditionTruncated)
+		}
+		return
+	}
+	conditions.Set(s.conditions, generation, corev1alpha1.ConditionTruncated, true, corev1alpha1.ReasonStatusLimit,
+		conditions.Cut("Left out: "+strings.Join(more, "; "), room/2))
+}
+
+// room is kept free for the condition that says what was cut.
+const room = 1 << 10
+
+// parts of a status that may be cut, and the phases.
+type parts struct {
+	status     any
+	phases     []corev1alpha1.PhaseStatus
+	conditions *[]metav1.Condition
+	blocking   *[]corev1alpha1.BlockingObject
+	controlled *[]corev1alpha1.ControlledObjectReference
+	jobs       int
+}
+
+func partsOf(status any) *parts {
+	switch s := status.(type) {
+	case *corev1alpha1.ObjectSetStatus:
+		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, &s.ControllerOf, 0}
+	case *corev1alpha1.ObjectDeploymentStatus:
+		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, &s.ControllerOf, len(s.Jobs)}
+	case *corev1alpha1.PackageStatus:
+		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, new([]corev1alpha1.ControlledObjectReference), 0}
+	}
+	return nil
+}
+
+// small tells whether the status fits however it is encoded, without encoding it: a
+// byte of a text takes six at most. Nearly all statuses are small.
+func (s *parts) small() bool {
+	const escaped, entry, names = 6, 256, 1024 // names are those of one object
+	size := entry*(len(s.phases)+len(*s.conditions)) + (entry+names)*(len(*s.blocking)+len(*s.controlled)+s.jobs)
+	for _, ph := range s.phases {
+		size += escaped * len(ph.Name)
+	}
+	for _, c := range *s.conditions {
+		size += escaped*len(c.Message) + len(c.Reason)
+	}
+	for _, b := range *s.blocking {
+		size += escaped * (len(b.Message) + len(b.Phase))
+	}
+	return size <= limits.StatusBytes-2*room
+}
+
+// fits tells whether the status is small enough, but for what says so.
+func (s *parts) fits() bool {
+	if s.small() {
+		return true
+	}
+	said := conditions.Get(*s.conditions, corev1alpha1.ConditionTruncated)
+	size := sizeOf(s.status)
+	if said != nil {
+		size -= sizeOf(said)
+	}
+	return size <= limits.StatusBytes-room
+}
+
+func sizeOf(v any) int {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return 0 // the client cannot send it either, and says so
+	}
+	return len(text)
+}
+
+// shorten cuts messages.
+func (s *parts) shorten(most int) string {
+	for i := range *s.conditions {
+		c := &(*s.conditions)[i]
+		c.Message = conditions.Cut(c.Message, most)
+	}
+	for i := range *s.blocking {
+		b := &(*s.blocking)[i]
+		b.Message = conditions.Cut(b.Message, most)
+	}
+	return fmt.Sprintf("of messages what is behind %d bytes", most)
+}
+
+func (s *parts) forgetControlled() string {
+	all := len(*s.controlled)
+	for !s.fits() && len(*s.controlled) > 0 {
+		*s.controlled = (*s.controlled)[:len(*s.controlled)/2]
+	}
+	return counted(all-len(*s.controlled), all, "entries of controllerOf")
+}
+
+func (s *parts) forgetMapped() string {
+	all, left := 0, 0
+	for _, c := range *s.conditions {
+		if conditions.Mapped(c.Type) {
+			all++
+		}
+	}
+	for i := len(*s.conditions) - 1; i >= 0 && !s.fits(); i-- {
+		if typ := (*s.conditions)[i].Type; conditions.Mapped(typ) {
+			conditions.Remove(s.conditions, typ)
+			left++
+		}
+	}
+	return counted(left, all, "mapped conditions")
+}
+
+func (s *parts) forgetBlocking() string {
+	all := len(*s.blocking)
+	for !s.fits() && len(*s.blocking) > 0 {
+		*s.blocking = (*s.blocking)[:len(*s.blocking)-1]
+	}
+	return counted(all-len(*s.blocking), all, "blocking objects")
+}
+
+func counted(left, all int, what string) string {
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d %s", left, all, what)
+}
