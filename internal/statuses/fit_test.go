@@ -55,7 +55,7 @@ func TestFit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		whole := large(t)
-		make := func(on *corev1alpha1.ObjectDeploymentStatus) *corev1alpha1.ObjectDeploymentStatus {
+		written := func(on *corev1alpha1.ObjectDeploymentStatus) *corev1alpha1.ObjectDeploymentStatus {
 			status := on.DeepCopy()
 			for _, c := range whole.Conditions {
 				conditions.Copy(&status.Conditions, 1, c)
@@ -65,7 +65,7 @@ func TestFit(t *testing.T) {
 			statuses.Fit(status, 1, nil)
 			return status
 		}
-		got := make(&corev1alpha1.ObjectDeploymentStatus{})
+		got := written(&corev1alpha1.ObjectDeploymentStatus{})
 		text, err := json.Marshal(got)
 		if err != nil || len(text) > limits.StatusBytes {
 			t.Errorf("the status has %d bytes: %v", len(text), err)
@@ -84,7 +84,7 @@ func TestFit(t *testing.T) {
 		if same := cmp.Equal(rest.Conditions, whole.Conditions) && cmp.Equal(rest.Blocking, whole.Blocking) && cmp.Equal(rest.ControllerOf, whole.ControllerOf); same == (said != nil) {
 			t.Errorf("it is whole: %t, and it says %+v", same, said)
 		}
-		if diff := cmp.Diff(got, make(got)); diff != "" {
+		if diff := cmp.Diff(got, written(got)); diff != "" {
 			t.Errorf("made again it differs:\n%s", diff)
 		}
 	})
