@@ -124,6 +124,7 @@ func limitTables() string {
 			{"probes of a revision", number(limits.Probes)},
 			{"CEL rule", fmt.Sprintf("%s, cost %s", size(limits.ProbeCELBytes), number(limits.ProbeCELCost))},
 			{"jq expression", fmt.Sprintf("%s, %s steps, %s of values", size(limits.ProbeJQBytes), number(limits.ProbeJQSteps), size(limits.ProbeJQWork))},
+			{"all probes on one object; on all objects of a revision", fmt.Sprintf("cost %s; %s", number(limits.ProbeObjectCost), number(limits.ProbesCost))},
 		}},
 	} {
 		if i > 0 {

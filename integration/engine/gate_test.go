@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -436,4 +437,25 @@ func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
 	absent(t, ns, "two")
 	edit(t, ns, "one", `{"data":{"broken":null}}`)
 	awaitRollout(t, dep)
+}
+
+// TestDeletionDoesNotWaitForProbes: judging all objects takes half a minute and longer.
+// Nobody waits for it: neither who deletes the package, nor another package.
+func TestDeletionDoesNotWaitForProbes(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	list := "[" + strings.Repeat("0,", 49) + "0]"
+	costly := corev1alpha1.Probe{CEL: &corev1alpha1.ProbeCELSpec{Rule: fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, %[1]s.all(c, c == b)))", list), Message: "never"}}
+	var objects []corev1alpha1.ObjectSetObject
+	for i := range 200 {
+		objects = append(objects, configMap(fmt.Sprintf("object-%03d", i), "v1"))
+	}
+	dep := gated(ns, phase("one", objects...))
+	dep.Spec.Template.Spec.AvailabilityProbes[0].Probes = slices.Repeat([]corev1alpha1.Probe{costly}, 5)
+	env.Create(t, dep)
+	awaitValue(t, ns, "object-199", "v1")
+	env.Namespace(t, ns+"-other")
+	install(t, deployment(ns+"-other", phase("one", configMap("one", "v1"))))
+	must(t, env.Client.Delete(t.Context(), dep))
+	env.WaitGone(t, 10*time.Second, dep)
 }

@@ -2,10 +2,9 @@ package limits
 
 import "time"
 
-// Limits of availability probes. They hold per probe, so that a package can
-// neither stall the engine nor exhaust its memory with one expression. All but
-// ProbeCELTime and ProbeJQTime are counted and not timed: the verdict on an object
-// does not depend on how busy the machine is.
+// Limits of availability probes, so that a package can neither stall the engine nor
+// exhaust its memory. All but the times are counted and not timed: the verdict on an
+// object does not depend on how busy the machine is.
 const (
 	// Probes is how many probes one revision has at most, over all entries.
 	// Each object of a kind is judged by all probes of its kind.
@@ -20,10 +19,25 @@ const (
 	// ProbeCELTime is the longest that one evaluation of a CEL rule may take: a
 	// safety net for comparisons of large values, which CEL counts as one step.
 	ProbeCELTime = 5 * time.Second
+	// ProbeCost is what evaluating a probe costs beside what CEL and jq count, in the
+	// same units.
+	ProbeCost = 10
+	// ProbeObjectCost is what all probes on one object may cost: half a second of work,
+	// or a second in one regular expression. A pass does not end within an object.
+	ProbeObjectCost = 5 * ProbeCELCost
+	// ProbesCost is what it may cost to judge all objects of a revision once: 5 to 20 s
+	// of work. 50,000 objects with ten ordinary probes each take a tenth of it.
+	ProbesCost = 200 * ProbeCELCost
+	// ProbeTurn is how long one pass evaluates probes. What is left then is judged in
+	// the next one, after other packages and with a look at what the owner wants by now.
+	ProbeTurn = 100 * time.Millisecond
+	// ProbeTurns is how long statuses stay as they are while a package goes on with
+	// that: as long as judging all of its objects takes on a busy machine.
+	ProbeTurns = 30 * time.Second
 	// ProbePatternSteps is how many steps of a regular expression cost one unit of
 	// ProbeCELCost: the instructions of its program times the bytes of the text. A
-	// step takes up to 20 ns, so a whole evaluation ends after a second or two.
-	ProbePatternSteps = 100
+	// step takes up to 20 ns, so what costs the same takes about the same time.
+	ProbePatternSteps = 10
 	// ProbeJQBytes is the size of one jq expression.
 	ProbeJQBytes = 2 << 10
 	// ProbeJQSteps is how many instructions one evaluation of a jq expression

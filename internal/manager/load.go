@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -17,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/slicing"
 	"lockstep.run/lockstep/internal/sources"
+	"lockstep.run/lockstep/internal/turns"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -28,8 +28,8 @@ type packageLoader struct {
 	credentials *sources.Credentials
 	// namespaced tells whether a kind is namespaced, as the cluster knows it.
 	namespaced func(schema.GroupKind) (namespaced, known bool)
-	// rendering bounds what takes memory and processors, and never waits for anyone.
-	rendering *semaphore.Weighted
+	// rendering bounds what takes memory and processors.
+	rendering turns.Levels
 }
 
 func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources.Credentials) (*packageLoader, error) {
@@ -43,7 +43,8 @@ func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources
 		return nil, fmt.Errorf("set up pulling: %w", err)
 	}
 	return &packageLoader{
-		puller: puller, prefixes: c.ImagePrefixes, get: get, credentials: credentials, rendering: semaphore.NewWeighted(limits.UnpacksInFlight),
+		puller: puller, prefixes: c.ImagePrefixes, get: get, credentials: credentials,
+		rendering: turns.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium),
 	}, nil
 }
 
@@ -62,11 +63,11 @@ func (l *packageLoader) load(ctx context.Context, in packages.Input) (*packages.
 	if err != nil {
 		return nil, err
 	}
-	if err := l.rendering.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer l.rendering.Release(1)
-	pkg, err := loader.Load(ctx, image.Files, l.optionsFor(in, values))
+	var pkg *loader.Package
+	err = l.rendering.Do(ctx, in.Level, func(ctx context.Context) (err error) {
+		pkg, err = loader.Load(ctx, image.Files, l.optionsFor(in, values))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

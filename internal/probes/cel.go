@@ -116,7 +116,8 @@ func (p celProbe) evaluate(o *object) outcome {
 	defer cancel()
 	variables := map[string]any{self: o.root}
 	celsize.NewBudget().AddTo(variables)
-	value, _, err := p.program.ContextEval(ctx, variables)
+	value, details, err := p.program.ContextEval(ctx, variables)
+	o.cost += celCost(details)
 	if err != nil {
 		return outcome{message: "CEL program failed: " + celErrorText(err, o)}
 	}
@@ -124,6 +125,14 @@ func (p celProbe) evaluate(o *object) outcome {
 		return outcome{status: True}
 	}
 	return outcome{status: False, message: p.message}
+}
+
+// celCost is what an evaluation cost: more than its limit where the last step was large.
+func celCost(details *cel.EvalDetails) int {
+	if cost := details.ActualCost(); cost != nil {
+		return int(min(*cost, limits.ProbeObjectCost))
+	}
+	return limits.ProbeCELCost
 }
 
 // errCELCost is how cel-go words an evaluation that went over its limit; it has

@@ -86,7 +86,9 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	p.work, p.exceeded = limits.ProbeJQWork, nil
 	timeout, cancel := context.WithTimeout(context.Background(), limits.ProbeJQTime)
 	defer cancel()
-	value, err := p.single(p.code.RunWithContext(&stepContext{Context: timeout, left: limits.ProbeJQSteps}, o.jqRoot()))
+	steps := &stepContext{Context: timeout, left: limits.ProbeJQSteps}
+	value, err := p.single(p.code.RunWithContext(steps, o.jqRoot()))
+	o.cost += limits.ProbeJQSteps - steps.left
 	if p.exceeded != nil {
 		return nil, false, p.exceeded
 	}

@@ -17,6 +17,8 @@ type object struct {
 	secret bool
 	// jq is root in the types of gojq; nil until it is needed.
 	jq any
+	// cost is what the probes so far took.
+	cost int
 }
 
 func newObject(root map[string]any) *object {

@@ -147,8 +147,15 @@ func (s *Set) Selects(gk schema.GroupKind) bool {
 // Evaluate judges one live object, given as decoded JSON with int64 and float64
 // numbers, whole or cut down by [Trim]. It does not change the object.
 func (s *Set) Evaluate(obj map[string]any) Result {
+	result, _ := s.judge(obj)
+	return result
+}
+
+// judge is Evaluate, and tells what that cost. Probes are passed over once those before
+// them cost too much.
+func (s *Set) judge(obj map[string]any) (result Result, cost int) {
 	if s == nil {
-		return Result{Status: True}
+		return Result{Status: True}, 0
 	}
 	o := newObject(obj)
 	var verdict conjunction
@@ -161,18 +168,28 @@ func (s *Set) Evaluate(obj map[string]any) Result {
 			continue
 		}
 		for _, probe := range entry.probes {
+			if o.cost += limits.ProbeCost; o.cost > limits.ProbeObjectCost {
+				verdict.add(outcome{message: fmt.Sprintf("the probes of this object cost more than %d together: simplify them", limits.ProbeObjectCost)})
+				return verdict.result(), o.cost
+			}
 			verdict.add(probe.evaluate(o))
 		}
 	}
-	return verdict.result()
+	return verdict.result(), o.cost
 }
 
 // EvaluateJSON judges an object in the form that [Trim] returns. An object that
 // cannot be read is Unknown.
 func (s *Set) EvaluateJSON(trimmed []byte) Result {
+	result, _ := s.Judge(trimmed)
+	return result
+}
+
+// Judge is EvaluateJSON, and tells what it cost, in units of limits.ProbesCost.
+func (s *Set) Judge(trimmed []byte) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {
-		return Result{Messages: []string{"malformed object"}}
+		return Result{Messages: []string{"malformed object"}}, limits.ProbeCost
 	}
-	return s.Evaluate(obj)
+	return s.judge(obj)
 }

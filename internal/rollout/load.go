@@ -46,13 +46,10 @@ type Revision struct {
 	Sensitive bool
 
 	verdicts map[objects.Key]verdict
+	// cost is what the verdicts cost.
+	cost int
 	// trims are the numbers from which on records have what the probes read, by kind.
 	trims map[schema.GroupKind]uint32
-}
-
-type verdict struct {
-	obs    *objects.Observed
-	result probes.Result
 }
 
 // Scope answers whether a kind is namespaced; known is false where the kind is
@@ -282,28 +279,6 @@ func (r *Revision) follow(since map[schema.GroupKind]uint32) {
 			r.trims[gk] = number
 		}
 	}
-}
-
-// probe evaluates the probes on a live object; the same record is not evaluated
-// twice. A record that only our own write's response showed proves nothing yet:
-// the verdicts of one kind have to belong to one moment (invariant 1). Nor does one
-// that lacks what the probes read.
-func (r *Revision) probe(key objects.Key, obs *objects.Observed) probes.Result {
-	if !r.Probes.Selects(key.GroupKind()) {
-		return probes.Result{Status: probes.True}
-	}
-	if !obs.Watched {
-		return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{"waiting for the watch to show the object as it was written"}}
-	}
-	if obs.TrimmedBy < r.trims[key.GroupKind()] {
-		return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{"waiting for a list with what the probes of this revision read"}}
-	}
-	if v, ok := r.verdicts[key]; ok && v.obs == obs {
-		return v.result
-	}
-	result := r.Probes.EvaluateJSON(obs.Trimmed)
-	r.verdicts[key] = verdict{obs: obs, result: result}
-	return result
 }
 
 // Refuse remembers what stands in the way of the revision as a whole, so that

@@ -45,6 +45,8 @@ type Rollout struct {
 	lists map[schema.GroupKind]int64
 	// migrations were prepared by dry runs for the writes that follow them.
 	migrations map[objects.Key]migration
+	// turn is that of the present pass.
+	turn turn
 }
 
 // New returns an empty memory for an owner.
@@ -207,7 +209,7 @@ func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Ti
 		Takes:  func(ref *metav1.OwnerReference) bool { return has(r.Predecessors, ref.UID) },
 		Yields: func(ref *metav1.OwnerReference) bool { return has(r.Successors, ref.UID) },
 		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
-			return r.revisions[rev.UID].probe(key, obs)
+			return r.revisions[rev.UID].probe(key, obs, &r.turn)
 		},
 		Selects: func(rev *phases.Revision, key objects.Key) bool {
 			return r.revisions[rev.UID].Probes.Selects(key.GroupKind())

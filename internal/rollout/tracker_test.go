@@ -126,13 +126,13 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	old := add("old", 1, "self.data.ready == 'true'")
 	before := record()
 	next := add("next", 2, "!has(self.data.broken)")
-	if result := old.probe(key, before); result.Status != probes.True {
+	if result := old.probe(key, before, &turn{}); result.Status != probes.True {
 		t.Errorf("the revision that runs judges by the same record as before: %+v", result)
 	}
-	if result := next.probe(key, before); !result.Unseen || result.Status != probes.Unknown {
+	if result := next.probe(key, before, &turn{}); !result.Unseen || result.Status != probes.Unknown {
 		t.Errorf("the record lacks what the new revision reads: %+v", result)
 	}
-	if result := next.probe(key, record()); result.Unseen || result.Status != probes.False {
+	if result := next.probe(key, record(), &turn{}); result.Unseen || result.Status != probes.False {
 		t.Errorf("the next record has it: %+v", result)
 	}
 }

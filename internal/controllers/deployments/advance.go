@@ -74,6 +74,9 @@ func (s *session) replan() {
 		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Tracker.Ended
 	}
 	s.plan = phases.Next(state)
+	if s.rollout.TurnOver() {
+		s.requeue(0)
+	}
 }
 
 func (s *session) settleStrays() {

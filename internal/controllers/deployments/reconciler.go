@@ -113,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (recon
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
+	s.rollout.BeginTurn(r.Now, limits.ProbeTurn)
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
 	if err := s.run(ctx); err != nil {
 		return s.giveUp(ctx, err)

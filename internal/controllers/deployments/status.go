@@ -20,7 +20,7 @@ import (
 
 // report writes the statuses of the owner that changed.
 func (s *session) report(ctx context.Context) error {
-	if awaits := s.awaitsWatch(); awaits || s.unknown() {
+	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
 		return nil // the statuses stay as they are
 	}
 	for _, set := range s.sets {
@@ -44,9 +44,10 @@ func (s *session) unknown() bool {
 	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
 }
 
-// awaitsWatch tells whether an object cannot be judged for the moment because its watch
-// does not show yet what was just written. After limits.StatusInterval that is news.
-func (s *session) awaitsWatch() bool {
+// awaitsVerdict tells whether an object cannot be judged for the moment: its watch does
+// not show yet what was just written, or there was no time for its probes. After
+// limits.StatusInterval and limits.ProbeTurns that is news.
+func (s *session) awaitsVerdict() bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
 	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
 		s.unseen = time.Time{}
@@ -55,7 +56,11 @@ func (s *session) awaitsWatch() bool {
 	if s.unseen.IsZero() {
 		s.unseen = s.Now()
 	}
-	rest := limits.StatusInterval - s.Now().Sub(s.unseen)
+	patience := limits.StatusInterval
+	if s.rollout.TurnOver() {
+		patience = limits.ProbeTurns
+	}
+	rest := patience - s.Now().Sub(s.unseen)
 	if rest > 0 {
 		s.requeue(rest)
 	}

@@ -63,12 +63,13 @@ func TestArchivedStatus(t *testing.T) {
 	}
 }
 
-// TestAwaitsWatch: a watch that shows a write a moment late is no news, so that what is
-// available does not seem to be unavailable when drift was corrected.
-func TestAwaitsWatch(t *testing.T) {
+// TestAwaitsVerdict: a watch that shows a write a moment late is no news, nor are probes
+// that take long, so that what is available does not seem to be unavailable when drift
+// was corrected, or after a start.
+func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &session{Reconciler: &Reconciler{Now: func() time.Time { return now }}, owner: &owner{}}
+	s := &session{Reconciler: &Reconciler{Now: func() time.Time { return now }}, owner: &owner{rollout: rollout.New(rollout.OwnerKey{}, "")}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string
@@ -84,11 +85,18 @@ func TestAwaitsWatch(t *testing.T) {
 		{"it lasts", []phases.Blocker{unseen}, 1, false, 0},
 		{"it has come", nil, time.Minute, false, 0},
 		{"it is behind once more", []phases.Blocker{unseen}, 0, true, limits.StatusInterval},
+		{"it has come", nil, time.Minute, false, 0},
+		{"there is no time for probes", []phases.Blocker{unseen}, 0, true, limits.ProbeTurns},
+		{"that goes on", []phases.Blocker{unseen}, limits.ProbeTurns - 1, true, 1},
+		{"that lasts", []phases.Blocker{unseen}, 1, false, 0},
 	} {
+		if step.want && step.after == limits.ProbeTurns {
+			s.rollout.BeginTurn(s.Now, 0)
+		}
 		now, s.after = now.Add(step.passes), 0
 		s.plan.Reports = []phases.Report{{}, {Blocking: step.blocking}}
-		if got := s.awaitsWatch(); got != step.want || s.after != step.after {
-			t.Errorf("%s: awaitsWatch = %t, again after %s; want %t, %s", step.reason, got, s.after, step.want, step.after)
+		if got := s.awaitsVerdict(); got != step.want || s.after != step.after {
+			t.Errorf("%s: awaitsVerdict = %t, again after %s; want %t, %s", step.reason, got, s.after, step.want, step.after)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/turns"
 )
 
 // attempts are the running and the finished attempts to load packages, at most
@@ -119,18 +121,34 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 	a.byUID[uid] = j
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	*in.Package.PackageStatus() = corev1alpha1.PackageStatus{}
-	a.pool.run(registryOf(in.Image), func() { a.run(life, in, j) })
+	a.enqueue(life, in, j)
+}
+
+// enqueue has an attempt run as soon as there is room for it. One that takes long does
+// not take the room of others.
+func (a *attempts) enqueue(ctx context.Context, in Input, j *job) {
+	room := registryOf(in.Image)
+	if in.Level > 0 {
+		room = fmt.Sprintf("%s, level %d", room, in.Level)
+	}
+	a.pool.run(room, func() { a.run(ctx, in, j) })
 }
 
 // run loads, unless the attempt was given up while it waited.
 func (a *attempts) run(ctx context.Context, in Input, j *job) {
-	defer j.cancel()
 	a.awaitTurn(ctx)
 	if ctx.Err() != nil {
+		j.cancel()
 		return
 	}
 	begin := a.now()
 	content, err := a.try(ctx, in)
+	if level, later := turns.Later(err); later && ctx.Err() == nil {
+		in.Level = level
+		a.enqueue(ctx, in, j)
+		return
+	}
+	defer j.cancel()
 	a.mu.Lock()
 	if a.byUID[in.Package.GetUID()] != j || ctx.Err() != nil {
 		a.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/turns"
 )
 
 // bench is what attempts are tested with: loads that end when they are told to.
@@ -399,4 +400,41 @@ func statusWith(conds string) *corev1alpha1.PackageStatus {
 		status.Conditions = append(status.Conditions, conditionOf(typ, value, reason))
 	}
 	return status
+}
+
+// TestLongLoadsHoldUpNoOther: what is given up because it takes long is loaded again
+// apart from the others of its registry, and nobody is told of the first try.
+func TestLongLoadsHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	load := b.load
+	b.load = func(ctx context.Context, in Input) (*Content, error) {
+		if strings.Contains(in.Image, "long") && in.Level == 0 {
+			return nil, fmt.Errorf("load the package: %w", &turns.LaterError{Level: 1})
+		}
+		return load(ctx, in)
+	}
+	const long = "registry.test/long:v1"
+	for i := range 2 * limits.PullsPerHost {
+		b.begin(fmt.Sprintf("long-%d", i), long)
+	}
+	b.begin("short", "registry.test/short:v1")
+	b.gate("registry.test/short:v1") <- nil
+	if got := b.wait(t); got != "short" {
+		t.Errorf("woke %s", got)
+	}
+	for range 2 * limits.PullsPerHost {
+		b.gate(long) <- nil
+		uid := b.wait(t)
+		if a := b.of(types.UID(uid)); !a.done || a.err != nil || a.content == nil {
+			t.Errorf("%s ended with %+v", uid, a)
+		}
+	}
+	b.begin("dropped", long)
+	b.drop("dropped")
+	b.begin("last", "registry.test/short:v1")
+	b.gate("registry.test/short:v1") <- nil
+	if got := b.wait(t); got != "last" {
+		t.Errorf("woke %s", got)
+	}
 }

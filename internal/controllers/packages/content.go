@@ -26,6 +26,8 @@ type Input struct {
 	Others func(packageName string) []types.NamespacedName
 	// HashKey hashes what is sensitive; nil where nothing is.
 	HashKey []byte
+	// Level is at which of turns.Levels it is rendered.
+	Level int
 
 	turn int
 }

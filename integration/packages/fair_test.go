@@ -1,0 +1,48 @@
+package packages_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// TestLargePackagesHoldUpNoSmallOne: six packages of the same registry each take about
+// half a minute to be rendered, and the seventh a moment.
+func TestLargePackagesHoldUpNoSmallOne(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	const objects = `{{ range until 9000 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s-{{ . }}, annotations: {package-operator.run/phase: one}}
+{{ end }}`
+	large := env.Push(t, "large-packages:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("large", []string{"one"}, ""),
+		"a.yaml.gotmpl": fmt.Sprintf(objects, "a"), "b.yaml.gotmpl": fmt.Sprintf(objects, "b"),
+	})
+	small := env.Push(t, "small-package:v1", harness.Phased("small", 1, 1))
+	operations := "[" + strings.Repeat(`{"op":"add","path":"/metadata/labels","value":{"a":"b"}},`, 1000)
+	var all []client.Object
+	for i := range 6 {
+		pkg := harness.Package(ns, fmt.Sprintf("large-%d", i), large)
+		pkg.Spec.Patches = []corev1alpha1.PackagePatch{{Target: &corev1alpha1.PatchTarget{Kind: "ConfigMap"}, Patch: strings.TrimSuffix(operations, ",") + "]"}}
+		env.Create(t, pkg)
+		all = append(all, pkg)
+	}
+	env.Create(t, harness.Package(ns, "small", small))
+	env.WaitAvailableWithin(t, 20*time.Second, ns, "small")
+	for _, pkg := range all {
+		must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg))
+		if loaded := pkg.(*corev1alpha1.Package).Status.Resolved; loaded != nil {
+			t.Errorf("%s was rendered before the small one", pkg.GetName())
+		}
+		must(t, env.Client.Delete(t.Context(), pkg))
+	}
+}

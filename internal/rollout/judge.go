@@ -1,0 +1,93 @@
+package rollout
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// verdict is what the probes of a revision said of a record of an object, and what
+// finding that out cost.
+type verdict struct {
+	obs    *objects.Observed
+	result probes.Result
+	cost   int
+}
+
+// turn bounds how long one pass evaluates probes. The zero value has no bound.
+type turn struct {
+	now  func() time.Time
+	left time.Duration
+}
+
+// over tells that what is not judged yet is left to another pass.
+func (t *turn) over() bool { return t.now != nil && t.left <= 0 }
+
+// spend performs work and counts how long that takes.
+func (t *turn) spend(work func()) {
+	if t.now == nil {
+		work()
+		return
+	}
+	began := t.now()
+	work()
+	t.left -= t.now().Sub(began)
+}
+
+// BeginTurn has the pass that begins evaluate probes for so long at most: a package
+// with many costly probes lets others come between, and its own deletion.
+func (r *Rollout) BeginTurn(now func() time.Time, most time.Duration) {
+	r.turn = turn{now: now, left: most}
+}
+
+// TurnOver tells that the time of this pass for probes is up: objects may wait to be
+// judged by the next one, which goes on where this one ended.
+func (r *Rollout) TurnOver() bool { return r.turn.over() }
+
+// probe evaluates the probes on a live object; what they read is not evaluated twice
+// as long as it is the same. A record that only our own write's response showed proves nothing yet:
+// the verdicts of one kind have to belong to one moment (invariant 1). Nor does one
+// that lacks what the probes read.
+func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *turn) probes.Result {
+	if !r.Probes.Selects(key.GroupKind()) {
+		return probes.Result{Status: probes.True}
+	}
+	if !obs.Watched {
+		return unseen("waiting for the watch to show the object as it was written")
+	}
+	if obs.TrimmedBy < r.trims[key.GroupKind()] {
+		return unseen("waiting for a list with what the probes of this revision read")
+	}
+	v, judged := r.verdicts[key]
+	switch {
+	case judged && v.obs == obs:
+		return v.result
+	case judged && bytes.Equal(v.obs.Trimmed, obs.Trimmed):
+		v.obs = obs // and not the record before
+	case in.over():
+		return unseen("waiting to be judged by the probes, which take long")
+	default:
+		delete(r.verdicts, key)
+		if r.cost -= v.cost; r.cost >= limits.ProbesCost {
+			return tooCostly
+		}
+		v.obs = obs
+		in.spend(func() { v.result, v.cost = r.Probes.Judge(obs.Trimmed) })
+		r.cost += v.cost
+	}
+	r.verdicts[key] = v
+	return v.result
+}
+
+func unseen(why string) probes.Result {
+	return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{why}}
+}
+
+// tooCostly is the verdict on objects for which nothing is left of limits.ProbesCost.
+var tooCostly = probes.Result{Status: probes.Unknown, Messages: []string{fmt.Sprintf(
+	"not judged: the probes of this revision cost more than %d on all of its objects together: simplify them, or split the package", limits.ProbesCost,
+)}}

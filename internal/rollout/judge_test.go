@@ -1,0 +1,109 @@
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// judged returns a revision whose ConfigMaps have to have the value "true".
+func judged(t *testing.T) *Revision {
+	t.Helper()
+	set, err := probes.Compile([]corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
+		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "self.data.ready == 'true'", Message: "not ready"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Revision{Probes: set, verdicts: map[objects.Key]verdict{}, trims: map[schema.GroupKind]uint32{}}
+}
+
+func recordOf(ready bool) *objects.Observed {
+	return &objects.Observed{Watched: true, Trimmed: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","data":{"ready":"%t"}}`, ready)}
+}
+
+// TestTurn: a pass ends when its time for probes is up, however many objects there are,
+// and the next one goes on where it ended.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	const each, all = 30 * time.Millisecond, 10
+	rev, r := judged(t), New(OwnerKey{}, "uid")
+	var clock time.Time
+	evaluations := 0
+	now := func() time.Time { // is asked before and after each evaluation
+		clock = clock.Add(each / 2)
+		evaluations++
+		return clock
+	}
+	records := map[objects.Key]*objects.Observed{}
+	for i := range all {
+		records[keyNamed(fmt.Sprint(i))] = recordOf(true)
+	}
+	pass := func(most time.Duration) (known int) {
+		r.BeginTurn(now, most)
+		for i := range all {
+			key := keyNamed(fmt.Sprint(i))
+			switch result := rev.probe(key, records[key], &r.turn); {
+			case result.Status == probes.True:
+				known++
+			case !result.Unseen || !r.TurnOver():
+				t.Errorf("object %d is %+v, and the turn is over: %t", i, result, r.TurnOver())
+			}
+		}
+		return known
+	}
+	for i, want := range []int{4, 8, 10, 10} {
+		if got := pass(4 * each / 2); got != want {
+			t.Errorf("after pass %d %d objects are judged, want %d", i+1, got, want)
+		}
+	}
+	if r.TurnOver() || evaluations != 2*all {
+		t.Errorf("judging %d objects took %d looks at the clock; over: %t", all, evaluations, r.TurnOver())
+	}
+	for key := range records {
+		records[key] = recordOf(true) // a list that shows the same
+	}
+	if pass(0) != all {
+		t.Error("what looks the same is judged again")
+	}
+	records[keyNamed("3")] = recordOf(false)
+	if got := rev.probe(keyNamed("3"), records[keyNamed("3")], &turn{}); got.Status != probes.False {
+		t.Errorf("what has changed is %+v", got)
+	}
+}
+
+// TestProbesCost: what judging all objects costs together is limited, and those beyond
+// say so. Objects that cost less by now make room for them.
+func TestProbesCost(t *testing.T) {
+	t.Parallel()
+	rev := judged(t)
+	first, second := keyNamed("first"), keyNamed("second")
+	if got := rev.probe(first, recordOf(true), &turn{}); got.Status != probes.True || rev.cost == 0 {
+		t.Fatalf("%+v at a cost of %d", got, rev.cost)
+	}
+	expensive := rev.verdicts[first]
+	ordinary := expensive.cost
+	expensive.cost = limits.ProbesCost
+	rev.verdicts[first], rev.cost = expensive, limits.ProbesCost
+	for range 2 {
+		got := rev.probe(second, recordOf(true), &turn{})
+		if got.Status != probes.Unknown || got.Unseen || !strings.Contains(got.Message(), fmt.Sprintf("cost more than %d", limits.ProbesCost)) {
+			t.Errorf("an object beyond the limit is %+v", got)
+		}
+	}
+	if got := rev.probe(first, recordOf(false), &turn{}); got.Status != probes.False || rev.cost != ordinary {
+		t.Errorf("one within it is %+v, and all cost %d, want %d", got, rev.cost, ordinary)
+	}
+	if got := rev.probe(second, recordOf(true), &turn{}); got.Status != probes.True || rev.cost != 2*ordinary {
+		t.Errorf("with room for it the other is %+v, and all cost %d, want %d", got, rev.cost, 2*ordinary)
+	}
+}
