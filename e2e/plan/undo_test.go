@@ -90,6 +90,46 @@ func TestUndoOfAnObjectMadeAnew(t *testing.T) {
 	awaitValue(t, env, "anew", "anew", "v1")
 }
 
+// An undo that may lose data does nothing that was not confirmed, and its dry run
+// shows what that is.
+func TestUndoThatLosesData(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "lossy")
+	files := harness.Files{"manifest.yaml": harness.Manifest("lossy", []string{"deploy"}, ""), "cm.yaml": harness.ConfigMap("lossy", "deploy", "v1")}
+	env.Create(t, harness.Package("lossy", "lossy", env.Push(t, "lossy:v1", files)))
+	env.WaitAvailable(t, "lossy", "lossy")
+	more := files.Clone()
+	more["cm.yaml"] = harness.ConfigMap("lossy", "deploy", "v2")
+	more["claim.yaml"] = `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: lossy, annotations: {package-operator.run/phase: deploy}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+	two := env.Push(t, "lossy:v2", more)
+	env.SetImage(t, "lossy", "lossy", two)
+	awaitValue(t, env, "lossy", "lossy", "v2")
+	env.WaitAvailable(t, "lossy", "lossy")
+	undo := func(args ...string) (int, string, string) {
+		return run(t, env, append([]string{"rollout", "undo", "package/lossy", "-n", "lossy", "--timeout", "60s"}, args...)...)
+	}
+	const loss = "! PersistentVolumeClaim lossy/lossy  its volume is released"
+	code, out, errOut := undo("--dry-run")
+	if code != 0 || !strings.Contains(out, loss) || !strings.Contains(out, "revision 2 → 3") || !strings.Contains(out, "- PersistentVolumeClaim lossy/lossy") {
+		t.Errorf("the dry run: %d\n%s%s", code, out, errOut)
+	}
+	if code, out, errOut = undo(); code != 1 || !strings.Contains(errOut, loss) || !strings.Contains(errOut, "nothing was changed: confirm it by --yes") {
+		t.Errorf("without --yes: %d\n%s%s", code, out, errOut)
+	}
+	if image := env.Package(t, "lossy", "lossy").PackageSpec().Image; image != two {
+		t.Errorf("the image is %s", image)
+	}
+	if code, out, errOut = undo("--yes"); code != 0 {
+		t.Errorf("with --yes: %d\n%s%s", code, out, errOut)
+	}
+	awaitValue(t, env, "lossy", "lossy", "v1")
+}
+
 // guarded is a package whose policy wants a label on the ConfigMaps of its namespace.
 func guarded(labelled bool, value string) harness.Files {
 	files := harness.Files{
@@ -124,6 +164,18 @@ spec:
 	return files
 }
 
+// enforced waits until the API server goes by the policy.
+func enforced(t *testing.T, env *harness.Env) {
+	t.Helper()
+	harness.Eventually(t, 60*time.Second, "the policy to be enforced", func(ctx context.Context) error {
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "other"}}
+		if err := env.Client.Create(ctx, other, client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+}
+
 // A rollback that a policy of the package itself refuses is said to be so, by plan
 // and by explain, with what to do; and that is all that there is to do.
 func TestRollbackThatItsOwnPolicyRefuses(t *testing.T) {
@@ -133,15 +185,10 @@ func TestRollbackThatItsOwnPolicyRefuses(t *testing.T) {
 	one := env.Push(t, "guarded:v1", guarded(false, "v1"))
 	env.Create(t, harness.ClusterPackage("guarded", one))
 	env.WaitAvailable(t, "", "guarded")
-	env.SetImage(t, "", "guarded", env.Push(t, "guarded:v2", guarded(true, "v2")))
+	two := env.Push(t, "guarded:v2", guarded(true, "v2"))
+	env.SetImage(t, "", "guarded", two)
 	awaitValue(t, env, "guarded", "guarded", "v2")
-	harness.Eventually(t, 60*time.Second, "the policy to be enforced", func(ctx context.Context) error {
-		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "other"}}
-		if err := env.Client.Create(ctx, other, client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("it says %w", err)
-		}
-		return nil
-	})
+	enforced(t, env)
 	const way = "kubectl delete validatingadmissionpolicybinding guarded.plan.example.com"
 	code, out, errOut := plan(t, env, one, "clusterpackage/guarded")
 	if code != 1 || !strings.Contains(out, "a team is missing") || !strings.Contains(out, way) {
@@ -161,6 +208,14 @@ func TestRollbackThatItsOwnPolicyRefuses(t *testing.T) {
 	}
 	awaitValue(t, env, "guarded", "guarded", "v1")
 	env.WaitAvailable(t, "", "guarded")
+
+	// Or all of it by one command.
+	env.SetImage(t, "", "guarded", two)
+	awaitValue(t, env, "guarded", "guarded", "v2")
+	enforced(t, env)
+	if code, out, errOut := run(t, env, "rollout", "undo", "clusterpackage/guarded", "--yes", "--timeout", "60s"); code != 0 || !strings.Contains(errOut, "ValidatingAdmissionPolicyBinding guarded.plan.example.com deleted") {
+		t.Fatalf("%d\n%s%s", code, out, errOut)
+	}
 	cm := &corev1.ConfigMap{}
 	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "guarded", Name: "guarded"}, cm); err != nil || cm.Labels["team"] != "" {
 		t.Errorf("%v, %v", cm.Labels, err)

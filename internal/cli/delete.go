@@ -21,6 +21,8 @@ type deleteCommand struct {
 	streams    genericiooptions.IOStreams
 	connection *connection
 	cascade    string
+	dryRun     bool
+	yes        bool
 	wait       bool
 	timeout    time.Duration
 }
@@ -35,6 +37,10 @@ func newDelete(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
 clusterpackage/NAME. With --cascade=orphan only the Package goes: what it installed goes on,
 and a new Package of that name takes it back.
+
+Custom resources that may hang, because their finalizers need a controller that goes with the
+package, are named before; on a terminal it asks then. With --dry-run nothing is deleted: what
+would go is listed in its order, and which data may be lost.
 
 Exits with 1 when the package is not gone in time, and says what holds it. An interrupt ends
 the watching, not the deletion.`,
@@ -54,6 +60,8 @@ the watching, not the deletion.`,
 	cmd.ValidArgsFunction = c.connection.completeNames
 	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch until the package is gone")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
 	return cmd
@@ -76,6 +84,9 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	target, pkg, err := cl.Find(ctx, n)
 	if err != nil {
+		return err
+	}
+	if done, err := c.foresee(ctx, cl, target, pkg); err != nil || done {
 		return err
 	}
 	policy := metav1.DeletePropagationBackground

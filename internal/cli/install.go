@@ -33,6 +33,8 @@ type installCommand struct {
 	wait      bool
 	timeout   time.Duration
 	yes       bool
+	// refine is that of following.
+	refine func(context.Context, progress.Snapshot) progress.Snapshot
 
 	changesComponent bool
 }
@@ -155,7 +157,7 @@ func (c *installCommand) follow(ctx context.Context, cl *cluster.Cluster, target
 	judge := &progress.Install{Retry: done.retry}
 	state, verdict, elapsed, err := following{
 		cluster: cl, target: target, uid: done.pkg.GetUID(), judge: judge.Judge,
-		view: newView(c.streams, title, before), timeout: c.timeout,
+		view: newView(c.streams, title, before), timeout: c.timeout, refine: c.refine,
 	}.run(ctx)
 	if err := ended(target.String()+" is not available", target, state, verdict, elapsed, err); err != nil {
 		return err

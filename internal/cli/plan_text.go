@@ -19,13 +19,16 @@ func planText(p *preview.Plan, styles terminal.Styles) string {
 		t.phase(&p.Phases[i])
 	}
 	if len(p.Cleanup) > 0 {
-		t.line("")
-		t.line(styles.Strong("After the rollout"))
+		if !p.Deletes {
+			t.line("")
+			t.line(styles.Strong("After the rollout"))
+		}
 		for i := range p.Cleanup {
 			t.change(&p.Cleanup[i], true)
 		}
 	}
 	t.section("Data that may be lost", styles.Bad, lossRows(p.Losses))
+	t.section("What may hang", styles.Busy, lossRows(p.Stranded))
 	t.section("Rights that are gained", styles.Busy, powerRows(p.Powers))
 	t.refusals(p.Refusals)
 	for _, w := range p.Warnings {
@@ -49,6 +52,9 @@ func (t *planPrinter) head(p *preview.Plan) {
 		name = strings.ToLower(p.Kind) + " " + p.Namespace + "/" + p.Name
 	}
 	what := "to be installed"
+	if p.Deletes {
+		what = "to be deleted"
+	}
 	if p.From != nil {
 		what = fmt.Sprintf("revision %d → %d", p.From.Revision, p.Revision)
 		if p.From.Revision == p.Revision {

@@ -26,6 +26,8 @@ type undoCommand struct {
 	streams    genericiooptions.IOStreams
 	connection *connection
 	revision   int64
+	dryRun     bool
+	yes        bool
 	wait       bool
 	timeout    time.Duration
 }
@@ -43,6 +45,11 @@ Of a package, the image of that revision by its digest, its configuration and it
 are written into the spec; patches, common metadata and the rest of the spec stay as they are
 now. Of an ObjectDeployment that no package made, the template of that revision is written
 back. Either way the engine rolls out a new revision, with a new number.
+
+What may be lost with it, as kubectl package plan shows it, is named before, and asked for on a
+terminal; elsewhere it wants --yes. A policy or webhook of the package itself that refuses the
+objects of that revision is deleted in the course of it where that is confirmed. With --dry-run
+the plan of it is shown, and nothing is changed.
 
 It is refused where that revision cannot be had again: where its configuration came from
 Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
@@ -65,6 +72,8 @@ before digests were recorded.`,
 	c.connection = newConnection(cmd, streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
 	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; the one before the newest where it is not given")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until it is complete")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
 	return cmd
@@ -135,6 +144,10 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
 		fmt.Fprintln(c.streams.ErrOut, "note: values of spec.configFrom are what its sources hold now")
 	}
+	f := foreseenUndo{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.image}
+	if done, err := f.run(ctx); err != nil || done {
+		return err
+	}
 	done, err := changePackage(ctx, cl, r.Target, r.Package, want)
 	if err != nil {
 		return err
@@ -143,7 +156,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if !c.wait {
 		return nil
 	}
-	install := installCommand{streams: c.streams, timeout: c.timeout}
+	install := installCommand{streams: c.streams, timeout: c.timeout, refine: f.refine()}
 	return install.follow(ctx, cl, r.Target, done)
 }
 
@@ -211,6 +224,10 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 		if len(phase.SecretSlices) > 0 {
 			return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
 		}
+	}
+	f := foreseenUndo{undoCommand: c, cluster: cl, rollout: r, set: set}
+	if done, err := f.run(ctx); err != nil || done {
+		return err
 	}
 	data, err := json.Marshal([]operation{
 		{Op: "test", Path: "/metadata/uid", Value: string(r.Deployment.GetUID())},

@@ -133,6 +133,19 @@ func (c *Cluster) readStored(
 	return nil
 }
 
+// TemplateOf is what a revision was made of, the objects of its slices included.
+func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) (corev1alpha1.ObjectSetTemplateSpec, error) {
+	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
+	stored := newStored()
+	err := c.readStored(ctx, scope, set, corev1alpha1.DefaultNamespace, stored)
+	for i := range spec.Phases {
+		phase := &spec.Phases[i]
+		phase.Objects = stored.Of(phase)
+		phase.Slices, phase.SecretSlices = nil, nil
+	}
+	return spec, err
+}
+
 // decide tells whether a new revision is due, by the rule of package revisions:
 // only the newest one can be the current one.
 func (in *input) decide() error {
@@ -205,6 +218,8 @@ func (in *input) foreign() string {
 	case controller != nil && (controller.Name != in.Name || controller.Kind != in.Scope.Kind("Package")):
 		return fmt.Sprintf("%s %s is controlled by %s %s: delete it there, or give this package another name",
 			kind, dep.GetName(), controller.Kind, controller.Name)
+	case in.Alone:
+		return ""
 	case controller == nil && dep.GetLabels()[corev1alpha1.PackageInstanceLabel] != in.Name && dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] == "":
 		return fmt.Sprintf("%s %s exists and was not made for a package: delete or rename it, or give this package another name", kind, dep.GetName())
 	}

@@ -31,6 +31,8 @@ type Request struct {
 	Sensitive func(phase, object int) bool
 	// ReportDrift tells that what others changed is named and left so.
 	ReportDrift bool
+	// Alone tells that the deployment was asked for by itself, not for a package.
+	Alone bool
 	// ManagerNamespace is where the objects of a ClusterPackage with such values are.
 	ManagerNamespace string
 }

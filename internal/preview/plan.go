@@ -43,6 +43,11 @@ type Plan struct {
 	Powers []Power `json:"powers,omitempty"`
 	// Losses are data that may be lost.
 	Losses []Loss `json:"losses,omitempty"`
+	// Deletes tells that the package is deleted: Cleanup is all that goes then.
+	Deletes bool `json:"deletes,omitempty"`
+	// Stranded are definitions whose resources have finalizers that nobody may remove
+	// any more once the package is being deleted.
+	Stranded []Loss `json:"stranded,omitempty"`
 	// Warnings are what else is worth knowing.
 	Warnings []string `json:"warnings,omitempty"`
 	Summary  Summary  `json:"summary"`

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/preview"
+)
+
+// foresee shows what a deletion does where that is all that is asked for, and else
+// names what may hang. done tells that nothing is to be deleted.
+func (c *deleteCommand) foresee(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
+	if c.cascade == "orphan" || pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
+		if c.dryRun {
+			fmt.Fprintln(c.streams.Out, terminal.Line(target.String()+" would be deleted; its objects stay"))
+		}
+		return c.dryRun, nil
+	}
+	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
+		return false, nil
+	}
+	request := preview.Request{
+		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
+	}
+	at, err := lookAt(ctx, cl)
+	if c.dryRun {
+		if err == nil {
+			err = c.show(ctx, at, request)
+		}
+		return true, cl.Explain("cannot foresee the deletion of "+target.String(), err)
+	}
+	var stranded []preview.Loss
+	if err == nil {
+		stranded, err = preview.Stranded(ctx, at, request)
+	}
+	if err != nil {
+		// A deletion does not fail for it.
+		fmt.Fprintln(c.streams.ErrOut, terminal.Line("note: which custom resources may hang is not known: "+err.Error()))
+		return false, nil
+	}
+	styles := terminal.StylesFor(c.streams.ErrOut)
+	for _, l := range stranded {
+		fmt.Fprintln(c.streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+" "+l.Message))
+	}
+	if len(stranded) == 0 || c.yes || !asks(c.streams) {
+		return false, nil
+	}
+	return false, confirm(c.streams, "Delete "+target.String()+" all the same?")
+}
+
+func (c *deleteCommand) show(ctx context.Context, at *preview.Cluster, request preview.Request) error {
+	plan, err := preview.Deletion(ctx, at, request)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.streams.Out, planText(plan, terminal.StylesFor(c.streams.Out)))
+	return err
+}
+
+// lookAt prepares to foresee something.
+func lookAt(ctx context.Context, cl *cluster.Cluster) (*preview.Cluster, error) {
+	reader, err := cl.AnyKind()
+	if err != nil {
+		return nil, err
+	}
+	return preview.Connect(ctx, cl.Config, reader)
+}
