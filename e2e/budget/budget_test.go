@@ -46,7 +46,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 			scenario: measure.Install, applies: n,
 			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and gets its set for an owner
 			writes: n + 2*slices + packages*4,            // finalizer, deployment, set, and one to spare
-			reads:  schemas + slices + packages,        // one look at what is there before
+			reads:  schemas + slices + packages,          // one look at what is there before
 		},
 		{scenario: measure.Rest},
 		{scenario: measure.Drift, applies: 1, times: 2},

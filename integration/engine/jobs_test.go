@@ -1,12 +1,15 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -211,6 +214,62 @@ func TestJobInASliceOfAClusterDeployment(t *testing.T) {
 	if creates := j.requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
 		t.Errorf("the Job was created %d times:%s", len(creates), lines(creates))
 	}
+}
+
+// That a Job is gone after it succeeded is reported while another object blocks.
+func TestJobThatIsGoneIsReportedWhileAnotherObjectBlocks(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	dep := deployment(ns, phase("one", job(ns, "migrate", "a"), configMap("slow", "v1")))
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe, readyProbe}
+	env.Create(t, dep)
+	migrate := awaitJob(t, ns, "migrate", "")
+	finish(t, migrate, batchv1.JobComplete)
+	remove(t, migrate)
+	await(t, dep, "to report the Job", func(d *corev1alpha1.ObjectDeployment) error {
+		c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionProgressing)
+		switch {
+		case c == nil || !strings.Contains(c.Message, "slow: not ready yet") || !strings.Contains(c.Message, "Completed earlier: batch Job "+ns+"/migrate"):
+			return fmt.Errorf("it says %+v", c)
+		case len(d.Status.Phases) != 1 || d.Status.Phases[0].Ready != 1 || len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "slow":
+			return fmt.Errorf("its phases are %+v, blocking is %+v", d.Status.Phases, d.Status.Blocking)
+		}
+		return nil
+	})
+}
+
+// A namespace that was deleted and came back takes what a Job made along, and the Job
+// runs again; here one that the package does not bring, which has to be asked for.
+func TestJobRunsAgainInANamespaceThatCameBack(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	labels := map[string]string{"app": ns}
+	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
+	settings := configMap("settings", "v1")
+	settings.Object.Raw = bytes.Replace(settings.Object.Raw, []byte(`"metadata":{`), fmt.Appendf(nil, `"metadata":{"namespace":%q,`, ns), 1)
+	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", job(ns, "migrate", "a"), settings)}
+	env.Create(t, dep)
+	migrate := awaitJob(t, ns, "migrate", "")
+	finish(t, migrate, batchv1.JobComplete)
+	await(t, dep, "to record it with its namespace", func(d *corev1alpha1.ClusterObjectDeployment) error {
+		if len(d.Status.Jobs) != 1 || d.Status.Jobs[0].NamespaceUID == "" || d.Status.Jobs[0].UID != migrate.UID {
+			return fmt.Errorf("it has %+v", d.Status.Jobs)
+		}
+		return nil
+	})
+	was := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	must(t, env.Client.Delete(t.Context(), was))
+	// What the controller of namespaces does, which does not run here.
+	remove(t, migrate)
+	must(t, env.Client.Delete(t.Context(), get(t, ns, "settings")))
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(was), was))
+	was.Spec.Finalizers = nil
+	must(t, env.Client.SubResource("finalize").Update(t.Context(), was))
+	env.WaitGone(t, patience, was)
+	must(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	awaitJob(t, ns, "migrate", migrate.UID)
 }
 
 // A set that stands alone has nowhere to record Jobs: one that is gone is made

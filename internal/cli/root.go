@@ -81,7 +81,7 @@ phase begins when everything in the phases before it works.`,
 	root.AddCommand(
 		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
-		newPlan(streams, dial), newInstall(streams, dial), newStatus(streams, dial), newExplain(streams, dial), newRetry(streams, dial), newDelete(streams, dial),
+		newPlan(streams, dial), newInstall(streams, dial), newStatus(streams, dial), newExplain(streams, dial), newRetry(streams, dial), newRerun(streams, dial), newDelete(streams, dial),
 		newRollout(streams, dial), newPause(streams, dial), newUnpause(streams, dial), newClusterTree(streams, dial),
 	)
 	return root

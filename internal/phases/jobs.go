@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -14,6 +16,9 @@ import (
 type Run struct {
 	Content objects.Digest
 	Outcome objects.Outcome
+	// UID is that of the Job, Namespace that of the namespace it ran in; empty where
+	// they are not known.
+	UID, Namespace types.UID
 }
 
 // Succeeded tells whether d ran to success.
@@ -41,7 +46,7 @@ type Jobs struct {
 func (p *planner) record() {
 	jobs := Jobs{Runs: map[objects.Key]Run{}, Noted: map[objects.Key]objects.Ended{}}
 	for key, run := range p.Jobs {
-		if p.remembers(key) {
+		if p.remembers(key) && !p.lostNamespace(key, run) {
 			jobs.Runs[key] = run
 		}
 	}
@@ -51,10 +56,10 @@ func (p *planner) record() {
 			continue
 		}
 		content := p.contentOf(key, ended)
-		run := Run{Content: content, Outcome: ended.Outcome}
-		switch {
+		run := Run{Content: content, Outcome: ended.Outcome, UID: ended.UID, Namespace: p.namespaceOf(key)}
+		switch recorded := p.Jobs[key]; {
 		case content.IsZero():
-		case p.Jobs[key] == run:
+		case (recorded.UID == run.UID || recorded.UID == "") && recorded.Content == run.Content && recorded.Outcome == run.Outcome:
 			jobs.Noted[key] = *ended
 		case jobs.admit(key, run):
 			jobs.Due = true
@@ -86,6 +91,26 @@ func (p *planner) remembers(key objects.Key) bool {
 	return len(p.Revisions) == 0 || slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
 		return r.Incomplete || r.Contains(key)
 	})
+}
+
+// lostNamespace tells whether the namespace that a Job ran in is gone, and another one
+// has its name now: what the Job made went with it.
+func (p *planner) lostNamespace(key objects.Key, run Run) bool {
+	now := p.namespaceOf(key)
+	return now != "" && run.Namespace != "" && now != run.Namespace
+}
+
+// namespaceOf returns the UID of the namespace that an object is in, empty where it is
+// not known. That a watch does not show it proves nothing: it may have lost its label.
+func (p *planner) namespaceOf(key objects.Key) types.UID {
+	namespace := objects.Key{Kind: "Namespace", Name: key.Namespace}
+	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(namespace) }) {
+		if live := p.Look(namespace).Object; live != nil {
+			return live.UID
+		}
+		return ""
+	}
+	return p.Namespaces[key.Namespace]
 }
 
 // jobKeys returns the Jobs of all revisions in order.

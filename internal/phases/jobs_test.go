@@ -131,6 +131,13 @@ func TestJobsAreRecorded(t *testing.T) {
 			if tc.want == nil {
 				tc.want = map[objects.Key]phases.Run{}
 			}
+			for key, run := range got.Runs {
+				if tc.due && run.UID != tc.ended.UID {
+					t.Errorf("%s: recorded is the Job %q", tc.reason, run.UID)
+				}
+				run.UID = ""
+				got.Runs[key] = run
+			}
 			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Due != tc.due || (len(got.Noted) > 0) != tc.noted {
 				t.Errorf("%s: due %t, noted %v\n%s", tc.reason, got.Due, got.Noted, diff)
 			}
@@ -253,5 +260,57 @@ func TestCompletedJobOpensTheNextPhase(t *testing.T) {
 	s.Jobs = map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Succeeded}}
 	if plan := phases.Next(s); plan.Gate == nil || plan.Gate.Phase != 1 || plan.Entry != nil {
 		t.Errorf("the Job has run, and the next phase stays closed: %+v", plan)
+	}
+}
+
+// TestJobsOfAFormerNamespace: a Job that succeeded in a namespace that is gone runs again
+// in the one that has its name now, whether the package brings that or not.
+func TestJobsOfAFormerNamespace(t *testing.T) {
+	t.Parallel()
+	job, namespace := jobKey("migrate"), objects.Key{Kind: "Namespace", Name: "n"}
+	recorded := phases.Run{Content: digest("one"), Outcome: objects.Succeeded, UID: "a", Namespace: "former"}
+	for name, tc := range map[string]struct {
+		reason string
+		// brings tells that the package has the namespace, which is live then; empty for
+		// one that the watch does not show.
+		brings bool
+		live   types.UID
+		known  map[string]types.UID
+		ended  *objects.Ended
+		record phases.Run
+		again  bool
+	}{
+		"the same":                       {"nothing went", true, "former", nil, nil, recorded, false},
+		"another":                        {"what it made went with the former one", true, "now", nil, nil, recorded, true},
+		"not shown":                      {"it may have lost its label", true, "", nil, nil, recorded, false},
+		"seen to end as the former went": {"that is no news of the present one", true, "now", nil, &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, recorded, true},
+		"of an older record":             {"nobody knows where it ran", true, "now", nil, nil, phases.Run{Content: digest("one"), Outcome: objects.Succeeded}, false},
+		"foreign, the same":              {"nothing went", false, "", map[string]types.UID{"n": "former"}, nil, recorded, false},
+		"foreign, another":               {"what it made went with the former one", false, "", map[string]types.UID{"n": "now"}, nil, recorded, true},
+		"foreign, gone":                  {"there is nothing to create it in", false, "", map[string]types.UID{"n": ""}, nil, recorded, false},
+		"foreign, not known":             {"nobody has asked", false, "", nil, nil, recorded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rev := jobRevision(1, map[string]string{"migrate": "one"})
+			if tc.brings {
+				rev.Phases[0].Objects = append(rev.Phases[0].Objects, &objects.Desired{Key: namespace, Version: "v1", Content: digest("ns")})
+			}
+			s := jobState(rev)
+			s.Jobs, s.Namespaces = map[objects.Key]phases.Run{job: tc.record}, tc.known
+			s.Ended = func(objects.Key) *objects.Ended { return tc.ended }
+			s.Look = func(key objects.Key) phases.Sight {
+				if key == namespace && tc.live != "" {
+					return phases.Sight{Synced: true, Object: &objects.Observed{UID: tc.live}}
+				}
+				return phases.Sight{Synced: true}
+			}
+			plan := phases.Next(s)
+			completed := slices.Contains(plan.Reports[0].Completed, job)
+			_, kept := plan.Jobs.Runs[job]
+			if completed == tc.again || kept == tc.again || plan.Jobs.Due {
+				t.Errorf("%s: counts as completed %t, is on record %t, want %t; due %t", tc.reason, completed, kept, !tc.again, plan.Jobs.Due)
+			}
+		})
 	}
 }

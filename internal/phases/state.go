@@ -44,6 +44,9 @@ type State struct {
 	Strays []objects.Key
 	// Jobs is what is durably recorded of Jobs that have finished.
 	Jobs map[objects.Key]Run
+	// Namespaces are the UIDs of namespaces that no revision contains, as far as they
+	// are known.
+	Namespaces map[string]types.UID
 	// Ended returns what was seen of a Job that has finished, nil where nothing was.
 	// It is nil where nothing is recorded of Jobs.
 	Ended func(objects.Key) *objects.Ended

@@ -62,7 +62,7 @@ func Recorded(status *corev1alpha1.ObjectDeploymentStatus) map[objects.Key]phase
 	}
 	runs := make(map[objects.Key]phases.Run, len(status.Jobs))
 	for _, j := range status.Jobs {
-		run := phases.Run{Outcome: objects.Outcome(j.Result)}
+		run := phases.Run{Outcome: objects.Outcome(j.Result), UID: j.UID, Namespace: j.NamespaceUID}
 		n, err := hex.Decode(run.Content[:], []byte(j.ContentHash[:min(len(j.ContentHash), hex.EncodedLen(len(run.Content)))]))
 		if err != nil || n != len(run.Content) || run.Outcome != objects.Succeeded && run.Outcome != objects.Failed {
 			continue
@@ -80,6 +80,7 @@ func Records(runs map[objects.Key]phases.Run) []corev1alpha1.JobRecord {
 		records = append(records, corev1alpha1.JobRecord{
 			Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
 			ContentHash: hex.EncodeToString(run.Content[:]), Result: corev1alpha1.JobResult(run.Outcome),
+			UID: run.UID, NamespaceUID: run.Namespace,
 		})
 	}
 	return records

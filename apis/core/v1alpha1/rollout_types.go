@@ -100,6 +100,15 @@ type JobRecord struct {
 	// Result is how it ended. A success satisfies the probes of the Job when it is
 	// gone; a Job that failed is created again when it is gone.
 	Result JobResult `json:"result"`
+
+	// UID of the Job that ended so.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// NamespaceUID is the UID of the namespace that it ran in. In another namespace of
+	// that name the Job runs again: what it made went with the former one.
+	// +optional
+	NamespaceUID types.UID `json:"namespaceUID,omitempty"`
 }
 
 // BlockingObject names an object that a rollout or a teardown is waiting for.

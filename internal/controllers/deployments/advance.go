@@ -27,10 +27,19 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 		return done, err
 	}
 	s.replan()
+	if looked, err := s.lookUpNamespaces(ctx, s.jobNamespaces()); err != nil {
+		return false, err
+	} else if looked {
+		s.replan()
+	}
 	if done, err := s.recordJobs(ctx); err != nil || done {
 		return done, err
 	}
 	if urgent := first(s.plan.Steps, false, urgentSteps); len(urgent) > 0 {
+		// What is missing may have gone with its namespace.
+		if changed, err := s.lookUpNamespaces(ctx, s.recreatedIn(urgent)); err != nil || changed {
+			return changed, err
+		}
 		err := s.Executor.Perform(ctx, s.rollout, urgent, false)
 		s.settleStrays()
 		return true, err
@@ -71,6 +80,7 @@ func (s *session) replan() {
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
+		state.Namespaces = s.namespaces
 		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Tracker.Ended
 	}
 	s.plan = phases.Next(state)

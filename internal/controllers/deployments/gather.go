@@ -177,6 +177,7 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		prechecked:   map[types.UID]time.Time{},
 		looked:       map[types.UID]time.Time{},
 		progressed:   map[types.UID]time.Time{},
+		namespaces:   map[string]types.UID{},
 		unreferenced: map[string]*metav1.PartialObjectMetadata{},
 		stored: rollout.Stored{
 			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},

@@ -2,11 +2,19 @@ package deployments
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -36,4 +44,49 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 		status.Jobs = before
 	}
 	return err == nil, err
+}
+
+// jobNamespaces returns the namespaces of recorded Jobs that are to be looked up: those
+// that are not known yet, and that no watch shows because the package does not bring
+// them. A namespaced deployment goes with its namespace.
+func (s *session) jobNamespaces() []string {
+	if s.deployment == nil || s.key.Namespace != "" {
+		return nil
+	}
+	names := map[string]bool{}
+	for key := range s.plan.Jobs.Runs {
+		_, known := s.namespaces[key.Namespace]
+		if !known && !s.rollout.Contains(objects.Key{Kind: "Namespace", Name: key.Namespace}) {
+			names[key.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// recreatedIn returns those of the namespaces of Jobs in which something is to be
+// created that was there before.
+func (s *session) recreatedIn(steps []phases.Step) []string {
+	names := map[string]bool{}
+	for _, step := range steps {
+		if _, known := s.namespaces[step.Key.Namespace]; known && step.Action == phases.Create {
+			names[step.Key.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// lookUpNamespaces asks for the UIDs of namespaces and tells whether one of them is news.
+func (s *session) lookUpNamespaces(ctx context.Context, names []string) (news bool, err error) {
+	for _, name := range names {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
+		if err != nil && !apply.IsAbsent(err) {
+			return news, fmt.Errorf("cannot read namespace %s: %w", name, err)
+		}
+		before, known := s.namespaces[name]
+		news = news || !known || before != m.UID
+		s.namespaces[name] = m.UID
+	}
+	return news, nil
 }

@@ -91,6 +91,9 @@ type owner struct {
 	failing time.Time
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
+	// namespaces are the UIDs of the namespaces that Jobs have run in and the package does
+	// not bring; empty for those that were not there.
+	namespaces map[string]types.UID
 	// overflown tells that it was said that there is no room to record a Job.
 	overflown bool
 	// unseen is since when objects wait for their watches to show what was written;

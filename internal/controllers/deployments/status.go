@@ -256,7 +256,10 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	complete := report.Complete() && rev.Blocked == "" && len(report.Phases) == len(rev.Phases)
 	reason, message := unavailable(rev, report, blocking)
 	if complete {
-		reason, message = corev1alpha1.ReasonAvailable, strings.TrimSpace("All objects are available. "+phases.DescribeCompleted(report.Completed))
+		reason, message = corev1alpha1.ReasonAvailable, "All objects are available."
+	}
+	if completed := phases.DescribeCompleted(report.Completed); completed != "" {
+		message = strings.TrimRight(message, ".") + ". " + completed
 	}
 	put(corev1alpha1.ConditionAvailable, complete, reason, message)
 	if report.InTransition() || !complete && rev.Begun() < len(rev.Phases) {

@@ -1,0 +1,72 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// A Job that has finished is run once more, whether it is still there or not; one that
+// never was there, and one that nobody has on record, is an error.
+func TestRerun(t *testing.T) {
+	env := harness.Shared(t)
+	env.Namespace(t, "rerun")
+	job := func(name, more string) string {
+		return fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: %s, annotations: {package-operator.run/phase: deploy}}\nspec:\n%s"+
+			"  template: {spec: {restartPolicy: Never, containers: [{name: main, image: registry.example.com/main}]}}\n", name, more)
+	}
+	probe := "  availabilityProbes:\n  - selector: {kind: {group: batch, kind: Job}}\n    probes:\n    - condition: {type: Complete, status: \"True\"}\n"
+	image := env.Push(t, "rerun:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("rerun", []string{"deploy"}, probe),
+		"jobs.yaml":     job("stays", "") + "---\n" + job("goes", "  ttlSecondsAfterFinished: 0\n"),
+	})
+	ok(t, env, "install", image, "rerun", "-n", "rerun")
+	// runs are the UIDs of what is on record.
+	runs := func() map[string]types.UID {
+		dep := &corev1alpha1.ObjectDeployment{}
+		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "rerun"}, dep); err != nil {
+			t.Fatal(err)
+		}
+		uids := map[string]types.UID{}
+		for _, j := range dep.Status.Jobs {
+			uids[j.Name] = j.UID
+		}
+		return uids
+	}
+	gone := func() bool {
+		err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "goes"}, &batchv1.Job{})
+		return apierrors.IsNotFound(err)
+	}
+	harness.Eventually(t, 30*time.Second, "both Jobs to be on record", func(context.Context) error {
+		if got := runs(); !gone() || len(got) < 2 {
+			return fmt.Errorf("%v is", got)
+		}
+		return nil
+	})
+	before := runs()
+	for _, name := range []string{"stays", "goes"} {
+		if got := ok(t, env, "rerun", "job/"+name, "-n", "rerun"); got.out != "job rerun/"+name+" runs again\n" {
+			t.Errorf("got %+v", got)
+		}
+		harness.Eventually(t, 30*time.Second, name+" to have run again", func(context.Context) error {
+			if after := runs(); after[name] == "" || after[name] == before[name] {
+				return fmt.Errorf("%v is on record", after)
+			}
+			return nil
+		})
+	}
+	for name, want := range map[string]string{"job/none": "no package has a record of it", "none": "write job/NAME", "pod/none": "write job/NAME"} {
+		if got := run(t, env, "rerun", name, "-n", "rerun"); got.code != 1 || !strings.Contains(got.err, want) {
+			t.Errorf("%s: got %+v, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// rerunInterval is how often a Job that is to run again is looked at.
+const rerunInterval = 200 * time.Millisecond
+
+type rerunCommand struct {
+	streams    genericiooptions.IOStreams
+	connection *connection
+	timeout    time.Duration
+}
+
+func newRerun(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
+	c := rerunCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "rerun job/NAME",
+		Short: "Run a Job of a package once more that has finished",
+		Long: `Run a Job of a package once more that has finished with this content: it is deleted where it
+is still there, and what is recorded of it is taken off the status of its deployment, so that
+the engine creates it again. Returns when it is there. A Job that runs at present is left alone.
+
+NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := jobName(args)
+			if err == nil && c.timeout <= 0 {
+				err = errors.New("--timeout must be positive")
+			}
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), name)
+		},
+	}
+	c.connection = newConnection(cmd, streams, dial)
+	cmd.Flags().DurationVar(&c.timeout, "timeout", pauseTimeout, "how long to wait until the engine has created it")
+	return cmd
+}
+
+// jobName reads job/NAME or job NAME.
+func jobName(args []string) (string, error) {
+	if len(args) == 1 {
+		args = strings.SplitN(args[0], "/", 2)
+	}
+	kinds := []string{"job", "jobs", "job.batch", "jobs.batch"}
+	if len(args) != 2 || !slices.Contains(kinds, strings.ToLower(args[0])) || args[1] == "" || strings.Contains(args[1], "/") {
+		return "", errors.New("write job/NAME")
+	}
+	return args[1], nil
+}
+
+// rerun is one Job that is to run again.
+type rerun struct {
+	*cluster.Cluster
+	kinds client.Client
+	key   types.NamespacedName
+	// before is the UID of the Job that was there, or is on record; empty where it is on
+	// record without.
+	before types.UID
+}
+
+func (r *rerun) String() string { return "job " + r.key.String() }
+
+func (c *rerunCommand) run(ctx context.Context, name string) error {
+	cl, err := c.connection.connect()
+	if err != nil {
+		return err
+	}
+	kinds, err := cl.AnyKind()
+	if err != nil {
+		return err
+	}
+	r := &rerun{Cluster: cl, kinds: kinds, key: types.NamespacedName{Namespace: cl.Namespace, Name: name}}
+	job, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	dep, err := r.deployment(ctx, job)
+	if err != nil {
+		return err
+	}
+	if dep.ObjectDeploymentSpec().Paused {
+		return fmt.Errorf("%s: its package %s is paused, so nothing of it is created. Let it go on: kubectl package unpause", r, dep.GetName())
+	}
+	if job != nil {
+		if objects.OutcomeOf(job.Object) == "" {
+			return fmt.Errorf("%s has not finished. Delete it to have it begin anew: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
+		}
+		r.before = job.GetUID()
+		err := r.kinds.Delete(ctx, job, client.Preconditions{UID: ptr.To(r.before)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return cl.Explain("cannot delete "+r.String(), err)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
+	defer cancel()
+	switch err := wait.PollUntilContextCancel(ctx, rerunInterval, true, func(ctx context.Context) (bool, error) { return r.began(ctx, dep) }); {
+	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
+		return fmt.Errorf("%s was not created again within %s: see kubectl package explain, or whether lockstep-manager runs", r, c.timeout)
+	case err != nil:
+		return err
+	}
+	fmt.Fprintln(c.streams.Out, terminal.Line(r.String()+" runs again"))
+	return nil
+}
+
+// read returns the Job, nil where there is none.
+func (r *rerun) read(ctx context.Context) (*unstructured.Unstructured, error) {
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	err := r.kinds.Get(ctx, r.key, job)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return job, r.Explain("cannot read "+r.String(), err)
+}
+
+// deployment finds the deployment that has the Job, or has it on record.
+func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) (corev1alpha1.GenericObjectDeployment, error) {
+	var owner types.UID
+	if job != nil {
+		if ref := metav1.GetControllerOf(job); ref != nil {
+			owner = ref.UID
+		}
+	}
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		list := scope.NewObjectDeploymentList()
+		namespace := ""
+		if scope == corev1alpha1.ScopeNamespaced {
+			namespace = r.key.Namespace
+		}
+		err := r.List(ctx, list.(client.ObjectList), client.InNamespace(namespace))
+		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster {
+			continue // who may see one namespace alone has no Jobs of cluster packages to run
+		}
+		if err != nil {
+			return nil, r.Explain("cannot read deployments", err)
+		}
+		for _, dep := range list.GenericObjectDeployments() {
+			at := r.recorded(dep)
+			if at >= 0 && job == nil {
+				r.before = dep.ObjectDeploymentStatus().Jobs[at].UID
+			}
+			if dep.GetUID() == owner || at >= 0 && job == nil {
+				return dep, nil
+			}
+		}
+	}
+	if job != nil {
+		return nil, fmt.Errorf("%s belongs to no package", r)
+	}
+	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
+}
+
+// recorded returns the index of the record of the Job, -1 where there is none.
+func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
+	return slices.IndexFunc(dep.ObjectDeploymentStatus().Jobs, func(j corev1alpha1.JobRecord) bool {
+		return j.Namespace == r.key.Namespace && j.Name == r.key.Name
+	})
+}
+
+// began tells whether another Job is there. Until then it takes the record away: the
+// end of the former Job, seen once more as it is deleted, may have brought it back.
+func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
+	job, err := r.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if job != nil {
+		return job.GetUID() != r.before, nil
+	}
+	if err := r.Get(ctx, client.ObjectKeyFromObject(dep), dep); err != nil {
+		return false, r.Explain("cannot read the deployment "+dep.GetName(), err)
+	}
+	at := r.recorded(dep)
+	if at < 0 {
+		return false, nil
+	}
+	record := dep.ObjectDeploymentStatus().Jobs[at]
+	if record.UID != "" && record.UID != r.before {
+		return true, nil // it has run again, and is gone again
+	}
+	path := fmt.Sprintf("/status/jobs/%d", at)
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": dep.GetUID()},
+		{"op": "test", "path": path, "value": record},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return false, err
+	}
+	err = r.Status().Patch(ctx, dep, client.RawPatch(types.JSONPatchType, patch))
+	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
+		return false, nil // it has changed: read it again
+	}
+	return false, r.Explain("cannot take the record of "+r.String()+" off the status of its deployment", err)
+}
