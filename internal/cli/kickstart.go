@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -22,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/packagetest"
+	"lockstep.run/lockstep/internal/threeway"
 )
 
 type kickstartCommand struct {
@@ -35,6 +37,9 @@ type kickstartCommand struct {
 	scope      string
 	keep       []string
 	recreate   []string
+	conflicts  string
+	// given tells whether a flag was.
+	given func(flag string) bool
 }
 
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
@@ -50,6 +55,10 @@ patterns and URLs of objects are named by -f, standard input by -f -, a bundle o
 Lifecycle Manager by -b. Hooks of Helm that run
 around an installation become objects of phases of their own; tests of a chart are left out.
 
+Run again over a package that it made, it takes a new release of the objects over and keeps
+what was changed in the package since; flags are those of the first run where they are not
+given. What both changed in different ways is a conflict, and nothing is written then.
+
 Objects that name no namespace make a package for a Package in any namespace, unless there are
 cluster-scoped ones as well or --namespace is given; then it is for a ClusterPackage.
 
@@ -57,9 +66,11 @@ With -p, fields become configuration whose defaults are the values of now: names
 replicas, tolerations, nodeselectors, resources, env, images, or all of them. Images are then
 listed in the manifest; update pins them.`,
 		Example: `  helm template cert-manager jetstack/cert-manager | kubectl package kickstart cert-manager -f -
-  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images`,
+  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images
+  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' --version 1.5.0 # again, for a new release`,
 		Args: takes("PKG_NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c.given = cmd.Flags().Changed
 			opts, err := c.options(args[0])
 			if err != nil {
 				return usageError(cmd, err)
@@ -75,8 +86,9 @@ listed in the manifest; update pins them.`,
 	cmd.Flags().StringVar(&c.scope, "scope", "", "the `scope` of the package, Namespaced or Cluster; the one that the objects allow where it is not given")
 	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
 	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and made anew when a field changes that cannot be changed: jobs")
+	cmd.Flags().StringVar(&c.conflicts, "conflicts", "", "whose change counts where the package and a new release changed the same: ours or theirs")
 	c.registry.add(cmd)
-	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}} {
+	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}, "conflicts": {string(threeway.Ours), string(threeway.Theirs)}} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
@@ -128,6 +140,9 @@ func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 	case opts.Scope == corev1alpha1.ScopeNamespaced && c.namespace != "":
 		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
 	}
+	if !slices.Contains([]threeway.Side{threeway.Neither, threeway.Ours, threeway.Theirs}, threeway.Side(c.conflicts)) {
+		return fmt.Errorf("unknown --conflicts %q: choose ours or theirs", c.conflicts)
+	}
 	for _, kind := range c.keep {
 		if kind != keepCRDs {
 			return fmt.Errorf("unknown --keep %q: choose %s", kind, keepCRDs)
@@ -144,8 +159,12 @@ func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 }
 
 func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstart.Options) error {
-	if _, err := os.Lstat(folder); err == nil {
-		return fmt.Errorf("%s exists: name a new folder, or remove it first", folder)
+	record, err := recordOf(folder)
+	if err != nil {
+		return err
+	}
+	if record != nil {
+		c.remember(&opts, record.Options)
 	}
 	inputs, err := newInputs(c.streams.In).all(ctx, c.files)
 	if err != nil {
@@ -170,11 +189,27 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 		return err
 	}
 	made.Notes = append(notes, made.Notes...)
+	if record != nil {
+		return c.upgrade(ctx, folder, opts, record, made)
+	}
+	return c.begin(ctx, folder, opts, made)
+}
+
+// begin makes a new package.
+func (c *kickstartCommand) begin(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
 	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
 		return err
 	}
-	if err := writeFolder(folder, withFixtures(ctx, made)); err != nil {
+	files := withFixtures(ctx, made)
+	record, err := made.Record(opts)
+	if err != nil {
+		return err
+	}
+	for p, data := range record {
+		files[path.Join(kickstart.RecordFolder, p)] = data
+	}
+	if err := writeFolder(folder, files); err != nil {
 		return err
 	}
 	if err := writeFixtures(ctx, folder, made, found.Valid); err != nil {
@@ -252,7 +287,7 @@ func provisional(made *kickstart.Result) loader.Files {
 	for p, data := range made.Files {
 		files[p] = data
 	}
-	files["manifest.lock.yaml"] = made.ProvisionalLock
+	files[lockFile] = made.ProvisionalLock
 	return files
 }
 

@@ -63,11 +63,74 @@ Next, pin its images: kubectl package update ` + out + "\n", ""}
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	if got := invoke(t, "", "kickstart", out, "-f", in); got.code != 1 || !strings.Contains(got.err, "exists: name a new folder") {
-		t.Errorf("got %+v", got)
-	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".kubectl-package-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Run again, it takes a new release over, keeps what was changed in the package,
+// and writes nothing where both changed the same.
+func TestKickstartAgain(t *testing.T) {
+	t.Parallel()
+	const release = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'web:v1'}]}\n"
+	out := filepath.Join(t.TempDir(), "shop")
+	again := func(stdin string, args ...string) result {
+		return invoke(t, stdin, append([]string{"kickstart", out, "-f", "-"}, args...)...)
+	}
+	read := func(p string) string {
+		data, err := os.ReadFile(filepath.Join(out, p))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(data)
+	}
+	if got := again(release, "--version", "1.0.0", "-p", "env"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	const web = "deploy/web.deployment.yaml"
+	edited := strings.Replace(read(web), "replicas: 2\n", "replicas: 3 # for the weekend\n", 1)
+	if err := os.WriteFile(filepath.Join(out, web), []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := again(release); got.code != 0 || got.out != "The \"shop\" package is already up-to-date.\n" || read(web) != edited {
+		t.Errorf("got %+v", got)
+	}
+
+	second := strings.Replace(release, "web:v1", "web:v2", 1) + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {app: web}}\n"
+	want := result{0, `Upgraded the "shop" package: 1 files added, 2 changed, 0 removed.
++ deploy/web.service.yaml
+~ deploy/web.deployment.yaml  with your changes
+~ manifest.yaml
+`, ""}
+	if diff := cmp.Diff(want, again(second, "--version", "1.1.0"), cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := read(web); !strings.Contains(got, "replicas: 3 # for the weekend\n") || !strings.Contains(got, "web:v2") {
+		t.Errorf("got %s", got)
+	}
+	if got := read("manifest.yaml"); !strings.Contains(got, "version: 1.1.0") {
+		t.Errorf("got %s", got)
+	}
+	for _, args := range [][]string{{"validate", out}, {"test", out}, {"lint", out, "--fail-on", "error"}} {
+		if got := invoke(t, "", args...); got.code != 0 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+
+	third := strings.Replace(second, "replicas: 2", "replicas: 5", 1)
+	before := read(".kickstart/base/" + web)
+	got := again(third)
+	if got.code != 1 || !strings.Contains(got.err, "conflict: "+web+": Deployment.apps web: spec.replicas\n    was 2, is 3 here, and 5 in the new release\n") || read(".kickstart/base/"+web) != before {
+		t.Errorf("got %+v", got)
+	}
+	if got := again(third, "--conflicts", "ours"); got.code != 0 || !strings.Contains(read(web), "replicas: 3 #") {
+		t.Errorf("got %+v", got)
+	}
+	if got := again(second, "--conflicts", "theirs"); got.code != 0 || !strings.Contains(read(web), "replicas: 2 #") {
+		t.Errorf("got %+v\n%s", got, read(web))
+	}
+	if got := invoke(t, release, "kickstart", folder(t, "-- a.yaml\na: b\n"), "-f", "-"); got.code != 1 || !strings.Contains(got.err, "exists, and its .kickstart, by which a new release is taken over, does not: name a new folder") {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -116,6 +179,7 @@ func TestKickstartFromElsewhere(t *testing.T) {
 		"keep":           {"", []string{"-f", "-", "--keep", "pods"}, `arguments invalid: unknown --keep "pods": choose crds`},
 		"recreate":       {"", []string{"-f", "-", "--recreate", "pods"}, `arguments invalid: unknown --recreate "pods": choose jobs`},
 		"kustomization":  {"", []string{"-f", folder(t, "-- kustomization.yaml\nresources: [a.yaml]\n-- a.yaml\n"+object)}, ""},
+		"conflicts":      {"", []string{"-f", "-", "--conflicts", "both"}, `arguments invalid: unknown --conflicts "both": choose ours or theirs`},
 		"all flags":      {object, []string{"-f", "-", "--scope", "cluster", "--version", "1.2.3", "--keep", "crds", "--recreate", "jobs"}, ""},
 		"hostile":        {"apiVersion: v1\nkind: \"Con\\e[31mfig\"\nmetadata: {name: a}\n", []string{"-f", "-"}, ""},
 	} {

@@ -14,6 +14,10 @@
 // kinds, too, as kstatus judges them; a kind that has nothing to wait for gets
 // none.
 //
+// A package remembers what was made of its release ([Record]). With the next one,
+// [Record.Upgrade] merges what changed since into what its author has made of the
+// package; see package threeway.
+//
 // Limits: those of package document for each document, limits.PackageObjects for
 // their number; who reads the input bounds its size.
 package kickstart

@@ -10,29 +10,31 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Options say what the package is to be.
+// Options say what the package is to be. They are recorded in it.
 type Options struct {
 	// Name of the package.
-	Name string
+	Name string `json:"name"`
 	// Namespace of objects that name none. Empty: the package is for a namespace
 	// where it can be, else that of the others or Name.
-	Namespace string
+	Namespace string `json:"namespace,omitempty"`
 	// Parameters say which fields become configuration.
-	Parameters []Parameter
+	Parameters []Parameter `json:"parameters,omitempty"`
 	// Version of the package; empty: that of the chart, where there is one.
-	Version string
+	Version string `json:"version,omitempty"`
 	// Scope that it is for; empty: the one that the objects allow.
-	Scope corev1alpha1.Scope
+	Scope corev1alpha1.Scope `json:"scope,omitempty"`
 	// KeepCRDs makes definitions outlive the package.
-	KeepCRDs bool
+	KeepCRDs bool `json:"keepCRDs,omitempty"`
 	// RecreateJobs lets Jobs run again when a field changes that cannot be changed.
-	RecreateJobs bool
+	RecreateJobs bool `json:"recreateJobs,omitempty"`
 }
 
 // Result is a package to go on working on.
 type Result struct {
 	// Files of the package.
 	Files loader.Files
+	// IDs of the objects, by their files: what they are called in every release.
+	IDs map[string]string
 	// Objects counts them.
 	Objects int
 	// Unprobed are the kinds that nobody knows how to wait for.
@@ -54,10 +56,13 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := maker{opts: opts, notes: notes, charts: map[string]bool{}, defined: definitions(all)}
+	m := maker{opts: opts, ids: map[string]string{}, notes: notes, charts: map[string]bool{}, defined: definitions(all)}
 	all = m.helm(all)
 	if all, err = m.scope(all); err != nil {
 		return nil, err
+	}
+	for _, o := range all {
+		o.id = identity(o.kind(), o.namespace(), o.name())
 	}
 	m.autoscaled(all)
 	m.annotations(all)
@@ -69,15 +74,15 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 		return nil, err
 	}
 	probes, unknown := m.probesOf(all)
-	if files["manifest.yaml"], err = m.manifest(phases, probes); err != nil {
+	if files[manifestFile], err = m.manifest(phases, probes); err != nil {
 		return nil, err
 	}
-	lock, err := m.provisionalLock()
+	lock, err := ProvisionalLock(files[manifestFile])
 	if err != nil {
 		return nil, err
 	}
 	return &Result{
-		ProvisionalLock: lock, Files: files, Objects: len(all), Unprobed: unknown, Notes: m.notes, Images: len(m.images) > 0,
+		ProvisionalLock: lock, Files: files, IDs: m.ids, Objects: len(all), Unprobed: unknown, Notes: m.notes, Images: len(m.images) > 0,
 		Cluster: m.scopes[0] == "Cluster",
 	}, nil
 }
@@ -85,6 +90,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 // maker is one run of Make.
 type maker struct {
 	opts    Options
+	ids     map[string]string
 	defined map[schema.GroupKind]*definition
 	// charts of Helm that the objects name.
 	charts map[string]bool

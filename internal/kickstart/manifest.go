@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"sigs.k8s.io/yaml"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
@@ -114,14 +115,16 @@ func (m *maker) version() string {
 	return match[1]
 }
 
-// provisionalLock pins all images to a digest of nothing.
-func (m *maker) provisionalLock() ([]byte, error) {
-	if len(m.images) == 0 {
-		return nil, nil
+// ProvisionalLock pins all images of a manifest to a digest of nothing; nil where
+// it has none.
+func ProvisionalLock(manifest []byte) ([]byte, error) {
+	var m manifestsv1alpha1.PackageManifest
+	if err := yaml.Unmarshal(manifest, &m); err != nil || len(m.Spec.Images) == 0 {
+		return nil, err
 	}
 	var images []any
-	for _, i := range m.images {
-		images = append(images, map[string]any{"name": i.name, "image": i.ref, "digest": "sha256:" + strings.Repeat("0", 64)})
+	for _, i := range m.Spec.Images {
+		images = append(images, map[string]any{"name": i.Name, "image": i.Image, "digest": "sha256:" + strings.Repeat("0", 64)})
 	}
 	data, _, err := encode(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifestLock,

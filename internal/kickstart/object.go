@@ -17,6 +17,8 @@ type object struct {
 	// at says where it came from.
 	at violation.Violation
 
+	// id tells the object from others of the package, in every release.
+	id    string
 	phase string
 	// fileName is the name in the name of its file, where it is not the object's.
 	fileName string
@@ -32,6 +34,11 @@ func (o *object) name() string { return text(o.value, "metadata", "name") }
 func (o *object) namespace() string { return text(o.value, "metadata", "namespace") }
 
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
+
+// identity tells an object from others of a package.
+func identity(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + " " + namespace + "/" + name
+}
 
 // is tells whether the object is of a kind, in any version.
 func (o *object) is(group, kind string) bool { return o.gvk.Group == group && o.gvk.Kind == kind }

@@ -101,7 +101,7 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 		return
 	}
 	o.clean()
-	key := o.kind().String() + " " + o.namespace() + "/" + o.name()
+	key := identity(o.kind(), o.namespace(), o.name())
 	if other := r.seen[key]; other != nil {
 		r.fail(at, "Remove one of them.", "%s is in %s (document %d) as well", o, other.at.Path, other.at.Document)
 		return

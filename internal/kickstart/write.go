@@ -28,17 +28,18 @@ func (m *maker) write(files loader.Files, all []*object) error {
 			suffix += ".gotmpl"
 		}
 		p := base + suffix
-		for i := 2; taken(files, base, p); i++ {
+		for i := 2; taken(files, p); i++ {
 			p = base + "-" + strconv.Itoa(i) + suffix
 		}
 		files[p] = data
+		m.ids[p] = o.id
 	}
 	return nil
 }
 
 // taken tells whether a file of that name exists, as a template or not: both are
 // the same file once it is rendered.
-func taken(files loader.Files, base, p string) bool {
+func taken(files loader.Files, p string) bool {
 	plain := strings.TrimSuffix(p, ".gotmpl")
 	_, static := files[plain]
 	_, template := files[plain+".gotmpl"]

@@ -1,0 +1,163 @@
+package threeway
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+// Side is whose change counts where both sides changed the same.
+type Side string
+
+// Sides.
+const (
+	// Neither makes a conflict of it.
+	Neither Side = ""
+	Ours    Side = "ours"
+	Theirs  Side = "theirs"
+)
+
+// Conflict is what both sides changed in different ways.
+type Conflict struct {
+	// Field, or the lines in ours.
+	Field string
+	// Base, Ours and Theirs are the values, shortened; None where there is none.
+	Base, Ours, Theirs string
+}
+
+// None stands for a value that is not there.
+const None = "nothing"
+
+// Merge merges what became of a text. Of an empty base, both sides added theirs.
+// Conflicts that prefer decides are not returned.
+func Merge(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
+	switch {
+	case bytes.Equal(base, theirs) || bytes.Equal(ours, theirs):
+		return ours, nil
+	case bytes.Equal(base, ours):
+		return theirs, nil
+	}
+	b, o, t := parse(base), parse(ours), parse(theirs)
+	if o == nil || t == nil || b == nil && len(base) > 0 {
+		return mergeLines(base, ours, theirs, prefer)
+	}
+	m := merger{prefer: prefer}
+	merged := m.value("", content(b), content(o), content(t))
+	if len(m.conflicts) > 0 || !m.changed {
+		return ours, m.conflicts
+	}
+	o.Content[0] = merged
+	out, err := encode(o)
+	if err != nil {
+		return mergeLines(base, ours, theirs, prefer)
+	}
+	return out, nil
+}
+
+// Same tells whether two texts say the same: as YAML, whatever their form.
+func Same(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, y := parse(a), parse(b)
+	return x != nil && y != nil && same(content(x), content(y))
+}
+
+func content(document *yaml.Node) *yaml.Node {
+	if document == nil {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// parse returns a document, or nil where the text is none that can be
+// merged field by field: a template, several documents, or one with aliases.
+func parse(text []byte) *yaml.Node {
+	if bytes.Contains(text, []byte("{{")) {
+		return nil
+	}
+	documents := 0
+	problems := document.Each("", text, func(*document.Document) { documents++ })
+	if len(problems) > 0 || documents != 1 {
+		return nil
+	}
+	var root yaml.Node
+	if yaml.Unmarshal(text, &root) != nil || root.Kind != yaml.DocumentNode || len(root.Content) != 1 || !plain(root.Content[0]) {
+		return nil
+	}
+	return &root
+}
+
+// plain tells whether a value is a mapping throughout, without what stands for
+// something else.
+func plain(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" {
+		return false
+	}
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !plain(c) })
+}
+
+func encode(n *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := enc.Encode(n); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
+}
+
+// mergeLines merges texts by their lines.
+func mergeLines(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
+	b, o, t := lines(base), lines(ours), lines(theirs)
+	var out []string
+	var conflicts []Conflict
+	for _, r := range regions(b, o, t) {
+		mine, other := o[r.ours.from:r.ours.to], t[r.theirs.from:r.theirs.to]
+		switch {
+		case !r.theirChanged || slices.Equal(mine, other):
+			out = append(out, mine...)
+		case !r.oursChanged || prefer == Theirs:
+			out = append(out, other...)
+		default:
+			out = append(out, mine...)
+			if prefer == Neither {
+				conflicts = append(conflicts, Conflict{
+					Field: fmt.Sprintf("line %d", r.ours.from+1), Base: brief(strings.Join(b[r.base.from:r.base.to], "")),
+					Ours: brief(strings.Join(mine, "")), Theirs: brief(strings.Join(other, "")),
+				})
+			}
+		}
+	}
+	if len(conflicts) > 0 {
+		return ours, conflicts
+	}
+	return []byte(strings.Join(out, "")), nil
+}
+
+func lines(text []byte) []string {
+	all := strings.SplitAfter(string(text), "\n")
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// brief shortens a value to what fits into a message.
+func brief(text string) string {
+	const longest = 80
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return None
+	}
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return text
+}
