@@ -26,7 +26,7 @@ func rolloutRows() []row {
 			name:  "an object that someone else controls",
 			files: phased(map[string]string{"one": never("free"), "two": never("taken")}),
 			setup: taken, condition: "Available", status: "False", reason: "ObjectSetUnready",
-			says: []string{"never-taken", "is controlled by ConfigMap their-owner", "remove it there, or rename it here"}, blocking: "ConfigMap never-taken",
+			says: []string{"never-taken", "is controlled by ConfigMap their-owner", "leave it out here, or rename it"}, blocking: "ConfigMap never-taken",
 		},
 		{
 			name:      "unknown kind",

@@ -43,7 +43,7 @@ func (c *Conflict) Reason() string {
 	if c.More > 0 {
 		more = fmt.Sprintf(" (and %d more objects are claimed by others)", c.More)
 	}
-	return fmt.Sprintf("belongs to %s%s: delete it there, or leave it out here", c.Winner, more)
+	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (package-operator.run/deletion-policy: Keep)", c.Winner, more)
 }
 
 // Table holds the claims of one target cluster. It is safe for concurrent use.

@@ -34,6 +34,19 @@ type wantedPackage struct {
 	// no objection.
 	beforeCreate func(context.Context) error
 	beforeChange func(old *corev1alpha1.PackageSpec) error
+	// adopts has objects that exist already and that nothing controls taken over.
+	adopts bool
+}
+
+// adopt has a package take over objects that nothing controls. One that takes over
+// more is left so.
+func adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
+	switch spec.CollisionProtection {
+	case corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone:
+		return false
+	}
+	spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
+	return true
 }
 
 // applied is what was done about it.
@@ -65,6 +78,9 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	pkg.SetName(t.Name)
 	spec := pkg.PackageSpec()
 	spec.Image, spec.Component = want.image, want.component
+	if want.adopts {
+		adopt(spec)
+	}
 	if want.config != nil {
 		spec.Config = &runtime.RawExtension{Raw: want.config}
 	}
@@ -131,6 +147,10 @@ func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []oper
 	if want.changesComponent && old.Component != want.component {
 		patch = append(patch, operation{"add", "/spec/component", want.component})
 		changes = append(changes, fmt.Sprintf("component %q → %q", old.Component, want.component))
+	}
+	if to := old.DeepCopy(); want.adopts && adopt(to) {
+		patch = append(patch, operation{"add", "/spec/collisionProtection", to.CollisionProtection})
+		changes = append(changes, "collision protection "+string(to.CollisionProtection))
 	}
 	if want.config != nil && (old.Config == nil || !sameJSON(old.Config.Raw, want.config)) {
 		patch = append(patch, operation{"add", "/spec/config", json.RawMessage(want.config)})

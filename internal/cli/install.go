@@ -36,6 +36,8 @@ type installCommand struct {
 	// refine is that of following.
 	refine func(context.Context, progress.Snapshot) progress.Snapshot
 
+	adopt bool
+
 	changesComponent bool
 }
 
@@ -74,6 +76,7 @@ interrupt ends the watching, not the rollout.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "install a ClusterPackage")
 	cmd.Flags().StringVar(&c.component, "component", "", "the component to install of a package that has several")
 	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
+	cmd.Flags().BoolVar(&c.adopt, "adopt", false, adoptUsage)
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until the package is available")
 	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
@@ -81,10 +84,13 @@ interrupt ends the watching, not the rollout.`,
 	return cmd
 }
 
+// adoptUsage is about the flag of install and plan.
+const adoptUsage = "take over objects that exist already and that nothing controls (spec.collisionProtection: IfNoController)"
+
 // wanted reads the arguments: the name of the package with its scope, and the
 // image in it.
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
-	w := wantedPackage{image: args[0], component: c.component, changesComponent: c.changesComponent}
+	w := wantedPackage{image: args[0], component: c.component, changesComponent: c.changesComponent, adopts: c.adopt}
 	ref, err := imageReference("IMAGE", args[0])
 	if err != nil {
 		return w, err

@@ -29,6 +29,7 @@ type planCommand struct {
 	component string
 	config    string
 	exitCode  bool
+	adopt     bool
 
 	changesComponent bool
 }
@@ -80,6 +81,7 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "plan a ClusterPackage")
 	cmd.Flags().StringVar(&c.component, "component", "", "the component to install of a package that has several")
 	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
+	cmd.Flags().BoolVar(&c.adopt, "adopt", false, adoptUsage)
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
 	c.output.Add(cmd)
 	return cmd

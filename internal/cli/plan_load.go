@@ -176,6 +176,9 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	if c.changesComponent {
 		spec.Component = c.component
 	}
+	if c.adopt {
+		adopt(spec)
+	}
 	if c.config != "" {
 		raw, err := c.readConfig()
 		if err != nil {

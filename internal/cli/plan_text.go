@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/preview"
 )
 
@@ -251,25 +253,49 @@ func (t *planPrinter) refusals(refusals []preview.Refusal) {
 	}
 	t.line("")
 	t.line(t.styles.Strong("The engine would stop at"))
-	for i := range refusals {
-		r := &refusals[i]
+	for _, group := range grouped(refusals) {
+		r := group.first
 		where := "nothing would be written"
 		if r.Phase != "" {
 			where = "phase " + r.Phase
 		}
-		name := r.Object()
-		if name == "" {
-			name = "the package"
-		}
-		t.line("    " + t.styles.Bad("✗") + " " + terminal.Line(name) + "  " + t.styles.Faint(terminal.Line(where)))
-		t.line("        " + terminal.Line(r.Message))
+		t.line("    " + t.styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.styles.Faint(terminal.Line(where)))
+		t.line("        " + terminal.Line(objects.Cut(group.Text)))
 		if len(r.Fields) > 0 {
-			t.line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". Keep them, give the object another name, or delete it first"))
+			t.line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+r.Key().KeepField()))
 		}
 		if r.Obstacle != nil {
 			t.line("        " + terminal.Line(r.Obstacle.Remedy))
 		}
 	}
+}
+
+// likeRefusals are refusals in one phase for one reason.
+type likeRefusals struct {
+	objects.Remark
+	first *preview.Refusal
+}
+
+// grouped puts refusals together that say the same of several objects.
+func grouped(refusals []preview.Refusal) []likeRefusals {
+	var found []likeRefusals
+	for i := range refusals {
+		r := &refusals[i]
+		name := r.Object()
+		if name == "" {
+			name = "the package"
+		}
+		one := objects.Remarks([]objects.Note{{Object: name, Text: r.Message}})[0]
+		at := slices.IndexFunc(found, func(g likeRefusals) bool {
+			return g.first.Phase == r.Phase && g.Text == one.Text && len(g.first.Fields)+len(r.Fields) == 0 && g.first.Obstacle == nil && r.Obstacle == nil
+		})
+		if at < 0 {
+			found = append(found, likeRefusals{one, r})
+			continue
+		}
+		found[at].Objects = append(found[at].Objects, name)
+	}
+	return found
 }
 
 func (t *planPrinter) outcome(p *preview.Plan) string {

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/claims"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 )
 
 var shopConfig = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
@@ -27,13 +29,14 @@ func TestRefused(t *testing.T) {
 		remedy  string
 	}{
 		{
-			"is controlled by Deployment web: remove it there, or rename it here; package-operator.run/collision-protection: None takes it over",
-			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Remove it there",
+			phases.Collision(&metav1.OwnerReference{Kind: "Deployment", Name: "web"}),
+			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here",
 		},
 		{
-			"belongs to ObjectDeployment shop/other: delete it there, or leave it out here",
-			ReasonCollision, "belongs to ObjectDeployment shop/other", "Delete it there",
+			(&claims.Conflict{Winner: claims.Holder{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}).Reason(),
+			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
 		},
+		{phases.Collision(nil), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Install with --adopt"},
 		{
 			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
 			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",
@@ -67,13 +70,13 @@ func TestRefused(t *testing.T) {
 		{"the API server does not serve example.com/v1 Foo: install its CustomResourceDefinition", ReasonUnserved, "is of a kind that is not served", "goes on by itself"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
-		c, is := refused(shopConfig, tc.message)
+		c, is := refused(shopConfig, short(shopConfig), tc.message)
 		c = c.inNamespace("shop")
 		if !is || c.reason != tc.reason || !strings.Contains(c.text, tc.cause) || !strings.Contains(c.remedy, tc.remedy) {
 			t.Errorf("%s:\ngot %v %s: %s / %s", tc.message, is, c.reason, c.text, c.remedy)
 		}
 	}
-	if c, is := refused(shopConfig, `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
+	if c, is := refused(shopConfig, short(shopConfig), `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
 		t.Errorf("a probe counts as a refusal: %+v", c)
 	}
 }

@@ -171,17 +171,22 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 			f.link.State = fmt.Sprintf("%s, %d of %d ready", ph.State, ph.Ready, ph.Total)
 		}
 	}
-	n := 0
+	keys, notes := map[string]objects.Key{}, []objects.Note{}
 	for _, b := range report.Blocking {
-		if b.Phase != first {
-			continue
+		if b.Phase == first {
+			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+			keys[key.String()] = key
+			notes = append(notes, objects.Note{Object: key.String(), Text: b.Message})
 		}
-		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+	}
+	n := 0
+	for _, remark := range onceWhereRefused(keys, objects.Remarks(notes)) {
+		key := keys[remark.Objects[0]]
 		if n++; n > objectsExamined {
-			f.below = append(f.below, finding{link: Link{Object: short(key), Message: b.Message}})
+			f.below = append(f.below, finding{link: Link{Object: names(keys, remark), Message: remark.Text}})
 			continue
 		}
-		one, err := e.object(ctx, key, b.Message)
+		one, err := e.object(ctx, key, names(keys, remark), remark.Text)
 		if err != nil {
 			return f, err
 		}
@@ -190,10 +195,36 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 	return f, nil
 }
 
-// object examines one blocking object; message is what the status says of it.
-func (e *explainer) object(ctx context.Context, key objects.Key, message string) (finding, error) {
-	f := finding{link: Link{Object: short(key), Message: message}}
-	if c, is := refused(key, message); is {
+// onceWhereRefused keeps objects together that are refused for the same reason. Others
+// are examined one by one: each has pods and events of its own.
+func onceWhereRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
+	var once []objects.Remark
+	for _, remark := range remarks {
+		if _, is := refused(keys[remark.Objects[0]], "", remark.Text); is {
+			once = append(once, remark)
+			continue
+		}
+		for _, object := range remark.Objects {
+			once = append(once, objects.Remark{Objects: []string{object}, Text: remark.Text})
+		}
+	}
+	return once
+}
+
+// names are those of the objects of a remark, without their groups.
+func names(keys map[string]objects.Key, remark objects.Remark) string {
+	shorter := objects.Remark{Objects: make([]string, len(remark.Objects))}
+	for i, object := range remark.Objects {
+		shorter.Objects[i] = short(keys[object])
+	}
+	return shorter.Names()
+}
+
+// object examines one blocking object; message is what the status says of it, and of
+// the others of those names.
+func (e *explainer) object(ctx context.Context, key objects.Key, names, message string) (finding, error) {
+	f := finding{link: Link{Object: names, Message: message}}
+	if c, is := refused(key, names, message); is {
 		if c.reason == ReasonUnserved {
 			if err := e.served(ctx, key, &c); err != nil {
 				return f, err

@@ -8,17 +8,16 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// refused tells of the message of a blocking object whether its write was refused,
-// and why.
-func refused(key objects.Key, message string) (cause, bool) {
-	object := short(key)
+// refused tells of the message of blocking objects whether their writes were
+// refused, and why. object names them.
+func refused(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
-		return cause{weight: weightCertain, reason: reason, object: object, text: text, remedy: remedy}, true
+		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
 	}
 	reason := trimRequest(message)
 	says := func(text string) bool { return strings.Contains(message, text) }
 	switch {
-	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("delete it there"):
+	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("leave it out here"):
 		what, remedy, _ := strings.Cut(message, ": ")
 		return of(ReasonCollision, object+" "+what, upper(remedy))
 	case says("failed calling webhook"):
@@ -42,7 +41,7 @@ func refused(key objects.Key, message string) (cause, bool) {
 			"Give the manager's service account the missing rights. It cannot grant rights that it does not have.")
 	case says("immutable") || says("may not be changed") || says("cannot change"):
 		return of(ReasonImmutable, object+" has a field that cannot be changed: "+reason,
-			"Keep the field as it was, give the object another name, or delete it first.")
+			key.KeepField())
 	case says("cannot be watched: "), says("the server is currently unable to handle the request"):
 		return of(ReasonUnserved, object+" is of a kind whose API does not answer: "+reason,
 			"Look whether what serves it is there: kubectl get apiservices. The phase goes on by itself as soon as it answers.")

@@ -68,6 +68,11 @@ const (
 	// condition of it: ten such objects fit into one message.
 	HeldBytes        = 400
 	HeldMessageBytes = 160
+	// LineRunes is how long a text is that says why something waits or is refused, in
+	// a condition or on a terminal: what is longer is not read. With the time and the
+	// indentation in front of it a line has at most 300. The whole of it is in
+	// status.blocking.
+	LineRunes = 280
 	// ProgressDeadline is the default of progressDeadlineSeconds.
 	ProgressDeadline = 600 * time.Second
 	// RevisionHistory is the default of revisionHistoryLimit.

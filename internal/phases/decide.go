@@ -249,14 +249,15 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 
 func (c *Case) takes(ref *metav1.OwnerReference) bool { return c.Takes != nil && c.Takes(ref) }
 
-// Collision says who is in the way of taking an object, and what to do.
+// Collision says who is in the way of taking an object, and what to do. It does not
+// advise to delete the object: it may hold data.
 func Collision(controller *metav1.OwnerReference) string {
 	if controller == nil {
-		return "exists already and nothing controls it: delete it, or set the annotation " +
-			corev1alpha1.CollisionProtectionAnnotation + ": IfNoController to take it over"
+		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, " +
+			"or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
 	}
-	return "is controlled by " + ownerName(controller) + ": remove it there, or rename it here; " +
-		corev1alpha1.CollisionProtectionAnnotation + ": None takes it over"
+	return "is controlled by " + ownerName(controller) + ": leave it out here, or rename it; " +
+		"spec.collisionProtection: None takes it over, as does the annotation " + corev1alpha1.CollisionProtectionAnnotation
 }
 
 func ownerName(ref *metav1.OwnerReference) string { return ref.Kind + " " + ref.Name }

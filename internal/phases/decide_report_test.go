@@ -1,6 +1,7 @@
 package phases_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,30 @@ func TestDescribeDrift(t *testing.T) {
 	}
 	if got := phases.DescribeDrift(drifted); !strings.HasSuffix(got, "n/e was changed, and 2 more.") {
 		t.Error(got)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	blocked := func(message string, names ...string) []phases.Blocker {
+		var all []phases.Blocker
+		for _, name := range names {
+			all = append(all, phases.Blocker{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: name}, Phase: "one", Message: message})
+		}
+		return all
+	}
+	all := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	elsewhere := blocked("exists already", "z")
+	elsewhere[0].Phase = "two"
+	for want, blocking := range map[string][]phases.Blocker{
+		`Phase "one" failed: ConfigMap n/a: exists already`:                                                     slices.Concat(blocked("exists already", "a"), elsewhere),
+		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b, ConfigMap n/c and 7 more: exists already`:            blocked("exists already", all...),
+		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: exists already, ConfigMap n/c: no quota`:             slices.Concat(blocked("exists already", "a", "b"), blocked("no quota", "c")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 200) + `, ConfigMap n/b: short, and 2 more`: slices.Concat(blocked(strings.Repeat("x", 200), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 244) + "…":                                  blocked(strings.Repeat("x", 300), "a"),
+	} {
+		if got := phases.Describe(blocking); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }

@@ -3,9 +3,11 @@ package phases
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/probes"
 )
@@ -87,28 +89,35 @@ func (r *Report) Complete() bool {
 }
 
 // Describe names the phase of the first blocker and what its objects lack, in
-// the words of Package Operator (reference 2.3); a long list is counted.
+// the words of Package Operator (reference 2.3), in one line. What several objects
+// lack is said once; what has no room is counted.
 func Describe(blocking []Blocker) string {
 	if len(blocking) == 0 {
 		return ""
 	}
-	const shown = 5
-	var parts []string
-	more := 0
+	var notes []objects.Note
 	for _, b := range blocking {
-		switch {
-		case b.Phase != blocking[0].Phase:
-		case len(parts) < shown:
-			parts = append(parts, b.Key.String()+": "+b.Message)
-		default:
-			more++
+		if b.Phase == blocking[0].Phase {
+			notes = append(notes, objects.Note{Object: b.Key.String(), Text: b.Message})
 		}
 	}
-	text := fmt.Sprintf("Phase %q failed: %s", blocking[0].Phase, strings.Join(parts, ", "))
-	if more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
+	text, more := fmt.Sprintf("Phase %q failed: ", blocking[0].Phase), 0
+	for i, remark := range objects.Remarks(notes) {
+		line := remark.Names() + ": " + remark.Text
+		switch {
+		case i == 0:
+			text += line
+		case more > 0 || utf8.RuneCountInString(text+line) > limits.LineRunes-len(", , and 10000 more"):
+			more += len(remark.Objects)
+		default:
+			text += ", " + line
+		}
 	}
-	return text
+	if more == 0 {
+		return objects.Cut(text)
+	}
+	counted := fmt.Sprintf(", and %d more", more)
+	return objects.Cut(text + counted)
 }
 
 // DescribeDrift names the objects that someone else changed; a long list is

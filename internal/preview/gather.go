@@ -216,7 +216,7 @@ func (in *input) foreign() string {
 	case dep.GetDeletionTimestamp() != nil:
 		return fmt.Sprintf("%s %s is being torn down: wait until it is gone", kind, dep.GetName())
 	case controller != nil && (controller.Name != in.Name || controller.Kind != in.Scope.Kind("Package")):
-		return fmt.Sprintf("%s %s is controlled by %s %s: delete it there, or give this package another name",
+		return fmt.Sprintf("%s %s is controlled by %s %s: give this package another name",
 			kind, dep.GetName(), controller.Kind, controller.Name)
 	case in.Alone:
 		return ""

@@ -172,6 +172,11 @@ func (r *Refusal) Object() string {
 	return objects.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
 }
 
+// Key of what is refused; empty where it is the package as a whole.
+func (r *Refusal) Key() objects.Key {
+	return objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
 // Loss is data that may be lost.
 type Loss struct {
 	Object  string `json:"object"`

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Culprit says in words what a rollout or a deletion waits for. It may have
@@ -71,10 +72,8 @@ func (s State) first(is func(Phase) bool) (Phase, bool) {
 func (s State) blocked(verb string) string {
 	name := s.Blocking[0].Phase
 	var items []string
-	for _, b := range s.Blocking {
-		if b.Phase == name {
-			items = append(items, b.Name+": "+b.Message)
-		}
+	for _, remark := range remarks(s.Blocking, func(b Object) bool { return b.Phase == name }) {
+		items = append(items, remark.String())
 	}
 	head := fmt.Sprintf("phase %s %s", name, verb)
 	if name == "" {
@@ -84,6 +83,17 @@ func (s State) blocked(verb string) string {
 		head = fmt.Sprintf("%s, among others", head)
 	}
 	return listed(head, items)
+}
+
+// remarks says once what several of the objects have in their way.
+func remarks(blocking []Object, which func(Object) bool) []objects.Remark {
+	var notes []objects.Note
+	for _, b := range blocking {
+		if which(b) {
+			notes = append(notes, objects.Note{Object: b.Name, Text: oneLine(b.Message)})
+		}
+	}
+	return objects.Remarks(notes)
 }
 
 // listed puts items below a head, each on a line of its own.

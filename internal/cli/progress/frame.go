@@ -8,6 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // FrameOptions say how a Frame is drawn.
@@ -201,7 +202,7 @@ func (f *frame) objects(ph Phase, room int) int {
 		}
 		last := i == len(shown)-1
 		if used := len(f.lines) - begin; used+need > room || !last && used+need+1 > room {
-			f.put(4, "", "… and "+plural(len(shown)-i, "more object"), f.Styles.Faint)
+			f.put(4, "", "… and "+plural(counted(shown[i:]), "more object"), f.Styles.Faint)
 			break
 		}
 		f.object(o, room-(len(f.lines)-begin))
@@ -227,7 +228,22 @@ func (f *frame) shown(ph Phase) []Object {
 			}
 		}
 	}
-	return append(first, rest...)
+	var once []Object
+	for _, remark := range remarks(first, func(Object) bool { return true }) {
+		once = append(once, Object{
+			Name: remark.Names(), State: ObjectBlocked, Message: objects.Cut(remark.Text), others: len(remark.Objects) - 1,
+		})
+	}
+	return append(once, rest...)
+}
+
+// counted is how many objects there are.
+func counted(shown []Object) int {
+	n := len(shown)
+	for i := range shown {
+		n += shown[i].others
+	}
+	return n
 }
 
 func (f *frame) object(o Object, room int) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // objectLines is the size of a phase up to which each object that becomes ready
@@ -125,10 +126,9 @@ func phaseLines(before, after State) []string {
 		if moved(was, ph, after.Deleting) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, phaseWord(ph, after.Deleting), count(ph, after.Deleting)))
 		}
-		for _, b := range after.Blocking {
-			if b.Phase == ph.Name && messages[b.Phase+"\x00"+b.Name] != b.Message {
-				lines = append(lines, oneLine(fmt.Sprintf("phase %s: %s: %s", ph.Name, b.Name, b.Message)))
-			}
+		news := func(b Object) bool { return b.Phase == ph.Name && messages[b.Phase+"\x00"+b.Name] != b.Message }
+		for _, remark := range remarks(after.Blocking, news) {
+			lines = append(lines, objects.Cut("phase "+ph.Name+": "+remark.String()))
 		}
 	}
 	return lines

@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // ScreenOptions say how a Screen is laid out.
@@ -140,6 +141,7 @@ func (s *screen) in(phase string) []corev1alpha1.BlockingObject {
 }
 
 func (s *screen) blocking(phase string, indent int) {
+	var notes []objects.Note
 	for _, b := range s.in(phase) {
 		name := b.Name
 		if b.Namespace != "" {
@@ -149,8 +151,11 @@ func (s *screen) blocking(phase string, indent int) {
 		if b.Group != "" {
 			kind += "." + b.Group
 		}
-		s.lines = append(s.lines, strings.Repeat(" ", indent)+terminal.Line(kind+" "+name))
-		for _, part := range s.wrap(oneLine(terminal.Text(b.Message)), indent+2) {
+		notes = append(notes, objects.Note{Object: terminal.Line(kind + " " + name), Text: oneLine(terminal.Text(b.Message))})
+	}
+	for _, remark := range objects.Remarks(notes) {
+		s.lines = append(s.lines, strings.Repeat(" ", indent)+remark.Names())
+		for _, part := range s.wrap(objects.Cut(remark.Text), indent+2) {
 			s.lines = append(s.lines, strings.Repeat(" ", indent+2)+s.Styles.Bad(part))
 		}
 	}

@@ -100,6 +100,8 @@ type Object struct {
 	State ObjectState
 	// Message says what a blocked object lacks.
 	Message string
+	// others are objects beside this one of which the same is said.
+	others int
 }
 
 // Before makes a State of what was there before a change: as Of, but with the

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
@@ -98,6 +99,7 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 	conds := &status.Conditions
 	standing := s.standing()
 	available := revisions.Available(standing)
+	available.Message = objects.Cut(available.Message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
 	progressing, reason, message := s.progressing(standing)
 	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
@@ -212,10 +214,10 @@ func (s *session) progressing(st revisions.Standing) (status bool, reason, messa
 		}
 	}
 	if st.DeadlinePassed {
-		return false, corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s did not become available within %ds: %s",
-			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message)
+		return false, corev1alpha1.ReasonProgressDeadlineExceeded, objects.Cut(fmt.Sprintf("Revision %s did not become available within %ds: %s",
+			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message))
 	}
-	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
+	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, objects.Cut(message)
 }
 
 // incomplete says which slices the current revision lacks; empty for none.

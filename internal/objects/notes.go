@@ -1,0 +1,99 @@
+package objects
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Note is what is said of an object, such as why it is refused.
+type Note struct{ Object, Text string }
+
+// Remark is one text and the objects of which it is said.
+type Remark struct {
+	Objects []string
+	Text    string
+}
+
+// Remarks says once what is said of several objects, in the order of the notes. A
+// text does not name its object again: neither by the request that was refused nor
+// as the API server begins its refusals.
+func Remarks(notes []Note) []Remark {
+	var remarks []Remark
+	at := map[string]int{}
+	for _, n := range notes {
+		text := withoutObject(n)
+		i, known := at[text]
+		if !known {
+			i = len(remarks)
+			at[text], remarks = i, append(remarks, Remark{Text: text})
+		}
+		remarks[i].Objects = append(remarks[i].Objects, n.Object)
+	}
+	return remarks
+}
+
+// Names are the first few objects and the number of the others.
+func (r Remark) Names() string {
+	const shown = 3
+	if more := len(r.Objects) - shown; more > 0 {
+		return strings.Join(r.Objects[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(r.Objects, ", ")
+}
+
+// String is the remark as one line, cut to [limits.LineRunes].
+func (r Remark) String() string { return Cut(r.Names() + ": " + r.Text) }
+
+// Cut shortens a text to [limits.LineRunes].
+func Cut(text string) string {
+	if utf8.RuneCountInString(text) <= limits.LineRunes {
+		return text
+	}
+	return string([]rune(text)[:limits.LineRunes-1]) + "…"
+}
+
+// requests are how errors of package apply begin.
+var requests = []string{"dry-run apply ", "dry-run update ", "apply ", "create ", "patch ", "delete ", "get "}
+
+// withoutObject takes off a text what names its object.
+func withoutObject(n Note) string {
+	text := strings.TrimSpace(n.Text)
+	name := n.Object[strings.LastIndexAny(n.Object, " /")+1:]
+	isRequest := func(begin string) bool { return strings.HasPrefix(text, begin) }
+	if head, rest, found := strings.Cut(text, ": "); found && strings.HasSuffix(head, name) && slices.ContainsFunc(requests, isRequest) {
+		text = rest
+	}
+	if resource, rest, found := strings.Cut(text, fmt.Sprintf(" %q ", name)); found && !strings.Contains(resource, " ") {
+		text = rest
+	}
+	return text
+}
+
+// KeepField is the remedy where a field of the object cannot be changed. What may hold
+// data is not to be deleted.
+func (k Key) KeepField() string {
+	if k.HoldsData() {
+		return "Keep the field as it was, or give the object another name."
+	}
+	return "Keep the field as it was, give the object another name, or annotate it " +
+		corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + "."
+}
+
+// HoldsData tells whether deleting the object may lose what nobody can make again.
+// Of kinds that are defined by others nobody knows.
+func (k Key) HoldsData() bool {
+	switch k.Group {
+	case "":
+		return slices.Contains([]string{"Namespace", "PersistentVolumeClaim", "PersistentVolume", "Secret", "ConfigMap"}, k.Kind)
+	case "apps":
+		return k.Kind == "StatefulSet"
+	case "apiextensions.k8s.io":
+		return true
+	}
+	return strings.Contains(k.Group, ".") && !strings.HasSuffix(k.Group, ".k8s.io")
+}

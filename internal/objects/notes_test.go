@@ -1,0 +1,79 @@
+package objects_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	many := make([]objects.Note, 10)
+	for i := range many {
+		many[i] = objects.Note{Object: fmt.Sprintf("ConfigMap shop/c%d", i), Text: "exists already"}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		notes  []objects.Note
+		want   []string
+	}{
+		"many": {
+			reason: "one cause is said once, of three by name", notes: many,
+			want: []string{"ConfigMap shop/c0, ConfigMap shop/c1, ConfigMap shop/c2 and 7 more: exists already"},
+		},
+		"requests": {
+			reason: "the object is named once, and the cause is the same",
+			notes: []objects.Note{
+				{Object: "ConfigMap shop/a", Text: `create ConfigMap shop/a: configmaps "a" is forbidden: no quota`},
+				{Object: "apps Deployment shop/b", Text: `dry-run apply apps Deployment shop/b: Deployment.apps "b" is forbidden: no quota`},
+				{Object: "Deployment shop/b", Text: `dry-run apply apps Deployment shop/b: Deployment.apps "b" is invalid: spec.selector: is immutable`},
+			},
+			want: []string{"ConfigMap shop/a, apps Deployment shop/b: is forbidden: no quota", "Deployment shop/b: is invalid: spec.selector: is immutable"},
+		},
+		"others": {
+			reason: "a text about something else stays as it is, and so does the order",
+			notes: []objects.Note{
+				{Object: "ConfigMap shop/a", Text: `secrets "b" is forbidden: x`}, {Object: "Shop a", Text: "condition Ready: is False"},
+				{Object: "Secret b", Text: `the webhook "b" says: no`},
+			},
+			want: []string{`ConfigMap shop/a: secrets "b" is forbidden: x`, "Shop a: condition Ready: is False", `Secret b: the webhook "b" says: no`},
+		},
+	} {
+		var got []string
+		for _, remark := range objects.Remarks(tc.notes) {
+			got = append(got, remark.String())
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
+	}
+	long := objects.Remarks([]objects.Note{{Object: "ConfigMap shop/a", Text: strings.Repeat("é", 1000)}})[0].String()
+	if n := utf8.RuneCountInString(long); n != limits.LineRunes || !strings.HasSuffix(long, "é…") {
+		t.Errorf("a long text has %d characters: %s", n, long)
+	}
+}
+
+func TestKeepField(t *testing.T) {
+	t.Parallel()
+	for key, deletes := range map[objects.Key]bool{
+		{Group: "apps", Kind: "Deployment"}:                       true,
+		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
+		{Kind: "Service"}:                    true,
+		{Kind: "Secret"}:                     false,
+		{Kind: "Namespace"}:                  false,
+		{Kind: "PersistentVolumeClaim"}:      false,
+		{Group: "apps", Kind: "StatefulSet"}: false,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: false,
+		{Group: "shop.example.com", Kind: "Database"}:                     false,
+	} {
+		if got := strings.Contains(key.KeepField(), "Recreate"); got != deletes {
+			t.Errorf("%s: %s", key, key.KeepField())
+		}
+	}
+}
