@@ -16,15 +16,20 @@ import (
 // Brief returns the text of an error about an object with sensitive values: verb
 // and object, reason and field paths, and who refused it. Everything else that a
 // server, a webhook or a proxy says may repeat the object (invariant 8).
-func Brief(err error) string {
+func Brief(err error) string { return withRequest(err, true) }
+
+// Briefest is Brief without field paths: keys of maps may be sensitive, too.
+func Briefest(err error) string { return withRequest(err, false) }
+
+func withRequest(err error, fields bool) string {
 	var request *Error
 	if errors.As(err, &request) {
-		return request.Verb + " " + request.Key.String() + ": " + brief(err)
+		return request.Verb + " " + request.Key.String() + ": " + brief(err, fields)
 	}
-	return brief(err)
+	return brief(err, fields)
 }
 
-func brief(err error) string {
+func brief(err error, withFields bool) string {
 	var status apierrors.APIStatus
 	switch {
 	case errors.Is(err, ErrResponseTooLarge):
@@ -46,7 +51,7 @@ func brief(err error) string {
 	if name := firstOf(quota, s.Message); name != "" {
 		text += `: exceeded quota "` + name + `"`
 	}
-	if fields := fieldsOf(s); len(fields) > 0 {
+	if fields := fieldsOf(s); withFields && len(fields) > 0 {
 		text += ": " + strings.Join(fields, ", ")
 	}
 	return text

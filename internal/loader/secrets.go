@@ -84,7 +84,7 @@ func (l *load) redact(vs violation.Violations) violation.Violations {
 	}
 	for i := range vs {
 		v := &vs[i]
-		v.Object, v.Field = l.secrets.Redact(v.Object), l.secrets.Redact(v.Field)
+		v.Object, v.Field = l.secrets.RedactWords(v.Object), l.secrets.RedactWords(v.Field)
 		v.Details, v.Remedy = l.secrets.RedactWords(v.Details), l.secrets.RedactWords(v.Remedy)
 	}
 	return vs

@@ -144,7 +144,11 @@ func (s *simulation) checkTypes(ctx context.Context, steps []phases.Step) (bool,
 			return false, err
 		}
 		ok = false
-		if err := s.fail(ctx, of[i], &Refused{err.Error()}, true); err != nil {
+		text, sensitive := s.rollout.Reduced(of[i].Key, err)
+		if !sensitive {
+			text = err.Error()
+		}
+		if err := s.fail(ctx, of[i], &Refused{text}, true); err != nil {
 			return false, err
 		}
 	}

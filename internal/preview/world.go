@@ -262,10 +262,8 @@ func (w *world) cause(key objects.Key, err error) string {
 		if key.GroupKind() == secretKind {
 			return apply.Brief(err) + " (what else the API server says is left out, because it may repeat a value)"
 		}
-		for _, rev := range w.rollout.Revisions() {
-			if rev.Sensitive {
-				return apply.Brief(err) // what is refused may repeat sensitive values
-			}
+		if reduced, sensitive := w.rollout.Reduced(key, err); sensitive {
+			return reduced
 		}
 		err = request.Err
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/objects"
@@ -121,15 +123,16 @@ func (x *run) explain(s phases.Step, err error) string {
 		}
 		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
 	}
-	if x.rollout.sensitive() {
-		return reduced(err)
+	if text, sensitive := x.rollout.Reduced(s.Key, err); sensitive {
+		return text
 	}
 	return strings.TrimSpace(err.Error())
 }
 
 // reduced is the text of an error about an object of a revision with sensitive
-// values: nothing of what a server, a webhook or a proxy said (invariant 8).
-func reduced(err error) string {
+// values: nothing of what a server, a webhook or a proxy said (invariant 8). exposes
+// tells that the object may hold such values anywhere, so that they may be part of paths.
+func reduced(err error, exposes bool) string {
 	var invalid *schemas.InvalidError
 	var unavailable *schemas.UnavailableError
 	var caught *defect.Error
@@ -137,11 +140,34 @@ func reduced(err error) string {
 	case errors.As(err, &caught):
 		return caught.Error() // quotes nothing
 	case errors.As(err, &invalid):
-		return invalid.Error() // our own words, without values
+		return invalid.Reduced(exposes) // our own words, without values
 	case errors.As(err, &unavailable):
 		return unavailable.Error() // about schemas, not about the object
 	}
+	if exposes {
+		return apply.Briefest(err)
+	}
 	return apply.Brief(err)
+}
+
+// Reduced returns what may be said of an error about an object where a revision of the
+// owner has sensitive values; sensitive tells whether one has.
+func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bool) {
+	if !r.sensitive() {
+		return "", false
+	}
+	return reduced(err, r.exposes(key)), true
+}
+
+// exposes tells whether a revision of the owner says of an object that it may hold
+// sensitive values although it is no Secret.
+func (r *Rollout) exposes(key objects.Key) bool {
+	for _, rev := range r.revisions {
+		if d, _ := rev.Find(key); d != nil && bytes.Contains(d.Raw, []byte(corev1alpha1.ExposeSecretValuesAnnotation)) {
+			return true
+		}
+	}
+	return false
 }
 
 // sensitive tells whether a revision of the owner has sensitive values. An error

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/defect"
 	"lockstep.run/lockstep/internal/objects"
@@ -40,6 +41,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 		"sensitive":       {"reason and field are left", true, refused, "apply Secret shop/a: Invalid: data[k]", false},
 		"network":         {"a proxy may quote the request", true, errors.New("502: " + value), "could not be reached", false},
 		"schema":          {"our own words quote nothing", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
+		"element":         {"a port may be one", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: `.spec.ports[name="hunter2",port=1]`, Problem: "expected map"}}}, ".spec.ports[*]: expected map", false},
 		"panic":           {"its error quotes nothing", true, defect.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
 		"schema not read": {"it is about the schema", true, &schemas.UnavailableError{Err: errors.New("503")}, "503", false},
 	} {
@@ -55,6 +57,32 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 				t.Errorf("%s: %q, want %q in it", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestPathsOfExposedObjects: an object that says that it may hold sensitive values may
+// have them as keys, which are part of paths (invariant 8).
+func TestPathsOfExposedObjects(t *testing.T) {
+	t.Parallel()
+	const value = "hunter2hunter2"
+	key := objects.Key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "a"}
+	raw := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.ExposeSecretValuesAnnotation)
+	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, "owner")
+	r.Put(&Revision{Sensitive: true, Revision: phases.Revision{UID: "old", Phases: []phases.Phase{{Objects: []*objects.Desired{{Key: key, Raw: raw}}}}}})
+	for _, err := range []error{
+		&schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec." + value, Problem: schemas.Undeclared, Suggestion: value}}},
+		&apply.Error{Verb: "apply", Key: key, Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "a",
+			field.ErrorList{field.Invalid(field.NewPath("spec", value), "x", "is wrong"), field.Invalid(field.NewPath("spec").Key(value), "x", "is wrong")})},
+	} {
+		got, sensitive := r.Reduced(key, err)
+		if !sensitive || got == "" || strings.Contains(got, value) {
+			t.Errorf("%T becomes %q", err, got)
+		}
+	}
+	other := key
+	other.Name = "b"
+	if got, _ := r.Reduced(other, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec.port", Problem: schemas.Undeclared, Suggestion: "ports"}}}); got != `.spec.port: field not declared in schema, did you mean "ports"?` {
+		t.Errorf("of an object that has no such values: %q", got)
 	}
 }
 

@@ -27,7 +27,8 @@ func (e *UnavailableError) Error() string {
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // InvalidError is that an object does not fit the schema of its kind. It quotes
-// no values of the object.
+// no values of the object, but for those that are part of a path: keys of maps, names
+// of fields, and what elements of lists are known by.
 type InvalidError struct {
 	// Fields are sorted by path, at most limits.SchemaErrors.
 	Fields []FieldError
@@ -44,6 +45,9 @@ type FieldError struct {
 	// Suggestion is the name of a field that may have been meant; empty where
 	// none is similar.
 	Suggestion string
+
+	// declared is Path as far as the schema names it.
+	declared string
 }
 
 // Error returns path, problem and suggestion.
@@ -70,6 +74,37 @@ func (e *InvalidError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// Reduced is the error about an object of which values are not to be repeated: of
+// elements of lists it is left out by which values they are known. Where keys may be
+// such values, too, so is everything that the schema does not name.
+func (e *InvalidError) Reduced(keys bool) string {
+	reduced := &InvalidError{More: e.More}
+	for _, field := range e.Fields {
+		field.Problem = reducedProblem(field.Problem)
+		if field.Path = withoutElements(field.Path); keys {
+			field.Path, field.Suggestion = field.declared, ""
+		}
+		reduced.Fields = append(reduced.Fields, field)
+	}
+	reduced.Fields = slices.Compact(reduced.Fields)
+	return reduced.Error()
+}
+
+// problems are how those of the converter begin that quote nothing; what follows some of
+// them is cut off.
+var problems = []string{Undeclared, "expected ", "associative list", "element ", "schema error"}
+
+func reducedProblem(problem string) string {
+	const twice = "duplicate entries"
+	switch {
+	case strings.HasPrefix(problem, twice):
+		return twice
+	case slices.ContainsFunc(problems, func(known string) bool { return strings.HasPrefix(problem, known) }):
+		return problem
+	}
+	return "does not fit its schema"
+}
+
 // newInvalidError turns what the converter found into one error.
 func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVersionKind) *InvalidError {
 	slices.SortFunc(fields, func(a, b FieldError) int {
@@ -81,7 +116,9 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 		invalid.Fields = invalid.Fields[:limits.SchemaErrors]
 	}
 	for i := range invalid.Fields {
-		if field := &invalid.Fields[i]; field.Problem == Undeclared {
+		field := &invalid.Fields[i]
+		field.declared = document.declared(gvk, field.Path)
+		if field.Problem == Undeclared {
 			field.Suggestion = document.suggest(gvk, field.Path)
 		}
 	}

@@ -40,6 +40,32 @@ func splitPath(path string) []step {
 	return steps
 }
 
+// unnamed stands in a path for what is left out.
+const unnamed = "*"
+
+// withoutValues is a step to an element of a list without the values that it is known
+// by; its place in the list is none.
+func (s step) withoutValues() string {
+	if strings.Trim(s.element, "0123456789") == "" {
+		return "[" + s.element + "]"
+	}
+	return "[" + unnamed + "]"
+}
+
+// withoutElements leaves such values out of a whole path; nothing is left of one that
+// cannot be read.
+func withoutElements(path string) string {
+	var b strings.Builder
+	for _, step := range splitPath(path) {
+		if step.isElement {
+			b.WriteString(step.withoutValues())
+		} else {
+			b.WriteString("." + step.field)
+		}
+	}
+	return b.String()
+}
+
 // endOf returns where a character stands outside of quoted text, or -1.
 func endOf(text string, character byte) int {
 	quoted := false

@@ -37,6 +37,28 @@ func (d *document) suggest(gvk schema.GroupVersionKind, path string) string {
 	return mostSimilar(steps[len(steps)-1].field, slices.Sorted(maps.Keys(at.Properties)))
 }
 
+// declared returns a path with marks in place of what the schema does not name: keys of
+// maps, fields that are not declared, and values that elements of lists are known by.
+func (d *document) declared(gvk schema.GroupVersionKind, path string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b strings.Builder
+	at := d.resolve(definition{Ref: "#/components/schemas/" + d.names[gvk]})
+	for _, step := range splitPath(path) {
+		_, named := at.Properties[step.field]
+		switch {
+		case step.isElement:
+			b.WriteString(step.withoutValues())
+		case named:
+			b.WriteString("." + step.field)
+		default:
+			b.WriteString("." + unnamed)
+		}
+		at = d.resolve(at.child(step))
+	}
+	return b.String()
+}
+
 // resolve follows references.
 func (d *document) resolve(of definition) definition {
 	for range 10 {
