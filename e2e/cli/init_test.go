@@ -13,27 +13,40 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// What init makes installs as it is, and render prints what is installed.
+// What init makes installs as it is, in the scope that it was made for and by no flag that
+// the table of the README does not have, and render prints what is installed.
 func TestInit(t *testing.T) {
 	env := harness.Shared(t)
 	for _, test := range []struct {
 		name, want string
 		init, to   []string
+		// wrong is the other scope, and advice what is said of it.
+		wrong  []string
+		advice string
 	}{
-		{"begun", "package begun/begun is available: begun 0.1.0, revision 1", nil, []string{"-n", "begun"}},
-		{"begun-cluster", "clusterpackage begun-cluster is available: begun-cluster 0.1.0, revision 1", []string{"--cluster"}, []string{"--cluster"}},
+		{
+			"begun", "package begun/begun is available: begun 0.1.0, revision 1", nil, []string{"-n", "begun"},
+			[]string{"--cluster"}, "can be installed as a Package only, in a namespace: leave out --cluster",
+		},
+		{
+			"begun-cluster", "clusterpackage begun-cluster is available: begun-cluster 0.1.0, revision 1", []string{"--cluster"}, []string{"--cluster"},
+			[]string{"-n", "default"}, "can be installed as a ClusterPackage only: add --cluster",
+		},
 	} {
 		folder := filepath.Join(t.TempDir(), test.name)
 		ok(t, env, append([]string{"init", folder}, test.init...)...)
 		ok(t, env, "test", folder)
 		ok(t, env, "lint", folder, "--fail-on", "info")
 		image := env.Registry() + "/" + test.name + ":v1"
-		ok(t, env, "build", folder, "--push", "-t", image, "--insecure-registry", env.Registry())
+		ok(t, env, "build", folder, "--push", "-t", image)
 		if len(test.init) == 0 {
 			namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": test.name}}}
 			if err := env.Client.Create(t.Context(), namespace); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if refused := run(t, env, append([]string{"install", image, test.name}, test.wrong...)...); refused.code != 1 || refused.out != "" || refused.err != "Error: "+image+" "+test.advice+"\n" {
+			t.Errorf("the wrong scope: %+v", refused)
 		}
 		installed := ok(t, env, append([]string{"install", image, test.name}, test.to...)...)
 		if !strings.Contains(installed.out, test.want) {

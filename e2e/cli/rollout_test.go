@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,9 @@ func TestRolloutCommands(t *testing.T) {
 	}
 
 	history := ok(t, env, "rollout", "history", "notes", "-n", "rollout")
-	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE\n1         True        Installing notes package.\n2         True        Package source image changed.\n"
+	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE                   VERSION  IMAGE\n" +
+		"1         True        Installing notes package.               " + image + "\n" +
+		"2         True        Package source image changed.           " + second + "\n"
 	if history.out != want {
 		t.Errorf("got %s", history.out)
 	}
@@ -67,11 +70,37 @@ func TestRolloutCommands(t *testing.T) {
 	if got := ok(t, env, "rollout", "diff", "notes", "-n", "rollout", "--from-revision", "1"); !strings.HasSuffix(got.out, "no difference\n") {
 		t.Errorf("got %+v", got)
 	}
+	if got := ok(t, env, "rollout", "history", "notes", "-n", "rollout"); !strings.Contains(got.out, "\n3         True        Undone to revision 1. ") {
+		t.Errorf("got %s", got.out)
+	}
 	tree := ok(t, env, "clustertree", "package/notes", "-n", "rollout", "--query", "[.phases[].objects[] | select(.health == \"Current\")] | length")
 	if tree.out != "252\n" {
 		t.Errorf("got %+v", tree)
 	}
 	ok(t, env, "delete", "notes", "-n", "rollout")
+}
+
+// An image that is pushed after its installation has failed is installed by the same
+// command, and not when the pause of the manager is over.
+func TestInstallOfAnImageThatIsPushedLater(t *testing.T) {
+	env := harness.Shared(t)
+	env.Namespace(t, "later")
+	image := env.Registry() + "/later:v1"
+	for range 2 { // the second pause of the manager is 20 s
+		if got := run(t, env, "install", image, "notes", "-n", "later", "--timeout", "30s"); got.code != 1 || !strings.Contains(got.err, "image not found") {
+			t.Fatalf("got %+v", got)
+		}
+	}
+	env.Push(t, "later:v1", release("one", 0))
+	begun := time.Now()
+	got := ok(t, env, "install", image, "notes", "-n", "later")
+	if !strings.HasPrefix(got.out, "package later/notes is as wanted already; what has failed is tried again\npackage later/notes is available: ") {
+		t.Errorf("got %+v", got)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("available after %s", took)
+	}
+	ok(t, env, "delete", "notes", "-n", "later")
 }
 
 // A package that cannot become available is paused and goes on.

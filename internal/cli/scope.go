@@ -15,11 +15,12 @@ import (
 // wrongScope says by which flag a package can be installed that cannot be in a scope;
 // nil where it can, or where its manifest has other problems.
 func wrongScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
-	part := slices.IndexFunc(loader.Parts(files), func(p loader.Part) bool { return p.Component == component })
-	if part < 0 {
+	parts := loader.Parts(files)
+	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
+	if i < 0 {
 		return nil
 	}
-	result, _ := manifest.Read(loader.Parts(files)[part].Files, component, false)
+	result, _ := manifest.Read(parts[i].Files, component, false)
 	if result == nil {
 		return nil
 	}

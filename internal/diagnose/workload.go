@@ -65,7 +65,7 @@ func loadBalancer(key objects.Key, live *unstructured.Unstructured) []finding {
 		return nil
 	}
 	c := cause{
-		weight: weightEvent, reason: ReasonNoAddress, object: short(key),
+		weight: weightCondition, reason: ReasonNoAddress, object: short(key),
 		text: short(key) + " is a load balancer, and nothing in the cluster has given it an address",
 		remedy: "A cloud provider or a controller such as MetalLB gives addresses, and says in Events why it does not: kubectl -n NAMESPACE describe service " + key.Name +
 			". Where there is none, choose another type, or do not wait for the address.",

@@ -30,8 +30,8 @@ func (c *Cluster) Explain(doing string, err error) error {
 		return fmt.Errorf("%s: %w. Ask an administrator for a binding to the cluster role lockstep-admin; for cluster packages, for the rights of an administrator", doing, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s: the cluster at %s refuses these credentials: %w. Log in again, or choose another --context", doing, c.Host, err)
-	case missingNamespace(err):
-		return fmt.Errorf("%s: %w. Create it: kubectl create namespace NAME, or choose another with -n", doing, err)
+	case missingNamespace(err) != "":
+		return fmt.Errorf("%s: %w. Create it: kubectl create namespace %s, or choose another with -n", doing, err, missingNamespace(err))
 	}
 	return c.unreachable(doing, err)
 }
@@ -84,8 +84,12 @@ func Unserved(err error) bool {
 	return false
 }
 
-func missingNamespace(err error) bool {
+// missingNamespace is the namespace that an object cannot be made in because it is not
+// there; empty for other errors.
+func missingNamespace(err error) string {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
-		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
+		return ""
+	}
+	return status.Status().Details.Name
 }

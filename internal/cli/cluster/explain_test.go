@@ -38,7 +38,7 @@ func TestExplain(t *testing.T) {
 		},
 		"no namespace": {
 			err:  apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"),
-			want: `cannot do it: namespaces "shop" not found. Create it: kubectl create namespace NAME, or choose another with -n`,
+			want: `cannot do it: namespaces "shop" not found. Create it: kubectl create namespace shop, or choose another with -n`,
 		},
 		"unreachable": {
 			err:  refused,

@@ -80,7 +80,11 @@ func (s *screen) why() {
 		return
 	}
 	const indent = 13
-	for _, line := range strings.Split(terminal.Text(s.Message), "\n") {
+	lines := strings.Split(terminal.Text(s.Message), "\n")
+	if len(lines) > 1 && (s.Summary == SummaryInvalid || s.Summary == SummaryImagePullError) {
+		lines = lines[1:] // the first one is the summary in other words
+	}
+	for _, line := range lines {
 		for _, part := range s.wrap(strings.TrimSpace(line), indent) {
 			s.lines = append(s.lines, strings.Repeat(" ", indent)+part)
 		}
