@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -142,4 +144,46 @@ func TestMessagesOfProbes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Deleting a revision of an earlier engine that has phases with classes leaves no
+// ObjectSetPhase behind: those that the manager served are let go, of others the agent is
+// waited for by name.
+func TestClassPhasesGoWithTheirRevision(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	owner := set(ns, "shop-1", 1, phase("local", configMap("here", "v1")), phase("remote", configMap("there", "v1")))
+	owner.Spec.Phases[0].Class, owner.Spec.Phases[1].Class = corev1alpha1.PhaseClassDefault, corev1alpha1.PhaseClassHostedCluster
+	owner.Finalizers = []string{corev1alpha1.CachedFinalizer}
+	env.Create(t, owner)
+	var made []*corev1alpha1.ObjectSetPhase
+	for _, p := range owner.Spec.Phases {
+		made = append(made, &corev1alpha1.ObjectSetPhase{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: ns, Name: "shop-1-" + p.Name, Finalizers: []string{corev1alpha1.CachedFinalizer},
+				Labels: map[string]string{corev1alpha1.PhaseClassLabel: p.Class},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true),
+				}},
+			},
+			Spec: corev1alpha1.ObjectSetPhaseSpec{Revision: 1, Objects: p.Objects},
+		})
+		env.Create(t, made[len(made)-1])
+	}
+	must(t, env.Client.Delete(t.Context(), owner))
+	await(t, owner, "to wait for the agent", func(s *corev1alpha1.ObjectSet) error {
+		if b := s.Status.Blocking; len(b) != 1 || b[0].Name != "shop-1-remote" || !strings.Contains(b[0].Message, `the agent of the class "hosted-cluster"`) {
+			return fmt.Errorf("it waits for %+v", b)
+		}
+		return nil
+	})
+	remote := made[1]
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(remote), remote))
+	if remote.DeletionTimestamp == nil || len(remote.Finalizers) != 1 {
+		t.Errorf("the agent finds %+v", remote.ObjectMeta)
+	}
+	remote.Finalizers = nil // what the agent does
+	must(t, env.Client.Update(t.Context(), remote))
+	env.WaitGone(t, patience, made[0])
+	env.WaitGone(t, patience, owner)
 }

@@ -66,6 +66,11 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		if !due && !(unfinishedArchival(set) && s.plan.Torn) {
 			continue
 		}
+		if gone, err := s.dropClassPhases(ctx, set); err != nil {
+			return false, err
+		} else if !gone {
+			continue
+		}
 		// Noted before the write: its answer may be lost.
 		s.unlooked = s.unlooked || s.sealed()
 		if err := s.archive(ctx, set); err != nil {
@@ -103,6 +108,9 @@ func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 	for _, set := range s.sets {
 		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && rollout.Owns(set) || letGo(set) {
 			continue
+		}
+		if gone, err := s.dropClassPhases(ctx, set); err != nil || !gone {
+			return removed, err
 		}
 		s.unlooked = true
 		if err := s.removeFinalizers(ctx, set); err != nil {

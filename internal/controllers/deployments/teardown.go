@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -62,6 +63,13 @@ func (s *session) keepAll() {
 // letGo removes the sets and slices of a deployment and takes the finalizers
 // off: nothing is left that needs them.
 func (s *session) letGo(ctx context.Context) error {
+	for _, set := range slices.Backward(s.sets) {
+		if gone, err := s.dropClassPhases(ctx, set); err != nil {
+			return err
+		} else if !gone {
+			return s.reportTeardown(ctx)
+		}
+	}
 	if s.deployment != nil {
 		for _, set := range s.sets {
 			if err := s.dropSet(ctx, set); err != nil {
@@ -94,6 +102,11 @@ func (s *session) archiveAlone(ctx context.Context) error {
 		}
 		s.replan()
 		if s.plan.Torn {
+			if gone, err := s.dropClassPhases(ctx, set); err != nil {
+				return err
+			} else if !gone {
+				return s.reportTeardown(ctx)
+			}
 			return s.markArchived(ctx, set)
 		}
 		if len(s.plan.Steps) == 0 {
