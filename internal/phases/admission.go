@@ -2,18 +2,22 @@ package phases
 
 import "lockstep.run/lockstep/internal/objects"
 
-// withdrawn judges a policy or webhook that someone deleted; Create is what would
-// follow for any other object. That it is gone is confirmed first: what it refused can
-// be written then, and the caller does not wait until it would be tried again anyway.
+// withdrawn tells of a policy or webhook that someone deleted whether it stays away.
+// That it is gone is confirmed first: what it refused can be written then, and the
+// caller does not wait until it would be tried again anyway.
 //
 // One that only older revisions have like this stays away: else nothing could be
 // written that it refuses, and it only goes, or changes, behind that.
-func (p *planner) withdrawn(r *Revision, c *Case) (confirm, away bool) {
-	if !c.Key.Admission() || !c.Sight.Synced || c.Sight.Object != nil {
-		return false, false
+func (p *planner) withdrawn(r *Revision, c *Case, v *Verdict) bool {
+	if !c.Key.Admission() || c.Sight.Object != nil || v.Action != Create && v.Drift == "" {
+		return false
 	}
-	away = p.superseded(r, c.Desired)
-	return !c.Record.Gone && (away || c.Record.UID != ""), away
+	away := p.superseded(r, c.Desired)
+	if !c.Record.Gone && (away || c.Record.UID != "") {
+		*v = Verdict{Action: Confirm, Message: "was deleted"}
+		return false
+	}
+	return away
 }
 
 // superseded tells whether the active revision is being written and does not have an

@@ -223,14 +223,9 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		c, src := p.caseFor(r, ph, d)
 		v := Decide(c)
 		p.retry(v.Retry)
-		if v.Action == Create || v.Drift != "" {
-			switch confirm, away := p.withdrawn(r, &c); {
-			case confirm:
-				v = Verdict{Action: Confirm, Message: "was deleted"}
-			case away:
-				report.Phases[ph].Taken++
-				continue
-			}
+		if p.withdrawn(r, &c, &v) {
+			report.Phases[ph].Taken++
+			continue
 		}
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report, Foreign: v.Foreign}
 		if v.Completed {
@@ -248,9 +243,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		case Create, Change, Adopt, Verify, Correct, Recreate:
 			report.pending(ph)
 		case Wait, Refuse, Confirm:
-			report.block(Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
-			report.Unknown = report.Unknown || starting(c.Sight)
-			held = held || v.Action == Refuse || c.holds(!r.Phases[ph].Entered)
+			held = report.wait(&r.Phases[ph], &c, v) || held
 		}
 		recreate := c.Record.Content == d.Content
 		if v.Action == Create && !recreate && p.overtaken(r, ph, d) {

@@ -154,6 +154,14 @@ func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
+// wait names an object that is not written now, and tells whether that forbids the
+// entry of its phase.
+func (r *Report) wait(ph *Phase, c *Case, v Verdict) (held bool) {
+	r.block(Blocker{Key: c.Key, Phase: ph.Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
+	r.Unknown = r.Unknown || starting(c.Sight)
+	return v.Action == Refuse || c.holds(!ph.Entered)
+}
+
 func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Observed, report *Report) {
 	result := p.Probe(r, key, live)
 	if result.Status == probes.True {
