@@ -268,7 +268,8 @@ const (
 	// must not stand. Shorter ones are words that occur by chance.
 	SensitiveLength = 8
 	// SensitiveBytes is the length of all sensitive values of a Package. Each is
-	// kept in about twenty forms while the package is loaded.
+	// kept in about thirty forms while the package is loaded, of about 40 bytes for each
+	// of its own.
 	SensitiveBytes = 1 << 20
 	// SensitiveWork is how many bytes are compared with values whose first bytes
 	// are there: about a second.

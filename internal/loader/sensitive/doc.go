@@ -2,13 +2,14 @@
 // them out of messages (engine.md 6).
 //
 // A value of at least limits.SensitiveLength bytes is found where it stands
-// verbatim, without the white space around it, escaped (JSON, YAML, URL, HTML),
-// in lower or upper case, indented, or within base64, base32 or hex, at every
-// alignment. Shorter values occur by chance and are not looked for. A value that
-// a template takes apart or hashes is not found.
+// verbatim, without the white space around it, escaped (JSON, YAML, URL, HTML, the
+// first two also several times), in other letters, indented, wrapped, or within
+// base64, base64 of base64, base32 or hex, at every alignment. Shorter values occur by
+// chance and are not looked for. A value that a template takes apart or hashes is not
+// found.
 //
-// In messages, every piece of a value of that length is replaced, because
-// libraries cut what they quote; shorter values where they stand as a word.
+// In messages, every piece of that length of a value or of its base64 is replaced,
+// because libraries cut what they quote; shorter values where they stand as a word.
 //
 // Values are never part of an error. A nil *Values has none, and finds nothing.
 //

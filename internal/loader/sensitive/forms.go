@@ -16,7 +16,7 @@ import (
 // spellings returns the texts in which a value stands readable: as it is, and
 // escaped as encoders do.
 func spellings(value string) []string {
-	out := []string{value, strings.TrimSpace(value), unindented(value)}
+	out := []string{value, strings.TrimSpace(value)}
 	quoted := strconv.Quote(value)
 	out = append(out, quoted[1:len(quoted)-1], strings.ReplaceAll(value, "'", "''"), html.EscapeString(value))
 	if data, err := json.Marshal(value); err == nil {
@@ -36,15 +36,32 @@ func spellings(value string) []string {
 // whatever comes before and after it.
 func encodings(value string) []string {
 	value = strings.TrimSpace(value)
-	out := []string{
-		url.QueryEscape(value), url.PathEscape(value), strings.ToLower(value), strings.ToUpper(value),
-		hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))),
-	}
-	for offset := range 3 {
-		out = append(out, aligned(base64.RawStdEncoding.EncodeToString, 6, offset, value), aligned(base64.RawURLEncoding.EncodeToString, 6, offset, value))
+	out := []string{url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value))}
+	once := base64s(value)
+	out = append(out, once...)
+	for _, text := range once {
+		out = append(out, base64s(text)...) // as in a Secret within a Secret
 	}
 	for offset := range 5 {
 		out = append(out, aligned(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, offset, value))
+	}
+	return out
+}
+
+// base64s returns what base64 makes of a value, in both alphabets.
+func base64s(value string) []string {
+	var out []string
+	for offset := range 3 {
+		out = append(out, aligned(base64.RawStdEncoding.EncodeToString, 6, offset, value), aligned(base64.RawURLEncoding.EncodeToString, 6, offset, value))
+	}
+	return long(out...)
+}
+
+// folded returns the texts in their canonical form.
+func folded(texts ...string) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = fold(text)
 	}
 	return out
 }
@@ -56,19 +73,6 @@ func aligned(encode func([]byte) string, bits, offset int, value string) string 
 	first := (offset*8 + bits - 1) / bits
 	last := (offset + len(value)) * 8 / bits
 	return text[first:max(first, last)]
-}
-
-// unindented takes the white space around every line away, as far as there are
-// several.
-func unindented(text string) string {
-	if !strings.Contains(text, "\n") {
-		return text
-	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimSpace(line)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // long returns the texts that are long enough to look for, each once.

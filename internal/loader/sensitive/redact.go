@@ -18,7 +18,7 @@ const messageBytes = 16 << 10
 // pieces finds parts of values.
 type pieces struct{ index *suffixarray.Index }
 
-// cut indexes the readable forms. The byte between them is in no text.
+// cut indexes the readable forms, and base64. The byte between them is in no text.
 func (v *Values) cut() *pieces {
 	return &pieces{index: suffixarray.New([]byte(strings.Join(v.readable, "\xff")))}
 }
@@ -38,23 +38,30 @@ func (v *Values) Redact(text string) string {
 			hidden[i] = true
 		}
 	}
-	pieces := v.pieces()
-	for i := 0; i+limits.SensitiveLength <= len(text); i++ {
-		piece := text[i : i+limits.SensitiveLength]
-		if len(pieces.index.Lookup([]byte(piece), 1)) > 0 {
-			hide(i, len(piece))
-		}
-		for _, form := range v.forms[window(piece)] {
-			if strings.HasPrefix(text[i:], form) {
-				hide(i, len(form))
-			}
-		}
-	}
+	v.each(text, hide)
+	flat, from := foldAt(text)
+	v.each(flat, func(start, n int) { hide(from[start], from[start+n]-from[start]) })
 	if cut {
 		// The last bytes may be the beginning of a value.
 		hide(len(text)-limits.SensitiveLength, limits.SensitiveLength)
 	}
 	return show(text, hidden)
+}
+
+// each calls found for every piece of a value in a text, and every encoded form.
+func (v *Values) each(text string, found func(start, n int)) {
+	pieces := v.pieces()
+	for i := 0; i+limits.SensitiveLength <= len(text); i++ {
+		piece := text[i : i+limits.SensitiveLength]
+		if len(pieces.index.Lookup([]byte(piece), 1)) > 0 {
+			found(i, len(piece))
+		}
+		for _, form := range v.forms[window(piece)] {
+			if strings.HasPrefix(text[i:], form) {
+				found(i, len(form))
+			}
+		}
+	}
 }
 
 // show writes a text with marks in place of what is hidden.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -48,6 +49,18 @@ func TestIn(t *testing.T) {
 		{"in upper case", strings.ToUpper(value), true},
 		{"in hex", hex.EncodeToString([]byte("a" + value)), true},
 		{"a number", "port 123456789", true},
+		{"in mixed case", "s3CR3t<&\"'/Ü wORD", true},
+		{"as JSON in JSON in JSON", strconv.Quote(strconv.Quote(string(quoted))), true},
+		{"escaped by other rules", `\u00533cr3t\u003c\u0026\"\'\/\xfc word`, true},
+		{"wrapped", "S3cr3t<&\"\r\n    '/ü word", true},
+		{"wrapped in JSON", `"S3cr3t<&\"\n  '/ü word"`, true},
+		{"base64 of base64", base64.StdEncoding.EncodeToString([]byte("a: " + base64.StdEncoding.EncodeToString([]byte("b"+value+"c")))), true},
+		{"base64, wrapped at 8 columns", wrapped(base64.StdEncoding.EncodeToString([]byte("x"+value)), 8, "\n  "), true},
+		{"base64, wrapped in JSON", wrapped(base64.StdEncoding.EncodeToString([]byte("x"+value)), 8, `\n`), true},
+		{"base64 in other letters", strings.ToLower(base64.StdEncoding.EncodeToString([]byte(value))), true},
+		{"hex in upper case", strings.ToUpper(hex.EncodeToString([]byte(value))), true},
+		{"behind a backslash", `DOMAIN\` + "12345678", true},
+		{"words that are joined", "it is no S3cr3t<& word", false},
 		{"a part", value[:len(value)-1], false},
 		{"a short value", "short", false},
 		{"something else", "nothing of it", false},
@@ -57,6 +70,18 @@ func TestIn(t *testing.T) {
 			t.Errorf("%s: %v, %v", test.reason, got, err)
 		}
 	}
+}
+
+// wrapped puts a break behind every so many bytes.
+func wrapped(text string, columns int, with string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if i > 0 && i%columns == 0 {
+			b.WriteString(with)
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
 }
 
 // A value is found in whatever it is encoded with, and its pieces are taken out
@@ -101,6 +126,9 @@ func TestRedact(t *testing.T) {
 		{`"geheimes-wort" is no number`, `"[redacted]" is no number`},
 		{`cut: "eimes-wort...`, `cut: "[redacted]...`},
 		{"geheimes-wortgeheimes-wort", "[redacted]"},
+		{"a GEHEIMES-Wort b", "a [redacted] b"},
+		{`a geheimes\n  -wort b`, "a [redacted] b"},
+		{"a " + base64.StdEncoding.EncodeToString([]byte("geheimes-wort"))[:12] + "... b", "a [redacted]... b"},
 		{"kurz kurzum kurz-2 (kurz)", "[redacted] kurzum [redacted] ([redacted])"},
 	} {
 		if got := v.RedactWords(test.text); got != test.want {
@@ -170,6 +198,22 @@ func BenchmarkIn(b *testing.B) {
 	for b.Loop() {
 		if found, err := v.In(text); found || err != nil {
 			b.Fatal(found, err)
+		}
+	}
+}
+
+// A text is gone through once, whatever it consists of.
+func TestFoldIsLinear(t *testing.T) {
+	t.Parallel()
+	v := newValues(t, "S3cr3t<&\"'")
+	for _, piece := range []string{" ", "\\", "\n", " \n", "\\n", " \\", "\\ ", "\\u", "\t\\\\", "ü"} {
+		text := strings.Repeat(piece, 1<<18)
+		began := time.Now()
+		if found, err := v.In(text); found || err != nil {
+			t.Errorf("%q: %t, %v", piece, found, err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("a text of %q takes %s", piece, took)
 		}
 	}
 }

@@ -47,7 +47,8 @@ func New(values []string) (*Values, error) {
 		if total += len(value); total > limits.SensitiveBytes {
 			return nil, fmt.Errorf("the values from Secrets have more than %d bytes", limits.SensitiveBytes)
 		}
-		readable := long(spellings(value)...)
+		readable := spellings(value)
+		readable = long(append(readable, folded(readable...)...)...)
 		v.readable = append(v.readable, readable...)
 		if n := len(value); n >= shortest && n < limits.SensitiveLength {
 			v.short = append(v.short, value)
@@ -55,7 +56,9 @@ func New(values []string) (*Values, error) {
 		if len(strings.TrimSpace(value)) < limits.SensitiveLength {
 			continue // what it is encoded to stands elsewhere by chance
 		}
-		for _, form := range long(append(readable, encodings(value)...)...) {
+		encoded := encodings(value)
+		v.readable = append(v.readable, long(folded(base64s(strings.TrimSpace(value))...)...)...)
+		for _, form := range long(append(readable, folded(encoded...)...)...) {
 			key := window(form)
 			v.forms[key] = append(v.forms[key], form)
 			v.filter[hash(key)>>6] |= 1 << (hash(key) & 63)
@@ -80,7 +83,7 @@ func (v *Values) In(text string) (bool, error) {
 		return false, nil
 	}
 	found, err := v.scan(text)
-	if flat := unindented(text); !found && err == nil && flat != text {
+	if flat := fold(text); !found && err == nil && flat != text {
 		return v.scan(flat)
 	}
 	return found, err

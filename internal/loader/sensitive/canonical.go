@@ -1,0 +1,146 @@
+package sensitive
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// canonical is a text in the one form in which values are compared: in lower case,
+// without the escapes of JSON, YAML and Go however often they were applied, and without
+// line ends and the white space around them, so that it does not matter at which column
+// a text was wrapped.
+type canonical struct {
+	text strings.Builder
+	// from says where in the text each byte begins that stands here; nil where nobody
+	// asks.
+	from []int
+}
+
+// fold returns the canonical form of a text.
+func fold(text string) string {
+	c := &canonical{}
+	c.text.Grow(len(text))
+	c.add(text)
+	return c.text.String()
+}
+
+// foldAt is fold, and says where each byte of it comes from; the last entry is the end.
+func foldAt(text string) (string, []int) {
+	c := &canonical{from: make([]int, 0, len(text)+1)}
+	c.add(text)
+	return c.text.String(), append(c.from, len(text))
+}
+
+// add goes through a text once: every run of white space or backslashes is passed as a
+// whole.
+func (c *canonical) add(text string) {
+	for at := 0; at < len(text); {
+		if letter := text[at]; letter > ' ' && letter < utf8.RuneSelf && letter != '\\' {
+			if letter >= 'A' && letter <= 'Z' {
+				letter += 'a' - 'A'
+			}
+			c.putByte(letter, at)
+			at++
+			continue
+		}
+		rest := text[at:]
+		if n := breaks(rest); n > 0 {
+			at += n
+			continue
+		}
+		if n := blanks(rest); n > 0 {
+			for i := range n {
+				c.putByte(rest[i], at+i)
+			}
+			at += n
+			continue
+		}
+		r, size := character(rest)
+		switch {
+		case size == 0: // backslashes at the end
+			return
+		case r == utf8.RuneError:
+			c.put(rest[:size], at) // what is no character
+		default:
+			c.put(string(unicode.ToLower(r)), at)
+		}
+		at += size
+	}
+}
+
+func (c *canonical) putByte(letter byte, at int) {
+	c.text.WriteByte(letter)
+	if c.from != nil {
+		c.from = append(c.from, at)
+	}
+}
+
+func (c *canonical) put(text string, at int) {
+	c.text.WriteString(text)
+	if c.from == nil {
+		return
+	}
+	for range len(text) {
+		c.from = append(c.from, at)
+	}
+}
+
+// blanks returns how many bytes at the beginning of a text are white space.
+func blanks(text string) (n int) {
+	for n < len(text) && (text[n] == ' ' || text[n] == '\t') {
+		n++
+	}
+	return n
+}
+
+// backslashes returns how many bytes at the beginning of a text are backslashes.
+func backslashes(text string) (n int) {
+	for n < len(text) && text[n] == '\\' {
+		n++
+	}
+	return n
+}
+
+// character returns the first character of a text as it is meant, and how many bytes it
+// takes there.
+func character(text string) (r rune, size int) {
+	escapes := backslashes(text)
+	rest := text[escapes:]
+	if escapes > 0 && rest != "" {
+		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[rest[0]]
+		if digits > 0 && len(rest) > digits {
+			if code, err := strconv.ParseUint(rest[1:1+digits], 16, 32); err == nil && code <= unicode.MaxRune {
+				return rune(code), escapes + 1 + digits
+			}
+		}
+		if rest[0] == 't' {
+			return '\t', escapes + 1
+		}
+	}
+	r, size = utf8.DecodeRuneInString(rest)
+	if size == 0 {
+		return r, 0
+	}
+	return r, escapes + size
+}
+
+// breaks returns how many bytes at the beginning of a text are line ends, escaped or not,
+// with the white space around them.
+func breaks(text string) int {
+	for end := 0; ; {
+		at := end + blanks(text[end:])
+		after := at + backslashes(text[at:])
+		switch {
+		case at < len(text) && (text[at] == '\n' || text[at] == '\r'):
+			end = at + 1
+		case after > at && after < len(text) && (text[after] == 'n' || text[after] == 'r'):
+			end = after + 1
+		case end > 0:
+			return at
+		default:
+			return 0
+		}
+	}
+}
