@@ -12,13 +12,15 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, strings.Replace(goodPackage, "image: web}", "image: web:1}", 1))
 	bad := folder(t, badPackage)
-	const want = `warning: web.yaml.gotmpl (document 1): unpinned-image: apps/v1 Deployment shop/web: spec.template.spec.containers[name="web"].image: web:1
+	const want = `warning: manifest.yaml: probe-misses-failed-rollout: spec.availabilityProbes[0]: Deployment web: true before pods of a new template are ready, with availableReplicas 1, readyReplicas 1, replicas 1
+    Probe .status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas, as the recipes of docs/packages/probes.md do.
+warning: web.yaml.gotmpl (document 1): unpinned-image: apps/v1 Deployment shop/web: spec.template.spec.containers[name="web"].image: web:1
     List it under spec.images of the manifest, run ` + "`kubectl package update`" + `, and write {{ .images.NAME }} in a template.
 info: manifest.yaml: no-display: spec.display: there is none
     Add name, shortDescription and maintainers.
 info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties.color: the key color has no description
     Say what it does, and in what unit.
-1 warning, 2 info
+2 warnings, 2 info
 `
 	if diff := cmp.Diff(result{0, want, ""}, invoke(t, "", "lint", dir, "--disable", "foreign-namespace"), cmp.AllowUnexported(result{})); diff != "" {
 		t.Error(diff)
@@ -31,7 +33,7 @@ info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties
 		err    string
 	}{
 		{"nothing found", []string{dir, "--rule", "no-tests"}, 0, "nothing found\n", ""},
-		{"without some", []string{dir, "--disable", "unpinned-image,no-display", "--disable", "foreign-namespace", "--query", ".findings[].rule"}, 0, "undocumented-config\n", ""},
+		{"without some", []string{dir, "--disable", "unpinned-image,no-display,probe-misses-failed-rollout", "--disable", "foreign-namespace", "--query", ".findings[].rule"}, 0, "undocumented-config\n", ""},
 		{"stricter", []string{dir, "--rule", "no-display", "--fail-on", "info", "--query", ".counts.info"}, 1, "1\n", "Error: 1 info in " + dir + "\n"},
 		{"an error", []string{folder(t, goodPackage), "--rule", "latest-image", "--query", ".findings[0].level"}, 1, "error\n", "Error: 1 error in "},
 		{"an error that is let pass", []string{folder(t, goodPackage), "--rule", "latest-image", "--fail-on", "never", "--query", ".findings[0].level"}, 0, "error\n", ""},
