@@ -74,7 +74,7 @@ func TestManifestProblems(t *testing.T) {
 		{"CEL that is no bool", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{cel: {rule: 'self.a', message: m}}]}]\n"), namespaced(), "spec.availabilityProbes[0].probes[0].cel.rule"},
 		{"label selector", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}, selector: {matchLabels: {'a b': c}}}, probes: [{condition: {type: A}}]}]\n"), namespaced(), "spec.availabilityProbes[0].selector.selector"},
 		{"config schema", spec("  config: {openAPIV3Schema: {type: object, properties: {a: {description: x}}}}\n"), namespaced(), "spec.config.openAPIV3Schema.properties[a].type: Required value"},
-		{"images without a lock", spec("  images: [{name: a, image: example.com/a:v1}]\n"), namespaced(), "missing image in lock while using spec.images in manifest.yaml idx 0 line 7: spec.images: the package has no manifest.lock.yaml. Run kubectl package update."},
+		{"images without a lock", spec("  images: [{name: a, image: example.com/a:v1}]\n"), namespaced(), "Missing image in manifest.lock.yaml, but using PackageManifest.spec.images in manifest.yaml idx 0 line 7: spec.images: the package has no manifest.lock.yaml. Run kubectl package update."},
 		{"unique in scope", spec("  constraints: [{uniqueInScope: {scope: Namespaced}}]\n"), namespaced(), `spec.constraints[0].uniqueInScope.scope: Unsupported value: "Namespaced". Did you mean "Namespace"?`},
 		{"platform", spec("  constraints: [{platform: [Openshift]}]\n"), namespaced(), `Did you mean "OpenShift"?`},
 		{"range", spec("  constraints: [{platformVersion: {name: Kubernetes, range: abc}}]\n"), namespaced(), `spec.constraints[0].platformVersion.range: "abc" is no range of versions`},

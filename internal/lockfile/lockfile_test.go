@@ -67,7 +67,7 @@ func TestCompute(t *testing.T) {
 		"broken lock":    {reason: "it is put right", files: loader.Files{"manifest.yaml": images, "manifest.lock.yaml": []byte("a: [")}, want: []file{{"manifest.lock.yaml", wantA, true}}},
 		"nothing left":   {reason: "what the manifest does not name goes", files: loader.Files{"manifest.yaml": manifestOf(""), "manifest.lock.yaml": []byte(wantA)}, want: []file{{"manifest.lock.yaml", lockHead + " {}\n", true}}},
 		"two locks":      {reason: "which one counts is not known", files: loader.Files{"manifest.yaml": images, "manifest.lock.yml": []byte(wantA), "manifest.lock.yaml": []byte(wantA)}, err: "PackageManifestLock present multiple times"},
-		"no image":       {reason: "all that cannot be resolved are named", files: loader.Files{"manifest.yaml": manifestOf("  images: [{name: x, image: 'x:v1'}, {name: y, image: 'y:v1'}]\n")}, err: "image \"x\": there is no image x:v1\nimage \"y\": there is no image y:v1"},
+		"no image":       {reason: "all that cannot be resolved are named", files: loader.Files{"manifest.yaml": manifestOf("  images: [{name: x, image: 'x:v1'}, {name: y, image: 'y:v1'}]\n")}, err: "resolving image digest: image \"x\": there is no image x:v1\nresolving image digest: image \"y\": there is no image y:v1"},
 		"no manifest":    {reason: "there is no package", files: loader.Files{"a.yaml": nil}, err: "PackageManifest not found"},
 		"wrong manifest": {reason: "nothing is written for it", files: loader.Files{"manifest.yaml": manifestOf("  images: [{name: '', image: ''}]\n")}, err: "spec.images[0].name: Required value"},
 		"components": {
@@ -82,7 +82,7 @@ func TestCompute(t *testing.T) {
 			},
 		},
 		"component fails": {
-			reason: "it is named", err: "component back: image \"x\": there is no image x:v1",
+			reason: "it is named", err: "component back: resolving image digest: image \"x\": there is no image x:v1",
 			files: loader.Files{"manifest.yaml": manifestOf("  components: {}\n"), "components/back/manifest.yaml": manifestOf("  images: [{name: x, image: 'x:v1'}]\n")},
 		},
 	} {

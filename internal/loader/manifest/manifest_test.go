@@ -54,7 +54,7 @@ func TestLongTexts(t *testing.T) {
 	image = strings.Replace(image, "team/", strings.Repeat("t", 90)+"/", 1)
 	wide := strings.Repeat(">=1.0.0 || ", 40) + ">=1.0.0"
 	for _, test := range []struct{ reason, spec, want string }{
-		{"a long reference", "images: [{name: a, image: " + image + "}]", "missing image in lock"},
+		{"a long reference", "images: [{name: a, image: " + image + "}]", "Missing image in manifest.lock.yaml"},
 		{"a reference that is too long", "images: [{name: a, image: registry.example.com/" + strings.Repeat("t/", 600) + "a}]", "is no image reference"},
 		{"no reference", "images: [{name: a}]", "spec.images[0].image: Required value"},
 		{"a long range", "dependencies: [{image: {name: a, package: a.b, range: '" + wide + "'}}]", ""},
