@@ -36,6 +36,9 @@ metadata: {name: %s-{{ . }}, annotations: {package-operator.run/phase: one}}
 		env.Create(t, pkg)
 		all = append(all, pkg)
 	}
+	for _, pkg := range all {
+		env.WaitCondition(t, ns, pkg.GetName(), corev1alpha1.ConditionReconciling, "True") // it waits for its turn or has it
+	}
 	env.Create(t, harness.Package(ns, "small", small))
 	env.WaitAvailableWithin(t, 20*time.Second, ns, "small")
 	for _, pkg := range all {
