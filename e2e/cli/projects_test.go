@@ -1,0 +1,215 @@
+package cli_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// released is a project with its next release, what its author changes in between,
+// and what breaks it.
+type released struct {
+	name string
+	// release replaces texts of the input, edit one of a file of the package.
+	release, edit []string
+	// broken is a file, and the part of it that becomes a container that fits on no
+	// node; none where nothing runs.
+	broken, container string
+	// quick ones are part of every run.
+	quick bool
+}
+
+var projects = []released{
+	{
+		name: "ingress", quick: true, release: []string{"controller:v1.12.0", "controller:v1.12.1", "certgen:v1.5.0", "certgen:v1.5.1"},
+		edit:   []string{"deploy/ingress-nginx-controller.deployment.yaml", "  replicas: 1\n", "  replicas: 2 # for the load\n"},
+		broken: "deploy/ingress-nginx-controller.deployment.yaml", container: "            cpu: 100m",
+	},
+	{
+		name: "loadbalancer", release: []string{"controller:v0.14.0", "controller:v0.14.1"},
+		edit:   []string{"deploy/controller.deployment.yaml", "  revisionHistoryLimit: 3\n", "  revisionHistoryLimit: 2\n"},
+		broken: "deploy/controller.deployment.yaml", container: "        image: registry.example.com/metallb/controller:v0.14.1",
+	},
+	{
+		name: "definitions", release: []string{"bundle-version: v1.2.0", "bundle-version: v1.3.0", "maxItems: 16", "maxItems: 32"},
+		edit: []string{"admission/safe-upgrades.routes.example.com.validatingadmissionpolicybinding.yaml", "  - Deny\n", "  - Deny\n  - Audit\n"},
+	},
+	{
+		name: "applications", release: []string{"argocd:v2.13.0", "argocd:v2.13.1"},
+		edit:   []string{"deploy/argocd-cm.configmap.yaml", "kind: ConfigMap\n", "kind: ConfigMap\ndata:\n  server.insecure: \"true\"\n"},
+		broken: "deploy/argocd-server.deployment.yaml", container: "        image: registry.example.com/argocd:v2.13.1",
+	},
+	{
+		name: "monitoring", release: []string{"prometheus-operator:v0.80.0", "prometheus-operator:v0.81.0", "prometheus:v3.1.0", "prometheus:v3.2.0"},
+		edit:   []string{"resources/k8s.prometheus.yaml", "  replicas: 2\n", "  replicas: 1\n"},
+		broken: "dependents/prometheus-adapter.deployment.yaml", container: "        image: registry.example.com/prometheus-adapter:v0.12.0",
+	},
+}
+
+// What projects publish goes through a whole life: a package is begun, installed,
+// changed, upgraded to the next release, broken, undone and deleted.
+func TestProjects(t *testing.T) {
+	env := harness.Shared(t)
+	for _, p := range projects {
+		if !p.quick && os.Getenv("LOCKSTEP_PROJECTS") != "all" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) { p.live(t, env) })
+	}
+}
+
+func (p released) live(t *testing.T, env *harness.Env) {
+	input, err := os.ReadFile(filepath.Join("../../internal/kickstart/testdata/projects", p.name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	folder, objects := filepath.Join(dir, p.name), filepath.Join(dir, "release.yaml")
+	write := func(file, text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace := func(file, from, to string) {
+		data, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil || !strings.Contains(string(data), from) {
+			t.Fatalf("%v: %q is not in\n%s", err, from, data)
+		}
+		write(filepath.Join(folder, file), strings.Replace(string(data), from, to, 1))
+	}
+	do := func(args ...string) string {
+		r := recorded(t, env, args...)
+		if r.code != 0 {
+			t.Fatalf("%v: exit code %d", args, r.code)
+		}
+		return r.out + r.err
+	}
+	build := func(tag string) string {
+		image := env.Registry() + "/" + p.name + ":" + tag
+		ok(t, env, "build", folder, "--push", "-t", image, "--insecure-registry", env.Registry())
+		return image
+	}
+	if p.name == "monitoring" {
+		stop := operate(t, env)
+		defer stop()
+	}
+
+	write(objects, string(input))
+	do("kickstart", folder, "-f", objects, "--version", "1.0.0", "--keep", "crds", "--recreate", "jobs")
+	ok(t, env, "validate", folder)
+	ok(t, env, "lint", folder)
+	replace(p.edit[0], p.edit[1], p.edit[2])
+	first := build("v1")
+	do("plan", first, p.name, "--cluster")
+	do("install", first, p.name, "--cluster", "--timeout", "60s")
+
+	write(objects, strings.NewReplacer(p.release...).Replace(string(input)))
+	upgraded := do("kickstart", folder, "-f", objects, "--version", "1.1.0")
+	if again := ok(t, env, "kickstart", folder, "-f", objects); !strings.Contains(again.out, "is already up-to-date") || strings.Contains(upgraded, p.edit[0]) != strings.Contains(upgraded, p.edit[0]+"  with your changes") {
+		t.Errorf("%s\n%+v", upgraded, again)
+	}
+	replace(p.edit[0], p.edit[2], p.edit[2]) // is still there
+	second := build("v2")
+	do("plan", second, p.name, "--cluster")
+	if got := do("install", second, p.name, "--cluster", "--timeout", "60s"); !strings.Contains(got, p.name+" 1.1.0, revision 2") {
+		t.Errorf("got %s", got)
+	}
+	do("rollout", "undo", "clusterpackage/"+p.name, "--yes")
+	if p.broken != "" {
+		p.breaks(t, env, replace, build)
+	}
+	do("delete", "clusterpackage/"+p.name, "--yes")
+	removeKept(t, env)
+}
+
+// breaks upgrades to a container that fits on no node, which is no upgrade that is
+// available, and goes back.
+func (p released) breaks(t *testing.T, env *harness.Env, replace func(file, from, to string), build func(string) string) {
+	impossible := strings.Replace(p.container, "cpu: 100m", `cpu: "5000"`, 1)
+	if impossible == p.container {
+		impossible += "\n        resources: {requests: {cpu: \"5000\"}}"
+	}
+	replace(p.broken, p.container, impossible)
+	r := recorded(t, env, "install", build("broken"), p.name, "--cluster", "--timeout", "8s")
+	if r.code != 1 || strings.Contains(r.out+r.err, " is available: ") {
+		t.Errorf("got %+v", r)
+	}
+	ok(t, env, "rollout", "undo", "clusterpackage/"+p.name, "--yes")
+}
+
+// recorded is run, with what it printed and the requests of the manager in the log.
+func recorded(t *testing.T, env *harness.Env, args ...string) result {
+	t.Helper()
+	audit, err := env.Audit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := audit.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, env, args...)
+	entries, err := audit.Since(t.Context(), before, sandbox.ByUser(harness.ManagerUser()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := map[string]int{}
+	for _, e := range entries {
+		verbs[e.Verb]++
+	}
+	t.Logf("$ kubectl package %s\n%s%srequests of the manager: %d %v", strings.Join(args, " "), r.out, r.err, len(entries), verbs)
+	return r
+}
+
+// operate does what the operator of the monitoring project would: it says of its
+// resources that they work.
+func operate(t *testing.T, env *harness.Env) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ticker := time.NewTicker(200 * time.Millisecond); ctx.Err() == nil; {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.example.com", Version: "v1", Kind: "PrometheusList"})
+			_ = env.Client.List(ctx, list)
+			for i := range list.Items {
+				patch := client.RawPatch(types.MergePatchType, []byte(`{"status": {"conditions": [{"type": "Available", "status": "True"}]}}`))
+				_ = env.Client.Status().Patch(ctx, &list.Items[i], patch)
+			}
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// removeKept deletes the definitions that outlived their package.
+func removeKept(t *testing.T, env *harness.Env) {
+	t.Helper()
+	var all apiextensionsv1.CustomResourceDefinitionList
+	if err := env.Client.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Items {
+		if strings.HasSuffix(all.Items[i].Spec.Group, ".example.com") {
+			if err := env.Client.Delete(t.Context(), &all.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
