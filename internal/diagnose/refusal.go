@@ -39,6 +39,18 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
 		return of(ReasonForbidden, "the engine may not write "+object+": "+reason,
 			"Give the manager's service account the missing rights. It cannot grant rights that it does not have.")
+	}
+	return unfit(key, object, message)
+}
+
+// unfit reads why the API server does not take or serve an object as it is.
+func unfit(key objects.Key, object, message string) (cause, bool) {
+	of := func(reason Reason, text, remedy string) (cause, bool) {
+		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
+	}
+	reason := trimRequest(message)
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
 	case says("immutable") || says("may not be changed") || says("cannot change"):
 		return of(ReasonImmutable, object+" has a field that cannot be changed: "+reason,
 			key.KeepField())
