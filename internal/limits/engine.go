@@ -73,6 +73,11 @@ const (
 	// indentation in front of it a line has at most 300. The whole of it is in
 	// status.blocking.
 	LineRunes = 280
+	// SettlingTime is how long an object that was ready may take to be so again at
+	// another generation, before it makes its package unavailable. Most controllers
+	// need milliseconds to look at one, and some seconds to act on it; where one of
+	// the control plane dies, another takes its Lease over after 15 to 17 s.
+	SettlingTime = 20 * time.Second
 	// ProgressDeadline is the default of progressDeadlineSeconds.
 	ProgressDeadline = 600 * time.Second
 	// RevisionHistory is the default of revisionHistoryLimit.

@@ -243,7 +243,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		case Create, Change, Adopt, Verify, Correct, Recreate:
 			report.pending(ph)
 		case Wait, Refuse, Confirm:
-			held = report.wait(&r.Phases[ph], &c, v) || held
+			held = p.wait(r, ph, &c, v, report) || held
 		}
 		recreate := c.Record.Content == d.Content
 		if v.Action == Create && !recreate && p.overtaken(r, ph, d) {
@@ -327,7 +327,7 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 // drifted names an object that someone else changed and that is left so. What is
 // left of it is judged by its probes.
 func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects.Observed, what string, report *Report) {
-	drift := Blocker{Key: d.Key, Phase: r.Phases[ph].Name, Message: what, Kind: BlockProbe}
+	drift := p.blocker(r, ph, d.Key, what, BlockProbe)
 	report.Drifted = append(report.Drifted, drift)
 	if live == nil {
 		report.block(drift)

@@ -39,6 +39,11 @@ type Blocker struct {
 	Phase   string
 	Message string
 	Kind    BlockKind
+	// New tells that the object has never been ready, in no revision, so that nothing
+	// is broken by it.
+	New bool
+	// Settling tells that the object was ready, and has just got another generation.
+	Settling bool
 }
 
 // Report is how one revision stands.
@@ -156,15 +161,21 @@ func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
 // wait names an object that is not written now, and tells whether that forbids the
 // entry of its phase.
-func (r *Report) wait(ph *Phase, c *Case, v Verdict) (held bool) {
-	r.block(Blocker{Key: c.Key, Phase: ph.Name, Message: v.Message, Kind: blockKind(v.Action, c.Sight)})
-	r.Unknown = r.Unknown || starting(c.Sight)
-	return v.Action == Refuse || c.holds(!ph.Entered)
+func (p *planner) wait(r *Revision, ph int, c *Case, v Verdict, report *Report) (held bool) {
+	report.block(p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Sight)))
+	report.Unknown = report.Unknown || starting(c.Sight)
+	return v.Action == Refuse || c.holds(!r.Phases[ph].Entered)
+}
+
+// blocker returns an object of r that a phase waits for.
+func (p *planner) blocker(r *Revision, ph int, key objects.Key, message string, kind BlockKind) Blocker {
+	return Blocker{Key: key, Phase: r.Phases[ph].Name, Message: message, Kind: kind, New: !p.stood(r, key)}
 }
 
 func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Observed, report *Report) {
 	result := p.Probe(r, key, live)
-	if result.Status == probes.True {
+	settles := result.Status != probes.True && p.settles(result)
+	if result.Status == probes.True || settles && r.Succeeded { // which opens nothing any more
 		report.Phases[ph].Ready++
 		return
 	}
@@ -175,7 +186,9 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Obse
 	case result.ConditionFalse:
 		kind = BlockProbeFalse
 	}
-	report.block(Blocker{Key: key, Phase: r.Phases[ph].Name, Message: strings.Join(result.Messages, ", "), Kind: kind})
+	b := p.blocker(r, ph, key, strings.Join(result.Messages, ", "), kind)
+	b.Settling = settles
+	report.block(b)
 }
 
 // gate returns what opens the next phases of r, or nil where the objects before them

@@ -93,11 +93,12 @@ type player struct {
 	unserved map[string]bool
 	starting map[string]bool
 	behind   map[string]bool
+	settling map[objects.Key]time.Time
 	versions int
 }
 
 func newPlayer() *player {
-	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}}
+	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, settling: map[objects.Key]time.Time{}}
 	p.state = &phases.State{
 		Owner:  objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
 		Memory: phases.Memory{}, Now: noon, Look: p.look,
@@ -107,7 +108,7 @@ func newPlayer() *player {
 			sight := p.sights[key]
 			return sight != nil && sight.Object.Trimmed != nil
 		},
-		Probe: func(_ *phases.Revision, _ objects.Key, obs *objects.Observed) probes.Result {
+		Probe: func(_ *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
 			switch {
 			case obs.Trimmed == nil:
 				return probes.Result{Status: probes.True}
@@ -116,7 +117,7 @@ func newPlayer() *player {
 			case string(obs.Trimmed) == "ready":
 				return probes.Result{Status: probes.True}
 			}
-			return probes.Result{Status: probes.False, Messages: []string{"not ready"}}
+			return probes.Result{Status: probes.False, Messages: []string{"not ready"}, Settling: p.settling[key]}
 		},
 	}
 	return p
@@ -293,6 +294,7 @@ func (p *player) live(key objects.Key, words []string) error {
 	rec := &phases.Record{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}
 	p.state.Memory[key], p.sights[key] = rec, &phases.Sight{Object: obs}
 	obs.Owners = controlledBy("ObjectDeployment", "app", string(ownerUID))
+	delete(p.settling, key)
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
@@ -306,6 +308,8 @@ func (p *player) live(key objects.Key, words []string) error {
 			obs.Owners = nil
 		case "ready", "sick":
 			obs.Trimmed = []byte(name)
+		case "settling":
+			obs.Trimmed, p.settling[key] = []byte("sick"), p.state.Now
 		case "unwatched":
 			obs.Watched = false
 		case "drifted":
@@ -430,7 +434,14 @@ func reportText(r *phases.Report, name string) []string {
 		}
 	}
 	for _, b := range r.Blocking {
-		lines = append(lines, fmt.Sprintf("%s %s waits for %s/%s: %s", name, b.Phase, b.Key.Kind, b.Key.Name, b.Message))
+		was := ""
+		switch {
+		case b.Settling:
+			was = ", has just changed"
+		case !b.New:
+			was = ", was ready"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s waits for %s/%s: %s%s", name, b.Phase, b.Key.Kind, b.Key.Name, b.Message, was))
 	}
 	for _, d := range r.Drifted {
 		lines = append(lines, fmt.Sprintf("%s %s drifted: %s/%s %s", name, d.Phase, d.Key.Kind, d.Key.Name, d.Message))

@@ -31,6 +31,7 @@ type engine struct {
 	tracks  map[objects.Key]track
 	strays  map[objects.Key]bool
 	loaded  map[types.UID]*phases.Revision
+	began   time.Time
 	// view is the deployment as the engine's cache shows it.
 	view deployment
 	// tearing tells that the present plan is a teardown of everything.
@@ -63,7 +64,7 @@ func newEngine(s *simulation) *engine {
 		simulation: s, memory: phases.Memory{}, outside: map[objects.Key]*objects.Observed{},
 		watches: map[schema.GroupKind]*watch{}, tracks: map[objects.Key]track{}, strays: map[objects.Key]bool{},
 		loaded: map[types.UID]*phases.Revision{}, view: s.c.deployment, woken: true,
-		prechecked: map[types.UID]time.Time{},
+		prechecked: map[types.UID]time.Time{}, began: s.c.now,
 	}
 	for _, gk := range kinds {
 		e.watches[gk] = newWatch()
@@ -286,7 +287,8 @@ func (e *engine) state() *phases.State {
 			case string(obs.Trimmed) == "healthy":
 				return probes.Result{Status: probes.True}
 			}
-			return probes.Result{Status: probes.False, Messages: []string{"not healthy"}, ConditionFalse: true}
+			// It may have got another generation: that opens nothing.
+			return probes.Result{Status: probes.False, Messages: []string{"not healthy"}, ConditionFalse: true, Settling: e.began}
 		},
 	}
 }

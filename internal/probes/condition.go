@@ -30,7 +30,7 @@ func (p conditionProbe) evaluate(o *object) outcome {
 // judge is about the first condition of the type: later ones never count.
 func (p conditionProbe) judge(condition map[string]any, generation int64) outcome {
 	if observed, isInteger := condition["observedGeneration"].(int64); isInteger && observed != generation {
-		return outcome{message: fmt.Sprintf(`.status.condition[%q] outdated`, p.conditionType)}
+		return outcome{message: fmt.Sprintf(`.status.condition[%q] outdated`, p.conditionType), outdated: true}
 	}
 	if condition["status"] == p.status {
 		return outcome{status: True}

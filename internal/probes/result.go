@@ -1,6 +1,9 @@
 package probes
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Status is the verdict on an object. The zero value is Unknown.
 type Status int8
@@ -39,9 +42,16 @@ type Result struct {
 	// where another probe makes the status Unknown. During a rollout this counts
 	// at once, everything else after the deadline (engine.md 5).
 	ConditionFalse bool
+	// Outdated tells that what the object says of itself is of an earlier generation, so
+	// that it was not judged. The status is Unknown then.
+	Outdated bool
 	// Unseen tells that the object was not judged: its watch has not shown yet what
 	// the probes read. The status is Unknown then.
 	Unseen bool
+	// Settling is since when the object, which had passed its probes, has had another
+	// generation; zero where that is long ago, and for any other. Whoever knows how the
+	// object was judged before sets it.
+	Settling time.Time
 }
 
 // Message returns all messages joined with ", ", as in a status.
@@ -52,18 +62,21 @@ type outcome struct {
 	status    Status
 	message   string
 	condition bool
+	outdated  bool
 }
 
 // conjunction combines outcomes by AND.
 type conjunction struct {
 	unknown, failed []string
 	conditionFalse  bool
+	outdated        bool
 }
 
 func (c *conjunction) add(o outcome) {
 	switch o.status {
 	case Unknown:
 		c.unknown = append(c.unknown, o.message)
+		c.outdated = c.outdated || o.outdated
 	case False:
 		c.failed = append(c.failed, o.message)
 		c.conditionFalse = c.conditionFalse || o.condition
@@ -73,7 +86,7 @@ func (c *conjunction) add(o outcome) {
 func (c *conjunction) result() Result {
 	switch {
 	case len(c.unknown) > 0:
-		return Result{Status: Unknown, Messages: c.unknown, ConditionFalse: c.conditionFalse}
+		return Result{Status: Unknown, Messages: c.unknown, ConditionFalse: c.conditionFalse, Outdated: c.outdated}
 	case len(c.failed) > 0:
 		return Result{Status: False, Messages: c.failed, ConditionFalse: c.conditionFalse}
 	default:

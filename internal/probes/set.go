@@ -164,7 +164,7 @@ func (s *Set) judge(obj map[string]any) (result Result, cost int) {
 			continue
 		}
 		if o.outdated() {
-			verdict.add(outcome{message: ".status outdated"})
+			verdict.add(outcome{message: ".status outdated", outdated: true})
 			continue
 		}
 		for _, probe := range entry.probes {

@@ -88,7 +88,7 @@ func TestEvaluate(t *testing.T) {
 		{"condition missing", deployment, []corev1alpha1.Probe{condition("Ready", "True")},
 			unknown(`missing .status.condition["Ready"]`)},
 		{"condition of an earlier generation", deployment, []corev1alpha1.Probe{condition("Old", "True")},
-			unknown(`.status.condition["Old"] outdated`)},
+			Result{Messages: []string{`.status.condition["Old"] outdated`}, Outdated: true}},
 		{"no conditions", `{apiVersion: apps/v1, kind: Deployment, status: {}}`,
 			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
 		{"conditions are null, as in a new definition", `{apiVersion: apps/v1, kind: Deployment, status: {conditions: null}}`,
@@ -104,7 +104,7 @@ func TestEvaluate(t *testing.T) {
 
 		{"status of an earlier generation", `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2},
 			status: {observedGeneration: 1, conditions: [{type: Ready, status: "False"}]}}`,
-			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown(".status outdated")},
+			[]corev1alpha1.Probe{condition("Ready", "True")}, Result{Messages: []string{".status outdated"}, Outdated: true}},
 		{"observedGeneration that is no integer does not count",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: {observedGeneration: "1", a: 1}}`,
 			[]corev1alpha1.Probe{fieldsEqual(".status.a", ".status.a")}, Result{Status: True}},

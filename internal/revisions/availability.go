@@ -53,11 +53,15 @@ func Available(s Standing) Verdict {
 		}
 		return unready("the first revision has not become available yet", s.Current.Blocking)
 	}
-	if len(s.Previous.Blocking) > 0 {
-		return unready("objects of previous revision "+s.PreviousName+" are unavailable", s.Previous.Blocking)
+	if failing := slices.DeleteFunc(slices.Clone(s.Previous.Blocking), excused); len(failing) > 0 {
+		return unready("objects of previous revision "+s.PreviousName+" are unavailable", failing)
 	}
 	if failing := harmful(s); len(failing) > 0 {
-		return unready("revision "+s.CurrentName+" broke what was available", failing)
+		what := "revision " + s.CurrentName + " broke what was available"
+		if !slices.ContainsFunc(failing, func(b phases.Blocker) bool { return !b.New }) {
+			what = "revision " + s.CurrentName + " missed its progress deadline"
+		}
+		return unready(what, failing)
 	}
 	return Verdict{true, corev1alpha1.ReasonAvailable, fmt.Sprintf("Previous revision %s is still available.", s.PreviousName)}
 }
@@ -76,14 +80,18 @@ func harmful(s Standing) []phases.Blocker {
 		probe := b.Kind == phases.BlockProbe || b.Kind == phases.BlockProbeFalse || b.Kind == phases.BlockUnseen
 		switch {
 		case at < 0, at > inProgress: // nothing of it was written
-		case at < inProgress,
-			b.Kind == phases.BlockProbeFalse,
-			s.DeadlinePassed && probe:
+		case at < inProgress && !excused(b),
+			b.Kind == phases.BlockProbeFalse && !b.New,
+			at == inProgress && s.DeadlinePassed && probe:
 			failing = append(failing, b)
 		}
 	}
 	return failing
 }
+
+// excused tells whether an object takes nothing away: it never was ready, or may be
+// so still.
+func excused(b phases.Blocker) bool { return b.New || b.Settling }
 
 func unready(what string, blocking []phases.Blocker) Verdict {
 	message := what

@@ -28,6 +28,10 @@ func blocker(phase string, kind phases.BlockKind) phases.Blocker {
 	return phases.Blocker{Key: objects.Key{Kind: "App", Name: phase}, Phase: phase, Message: "is not as it should be", Kind: kind}
 }
 
+// made is a blocker that was never ready, settling one that may be so again soon.
+func made(b phases.Blocker) phases.Blocker     { b.New = true; return b }
+func settling(b phases.Blocker) phases.Blocker { b.Settling = true; return b }
+
 func TestAvailable(t *testing.T) {
 	t.Parallel()
 	standing := func(change func(*revisions.Standing)) revisions.Standing {
@@ -153,6 +157,70 @@ func TestAvailable(t *testing.T) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockRefused)), true
 			}),
 			says: "app-1 is still available",
+		},
+		{
+			name: "no current revision, old object fails", reason: "the template changed while the deployment is paused",
+			given: standing(func(s *revisions.Standing) {
+				s.Current, s.Previous = nil, report(2, blocker("third", phases.BlockProbe))
+			}),
+			says: "objects of previous revision app-1 are unavailable",
+		},
+		{
+			name: "old object settles", reason: "its generation has just moved", want: true,
+			given: standing(func(s *revisions.Standing) {
+				s.Previous = report(2, settling(blocker("third", phases.BlockProbeFalse)))
+			}),
+			says: "app-1 is still available",
+		},
+		{
+			name: "old object settles, another one fails", reason: "the message names what fails",
+			given: standing(func(s *revisions.Standing) {
+				s.Previous = report(1, settling(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))
+			}),
+			says: `unavailable: Phase "third" failed`,
+		},
+		{
+			name: "object of a revision that never succeeded was never ready", reason: "it breaks nothing", want: true,
+			given: standing(func(s *revisions.Standing) { s.Previous = report(2, made(blocker("third", phases.BlockProbeFalse))) }),
+			says:  "app-1 is still available",
+		},
+		{
+			name: "object of a completed phase settles", reason: "its generation has just moved", want: true,
+			given: standing(func(s *revisions.Standing) { s.Current = report(0, settling(blocker("first", phases.BlockProbe))) }),
+			says:  "app-1 is still available",
+		},
+		{
+			name: "object of a completed phase settles after the deadline", reason: "the deadline is not about it", want: true,
+			given: standing(func(s *revisions.Standing) {
+				s.Current, s.DeadlinePassed = report(0, settling(blocker("first", phases.BlockProbe))), true
+			}),
+			says: "app-1 is still available",
+		},
+		{
+			name: "phase in progress: a condition of a new object is False", reason: "it was never ready, so nothing broke", want: true,
+			given: standing(func(s *revisions.Standing) { s.Current = report(1, made(blocker("second", phases.BlockProbeFalse))) }),
+			says:  "app-1 is still available",
+		},
+		{
+			name: "phase in progress: a condition is False beside a new object", reason: "that counts at once",
+			given: standing(func(s *revisions.Standing) {
+				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)), blocker("second", phases.BlockProbeFalse))
+			}),
+			says: "app-2 broke what was available",
+		},
+		{
+			name: "phase in progress: a condition is False of what settles", reason: "what the rollout changes counts at once",
+			given: standing(func(s *revisions.Standing) {
+				s.Current = report(1, settling(blocker("second", phases.BlockProbeFalse)))
+			}),
+			says: "app-2 broke what was available",
+		},
+		{
+			name: "phase in progress: a new object after the deadline", reason: "the deadline is over, though nothing broke",
+			given: standing(func(s *revisions.Standing) {
+				s.Current, s.DeadlinePassed = report(1, made(blocker("second", phases.BlockProbe))), true
+			}),
+			says: `revision app-2 missed its progress deadline: Phase "second" failed`,
 		},
 		{
 			name: "phase in progress: missing API", reason: "the phase waits, nothing broke", want: true,

@@ -7,6 +7,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
 )
 
@@ -47,6 +48,35 @@ func (r *Rollout) BeginTurn(now func() time.Time, most time.Duration) {
 // TurnOver tells that the time of this pass for probes is up: objects may wait to be
 // judged by the next one, which goes on where this one ended.
 func (r *Rollout) TurnOver() bool { return r.turn.over() }
+
+// judge evaluates the probes on a live object, and knows whether it settles.
+func (r *Revision) judge(key objects.Key, obs *objects.Observed, at time.Time, in *turn) probes.Result {
+	last, looked := r.verdicts[key]
+	before := phases.Judged{Object: last.obs, Result: last.result}
+	now := phases.Judged{Object: obs, Result: r.probe(key, obs, in)}
+	if !looked && now.Result.Outdated {
+		before = r.recorded(key, obs)
+	}
+	known := r.settling[key]
+	settling := phases.Settle(known, before, now, at)
+	switch {
+	case settling != nil:
+		r.settling[key] = settling
+		now.Result.Settling = settling.Since
+	case known != nil:
+		delete(r.settling, key)
+	}
+	return now.Result
+}
+
+// recorded is how an object was judged by an earlier process, as far as that is on
+// record: where its phase was ready, it passed its probes, at whatever generation.
+func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Judged {
+	if _, ph := r.Find(key); ph >= len(r.ready) || !r.ready[ph] {
+		return phases.Judged{}
+	}
+	return phases.Judged{Object: &objects.Observed{UID: obs.UID, Generation: -1}, Result: probes.Result{Status: probes.True}}
+}
 
 // probe evaluates the probes on a live object; what they read is not evaluated twice
 // as long as it is the same. A record that only our own write's response showed proves nothing yet:

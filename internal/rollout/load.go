@@ -48,6 +48,10 @@ type Revision struct {
 	verdicts map[objects.Key]verdict
 	// cost is what the verdicts cost.
 	cost int
+	// settling are the objects that were ready and have got another generation.
+	settling map[objects.Key]*phases.Settling
+	// ready are the phases that were ready when this process began.
+	ready []bool
 	// trims are the numbers from which on records have what the probes read, by kind.
 	trims map[schema.GroupKind]uint32
 }
@@ -82,7 +86,9 @@ func (s Stored) Of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.Ob
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *Revision {
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
-	r := &Revision{verdicts: map[objects.Key]verdict{}, trims: map[schema.GroupKind]uint32{}}
+	r := &Revision{
+		verdicts: map[objects.Key]verdict{}, settling: map[objects.Key]*phases.Settling{}, trims: map[schema.GroupKind]uint32{},
+	}
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))

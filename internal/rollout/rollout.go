@@ -209,7 +209,7 @@ func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Ti
 		Takes:  func(ref *metav1.OwnerReference) bool { return has(r.Predecessors, ref.UID) },
 		Yields: func(ref *metav1.OwnerReference) bool { return has(r.Successors, ref.UID) },
 		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
-			return r.revisions[rev.UID].probe(key, obs, &r.turn)
+			return r.revisions[rev.UID].judge(key, obs, now, &r.turn)
 		},
 		Selects: func(rev *phases.Revision, key objects.Key) bool {
 			return r.revisions[rev.UID].Probes.Selects(key.GroupKind())

@@ -71,6 +71,9 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 		r.Opened = max(r.Opened, r.unproven())
 	}
 	r.Ahead = r.Opened - begun
+	if fresh {
+		r.recallReady(status)
+	}
 	for i, phase := range status.Phases {
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
 		if i < len(r.Phases) && (written || r.Succeeded) {
@@ -80,11 +83,21 @@ func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 	}
 }
 
+// recallReady copies which phases were ready when this process began.
+func (r *Revision) recallReady(status *corev1alpha1.ObjectSetStatus) {
+	r.ready = make([]bool, len(r.Phases))
+	for i := range r.ready {
+		recorded := i < len(status.Phases) && status.Phases[i].State == corev1alpha1.PhaseStateReady
+		r.ready[i] = recorded || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+	}
+}
+
 // Resume takes over what this process knows of the revision since it was loaded before,
 // and its set does not say. Whether it is denied is to be found out anew.
 func (r *Revision) Resume(before *Revision) {
 	r.Opened, r.Ahead, r.Pledged = before.Opened, before.Ahead, before.Pledged
 	r.Since, r.Proven, r.trims = before.Since, before.Proven, before.trims
+	r.verdicts, r.cost, r.settling, r.ready = before.verdicts, before.cost, before.settling, before.ready
 	for i := range min(len(r.Phases), len(before.Phases)) {
 		r.Phases[i].Earlier = before.Phases[i].Earlier
 	}
