@@ -58,7 +58,7 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	gen := s.deployment.GetGeneration()
 	status.ObservedGeneration = gen
-	status.TemplateHash = s.templateHash(s.digests[s.deployment.GetUID()])
+	status.TemplateHash = revisions.TemplateHash(s.digests[s.deployment.GetUID()], revisions.WellKnown(s.deployment))
 	status.ControllerOf = s.newest()
 	if s.plan.Jobs.Runs != nil {
 		status.Jobs = rollout.Records(s.plan.Jobs.Runs)
@@ -131,6 +131,7 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 // standing gathers what availability is judged on.
 func (s *session) standing() revisions.Standing {
 	st := revisions.Standing{}
+	st.Previous, st.PreviousName = s.previousStanding()
 	if s.current == nil {
 		return st
 	}
@@ -145,7 +146,6 @@ func (s *session) standing() revisions.Standing {
 	if st.Current == nil {
 		st.Current = &phases.Report{}
 	}
-	st.Previous, st.PreviousName = s.previousStanding()
 	if !st.Succeeded {
 		st.DeadlinePassed = s.deadlinePassed()
 	}

@@ -2,7 +2,6 @@ package deployments
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/conditions"
-	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
@@ -136,6 +134,7 @@ func (s *session) revisionState() (revisions.State, error) {
 	if err != nil {
 		return state, err
 	}
+	labels := revisions.WellKnown(s.deployment)
 	for _, set := range s.sets {
 		conds := *set.StatusConditions()
 		digest, err := s.setDigest(set)
@@ -150,21 +149,10 @@ func (s *session) revisionState() (revisions.State, error) {
 			Succeeded:      conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded),
 			Opened:         rev != nil && rev.Opened > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
-			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), s.wellKnown()),
+			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), labels),
 		})
 	}
 	return state, nil
-}
-
-// wellKnown returns the well-known labels that a new set gets: those of the
-// deployment, which follow each release, over those of the template, which stay.
-func (s *session) wellKnown() map[string]string {
-	labels := maps.Clone(s.deployment.ObjectDeploymentSpec().Template.Metadata.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, objects.WellKnown(s.deployment.GetLabels()))
-	return objects.WellKnown(labels)
 }
 
 func (s *session) templateDigest() (objects.Digest, error) {
@@ -172,17 +160,11 @@ func (s *session) templateDigest() (objects.Digest, error) {
 	if s.generation == s.deployment.GetGeneration() && !s.digests[uid].IsZero() {
 		return s.digests[uid], nil
 	}
-	digest, err := specDigest(s.deployment.ObjectDeploymentSpec().Template.Spec)
+	digest, err := revisions.SpecDigest(s.deployment.ObjectDeploymentSpec().Template.Spec)
 	if err == nil {
 		s.digests[uid], s.generation = digest, s.deployment.GetGeneration()
 	}
 	return digest, err
-}
-
-// templateHash returns the hash that names the revision of a template with that
-// digest: with other well-known labels it is another one.
-func (s *session) templateHash(digest objects.Digest) string {
-	return drift.Hash([]any{digest[:], s.wellKnown()})
 }
 
 func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
@@ -192,25 +174,11 @@ func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, 
 	if d := s.digests[set.GetUID()]; !d.IsZero() {
 		return d, nil
 	}
-	digest, err := specDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
+	digest, err := revisions.SpecDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
 	if err == nil {
 		s.digests[set.GetUID()] = digest
 	}
 	return digest, err
-}
-
-// specDigest is a digest of canonical JSON, so that it does not depend on Go's
-// types or on how the API server orders keys.
-func specDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error) {
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return objects.Digest{}, fmt.Errorf("cannot encode the template: %w", err)
-	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return objects.Digest{}, fmt.Errorf("cannot decode the template: %w", err)
-	}
-	return drift.Digest(value), nil
 }
 
 // createSet makes the next revision of the template. Its name has a suffix where
@@ -281,7 +249,7 @@ func (s *session) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSe
 	if err != nil {
 		return nil, err
 	}
-	digest, err := specDigest(found.ObjectSetSpec().ObjectSetTemplateSpec)
+	digest, err := revisions.SpecDigest(found.ObjectSetSpec().ObjectSetTemplateSpec)
 	if err != nil || digest != wanted {
 		return nil, err
 	}
@@ -293,7 +261,8 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := s.templateHash(digest)
+	wellKnown := revisions.WellKnown(s.deployment)
+	hash := revisions.TemplateHash(digest, wellKnown)
 	set := s.scope.NewObjectSet()
 	set.SetName(s.key.Name + "-" + hash)
 	set.SetNamespace(s.key.Namespace)
@@ -301,7 +270,7 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, s.wellKnown())
+	maps.Copy(labels, wellKnown)
 	labels[corev1alpha1.ObjectDeploymentLabel] = s.key.Name
 	set.SetLabels(labels)
 	annotations := maps.Clone(s.deployment.GetAnnotations())

@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/revisions"
 )
 
 const image = "registry.test/shop:v1"
@@ -84,6 +85,22 @@ func rolledOut(dep *corev1alpha1.ObjectDeployment) {
 	says(corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle)(dep)
 	says(corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)(dep)
 	dep.Status.Revision = 3
+}
+
+// relabelled gives a deployment the labels of another release after it has reported.
+func relabelled(dep *corev1alpha1.ObjectDeployment) {
+	described(dep)
+	dep.Labels[corev1alpha1.PackageVersionLabel] = "1.1.0"
+}
+
+// described has the status of a deployment be about its template and labels.
+func described(dep *corev1alpha1.ObjectDeployment) {
+	digest, err := revisions.SpecDigest(dep.Spec.Template.Spec)
+	if err != nil {
+		panic(err)
+	}
+	dep.Labels = orMake(dep.Labels)
+	dep.Status.TemplateHash = revisions.TemplateHash(digest, revisions.WellKnown(dep))
 }
 
 func newContent() *Content {

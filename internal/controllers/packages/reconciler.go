@@ -191,7 +191,7 @@ func (s *session) run(ctx context.Context) error {
 	case stepDeploy:
 		o.content = s.attempt.content
 		err = s.rollOut(ctx)
-		o.changed = err == nil && !current(s.dep)
+		o.changed = err == nil && !told(s.view, o)
 	case stepYield, stepAwait:
 		s.attempts.drop(s.pkg.GetUID())
 	case stepLoad:

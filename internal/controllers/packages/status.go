@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/statuses"
 )
 
@@ -181,8 +182,19 @@ func current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
+// told tells whether the deployment's status is about what the Package asks for now.
+// That of a Package which is Ready by its generation, and of which nothing was written
+// since, was found to be so before.
+func told(v view, o outcome) bool {
+	if !current(v.dep) {
+		return false
+	}
+	settled := o.step == stepSettle && conditions.IsTrueFor(v.pkg.PackageStatus().Conditions, corev1alpha1.ConditionReady, v.pkg.GetGeneration())
+	return settled || revisions.Describes(v.dep)
+}
+
 // mirror copies what the deployment says about itself, where that is about its
-// present spec. A deployment of someone else does not count. While another spec of the
+// present spec and labels. A deployment of someone else does not count. While another spec of the
 // Package is loaded, nobody may take it for what is said of that one.
 func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	conds, generation, dep := &status.Conditions, v.pkg.GetGeneration(), v.dep
@@ -197,7 +209,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		status.Phases, status.Blocking = nil, nil
 		return
 	}
-	if !current(dep) {
+	if !told(v, o) {
 		return
 	}
 	from := dep.ObjectDeploymentStatus()
@@ -285,19 +297,21 @@ func stateOf(v view, o outcome) conditions.State {
 	if o.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: o.writeErr.Error()}
 	}
+	if !told(v, o) {
+		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: awaitsDeployment}
+	}
 	return deploymentState(v.dep)
 }
 
+// awaitsDeployment is said until the deployment has reported on what it was given.
+const awaitsDeployment = "Waiting for the deployment to be rolled out."
+
 // deploymentState is how the deployment is doing.
 func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
-	waiting := conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Waiting for the deployment to be rolled out."}
-	if !current(dep) {
-		return waiting
-	}
 	from := dep.ObjectDeploymentStatus().Conditions
 	ready := conditions.Get(from, corev1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != dep.GetGeneration() {
-		return waiting
+		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: awaitsDeployment}
 	}
 	return conditions.State{
 		Ready:   ready.Status == metav1.ConditionTrue,

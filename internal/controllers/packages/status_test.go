@@ -69,6 +69,45 @@ Ready=False/Progressing@2
 Reconciling=True/Progressing@2
 Unpacked=True/UnpackSuccess@2`,
 		},
+		"relabelled": {
+			reason: "the generation of the deployment does not move with its labels, and its status is about the former ones",
+			pkg: newPackage(func(p *corev1alpha1.Package) {
+				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "")
+			}),
+			dep:     newOwned(rolledOut, relabelled),
+			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
+			want: `Available=True/Available@1
+Progressing=True/Progressing@2
+Ready=False/Progressing@2
+Reconciling=True/Progressing@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"relabelled, for a while": {
+			reason: "the deployment has not reported on its labels yet",
+			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled), outcome: outcome{step: stepSettle},
+			want: `Ready=False/Progressing@2
+Reconciling=True/Progressing@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"relabelled and rolled out": {
+			reason: "the deployment has reported on its labels",
+			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled, described), outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2`,
+		},
+		"ready with a hash of another engine": {
+			reason: "nothing was written since it was ready",
+			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
+				conditions.Set(&p.Status.Conditions, 2, corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable, "")
+			}),
+			dep: newOwned(rolledOut, relabelled), outcome: outcome{step: stepSettle},
+			want: `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2`,
+		},
 		"rolled out": {
 			reason: "ready as the deployment is",
 			pkg:    unpackedPackage(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},

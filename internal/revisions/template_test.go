@@ -1,0 +1,47 @@
+package revisions_test
+
+import (
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+// TestDescribes: a status is about the template and the labels that its hash was made
+// of, and about no generation but its own.
+func TestDescribes(t *testing.T) {
+	t.Parallel()
+	reported := func(change func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {
+		dep := &corev1alpha1.ObjectDeployment{}
+		dep.Generation, dep.Status.ObservedGeneration = 3, 3
+		dep.Labels = map[string]string{corev1alpha1.PackageVersionLabel: "1.0.0", "team": "a"}
+		dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
+		digest, err := revisions.SpecDigest(dep.Spec.Template.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dep.Status.TemplateHash = revisions.TemplateHash(digest, revisions.WellKnown(dep))
+		change(dep)
+		return dep
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*corev1alpha1.ObjectDeployment)
+		want   bool
+	}{
+		{"as reported", func(*corev1alpha1.ObjectDeployment) {}, true},
+		{"another generation", func(d *corev1alpha1.ObjectDeployment) { d.Generation++ }, false},
+		{"another version", func(d *corev1alpha1.ObjectDeployment) { d.Labels[corev1alpha1.PackageVersionLabel] = "1.1.0" }, false},
+		{"no version", func(d *corev1alpha1.ObjectDeployment) { delete(d.Labels, corev1alpha1.PackageVersionLabel) }, false},
+		{"a label that objects do not get", func(d *corev1alpha1.ObjectDeployment) { d.Labels["team"] = "b" }, true},
+		{"another template of the generation", func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Name = "two" }, false},
+		{"no hash", func(d *corev1alpha1.ObjectDeployment) { d.Status.TemplateHash = "" }, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := revisions.Describes(reported(tc.change)); got != tc.want {
+				t.Errorf("Describes = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
