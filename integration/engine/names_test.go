@@ -193,7 +193,7 @@ func TestObjectsOfTheEngine(t *testing.T) {
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{ph}
 	env.Create(t, dep)
 	await(t, dep, "to be refused", func(d *corev1alpha1.ClusterObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "is a part of the engine itself", "Lease", "ValidatingAdmissionPolicy")
+		return reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "is a part of the engine itself", "Lease", "and 1 more")
 	})
 	must(t, env.Client.Delete(t.Context(), dep))
 	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error { return gone(ctx, dep) })

@@ -11,14 +11,18 @@ import (
 // Spare refuses a revision with objects that are not for a package to have: why says
 // of each, or is empty. They are written by nobody, and never deleted.
 func (r *Revision) Spare(why func(objects.Key) string) {
-	var problems []string
+	var notes []objects.Note
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
 			if reason := why(d.Key); reason != "" && !d.Above {
 				d.Keep, d.Above = true, true
-				problems = append(problems, d.Key.String()+": "+reason)
+				notes = append(notes, objects.Note{Object: d.Key.String(), Text: reason})
 			}
 		}
+	}
+	var problems []string
+	for _, remark := range objects.Remarks(notes) {
+		problems = append(problems, remark.String())
 	}
 	if r.Blocked != "" {
 		problems = append(problems, r.Blocked)
