@@ -33,7 +33,7 @@ func componentsOf(files loader.Files) []string {
 }
 
 func testCasesOf(files loader.Files) []string {
-	result, _ := manifest.Read(files, "", false)
+	result, _ := manifest.Read(files, "")
 	if result == nil {
 		return nil
 	}

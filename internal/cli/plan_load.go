@@ -125,7 +125,7 @@ func nameOf(want plannedPackage, files loader.Files) (string, error) {
 		}
 		return baseName(ref), nil
 	}
-	result, problems := manifest.Read(files, "", false)
+	result, problems := manifest.Read(files, "")
 	if result == nil {
 		return "", problems.Err()
 	}

@@ -32,7 +32,6 @@ func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Read
 		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 	}
 	opts := sources.Options(pkg, values)
-	opts.Strict = true
 	loaded, err := loader.Load(ctx, files, opts)
 	return loaded, opts.Package, err
 }

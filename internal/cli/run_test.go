@@ -212,6 +212,7 @@ metadata:
 spec:
   scopes: [Namespaced]
   phasse: []
+  version: 1.0.0
   phases:
   - name: deploy
 -- cm.yaml

@@ -20,7 +20,7 @@ func wrongScope(source string, files loader.Files, component string, scope corev
 	if i < 0 {
 		return nil
 	}
-	result, _ := manifest.Read(parts[i].Files, component, false)
+	result, _ := manifest.Read(parts[i].Files, component)
 	if result == nil {
 		return nil
 	}

@@ -48,7 +48,9 @@ func (c *check) collisionProtection(annotations map[string]any) {
 		return
 	}
 	if remedy, ok := checkCollisionMode(mode); !ok {
-		c.fail(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation), remedy, "%q is no mode", mode)
+		// Package Operator treats it as Prevent.
+		c.out.stored.CollisionProtection = corev1alpha1.CollisionProtectionPrevent
+		c.doubtful(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation), remedy, "%q is no mode", mode)
 		return
 	}
 	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtection(mode)
@@ -61,12 +63,19 @@ func checkCollisionMode(mode string) (remedy string, ok bool) {
 	return violation.Suggest(mode, collisionModes, "Supported: "+strings.Join(collisionModes, ", ")+"."), false
 }
 
-// destinationType is the pattern of the field in the API.
-var destinationType = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`)
+// destinationPart is the pattern of the field in the API, which a part of the text
+// has to match. The type of a condition has to as a whole.
+const destinationPart = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
+
+var (
+	destinationType  = regexp.MustCompile(`^` + destinationPart + `$`)
+	holdsDestination = regexp.MustCompile(destinationPart)
+)
 
 func (c *check) conditionMappings(annotations map[string]any) {
 	text, _ := annotations[corev1alpha1.ConditionMapAnnotation].(string)
 	field := annotationField(corev1alpha1.ConditionMapAnnotation)
+	const remedy = "Write it as example.com/Available."
 	for line := range strings.Lines(text) {
 		if strings.TrimSpace(line) == "" {
 			continue
@@ -76,8 +85,11 @@ func (c *check) conditionMappings(annotations map[string]any) {
 		switch {
 		case !ok || source == "" || destination == "":
 			c.fail(violation.ReasonAnnotationInvalid, field, `Write one mapping a line: Available => example.com/Available`, "%q is no mapping", strings.TrimSpace(line))
+		case !holdsDestination.MatchString(destination):
+			c.fail(violation.ReasonAnnotationInvalid, field, remedy, "%q is no type of a mapped condition", destination)
 		case !destinationType.MatchString(destination) || len(destination) > 316:
-			c.fail(violation.ReasonAnnotationInvalid, field, "Write it as example.com/Available.", "%q is no type of a mapped condition", destination)
+			// The API server would refuse a status with it.
+			c.dropped(violation.ReasonAnnotationInvalid, field, remedy, "%q is no type of a mapped condition", destination)
 		default:
 			c.out.stored.ConditionMappings = append(c.out.stored.ConditionMappings, corev1alpha1.ConditionMapping{SourceType: source, DestinationType: destination})
 		}

@@ -83,13 +83,13 @@ func badDocuments() []badInput {
 		{"C1 deep nesting", withData("data: " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)), namespaced(), "Invalid YAML in a.yaml idx 0", ""},
 		{"C1 deep nesting below the parser's limit", withData("data: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), namespaced(), fmt.Sprintf("nests deeper than %d levels", limits.DocumentDepth), ""},
 		{"C1 10,000 documents and one", pkg("manifest.yaml", plain, "a.yaml", many), namespaced(), fmt.Sprintf("the limit is %d", limits.DocumentsPerFile), ""},
-		{"C1 duplicate keys", withData("data: {a: 1, a: 2}"), namespaced(), "data.a: the key stands twice, first in line", ""},
+		{"C1 duplicate keys", versioned(withData("data: {a: 1, a: 2}")), namespaced(), "data.a: the key stands twice, first in line", ""},
 		{"C1 byte order mark", pkg("manifest.yaml", "\ufeff"+plain, "a.yaml", "\ufeff"+configMap("a", "first", "")), namespaced(), "", `"name":"a"`},
 		{"C1 tabs", withData("data:\n\ta: b\n"), namespaced(), "found character that cannot start any token", ""},
 		{"C1 CRLF", pkg("manifest.yaml", strings.ReplaceAll(plain, "\n", "\r\n"), "a.yaml", strings.ReplaceAll(configMap("a", "first", "data: {k: v}\n"), "\n", "\r\n")), namespaced(), "", `"data":{"k":"v"}`},
 		{"C1 tag !!binary", withData("data: {k: !!binary aGFsbG8=}"), namespaced(), "", `"k":"hallo"`},
 		{"C1 tag !!binary that is no text", withData("data: {k: !!binary /w==}"), namespaced(), "data.k: the value is no binary", ""},
-		{"C1 custom tag", withData("data: {k: !python/object x}"), namespaced(), "data.k: the tag !python/object", ""},
+		{"C1 custom tag", versioned(withData("data: {k: !python/object x}")), namespaced(), "data.k: the tag !python/object", ""},
 		{"C1 booleans of YAML 1.1", withData("data: {a: yes, b: Off, c: 'no'}"), namespaced(), "", `"data":{"a":true,"b":false,"c":"no"}`},
 		{"C1 octals of YAML 1.1", withData("data: {a: 0644, b: 0o644, c: '0644'}"), namespaced(), "", `"data":{"a":420,"b":420,"c":"0644"}`},
 		{"C1 NaN", withData("data: {k: .nan}"), namespaced(), "data.k: .nan has no form in JSON", ""},
@@ -170,6 +170,12 @@ func badSchemas() []badInput {
 	}
 }
 
+// versioned is a package whose manifest states its version.
+func versioned(files Files) Files {
+	files["manifest.yaml"] = []byte(stated(string(files["manifest.yaml"])))
+	return files
+}
+
 func badObjects() []badInput {
 	meta := func(more string) Files { return withData("  " + more + "\n") }
 	other := func(apiVersion, kind string) Files {
@@ -181,16 +187,16 @@ func badObjects() []badInput {
 		{"C5 no name", pkg("manifest.yaml", plain, "a.yaml", configMap("", "first", "")), namespaced(), "the object has no name", ""},
 		{"C5 list", pkg("manifest.yaml", plain, "a.yaml", "apiVersion: v1\nkind: ConfigMapList\nmetadata: {name: a}\nitems: [{apiVersion: v1}]\n"), namespaced(), "a list is no object of a package", ""},
 		{"C5 generateName", meta("generateName: x"), namespaced(), "metadata.generateName", ""},
-		{"C5 status", withData("status: {ready: true}"), namespaced(strict), "status: a package must not set it", ""},
+		{"C5 status", versioned(withData("status: {ready: true}")), namespaced(), "status: a package must not set it", ""},
 		{"C5 managedFields", meta("managedFields: [{manager: x}]"), namespaced(), "metadata.managedFields: a package must not set it", ""},
 		{"C5 uid", meta("uid: x"), namespaced(), "metadata.uid: a package must not set it", ""},
 		{"C5 resourceVersion", meta("resourceVersion: '1'"), namespaced(), "metadata.resourceVersion: a package must not set it", ""},
 		{"C5 ownerReferences", meta("ownerReferences: [{name: x}]"), namespaced(), "metadata.ownerReferences: a package must not set it", ""},
-		{"C5 deletionTimestamp", meta("deletionTimestamp: '2026-01-01T00:00:00Z'"), namespaced(strict), "metadata.deletionTimestamp: a package must not set it", ""},
+		{"C5 deletionTimestamp", versioned(meta("deletionTimestamp: '2026-01-01T00:00:00Z'")), namespaced(), "metadata.deletionTimestamp: a package must not set it", ""},
 		{"C5 another namespace", meta("namespace: kube-system"), namespaced(), `the object is in the namespace "kube-system", the Package in "team-a"`, ""},
 		{"C5 cluster kind in a Package", other("rbac.authorization.k8s.io/v1", "ClusterRole"), namespaced(), "ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace", ""},
-		{"C5 our labels", meta("labels: {package-operator.run/cache: 'True'}"), namespaced(strict), "metadata.labels[package-operator.run/cache]: a package must not set it", ""},
-		{"C5 our annotations", withData("    package-operator.run/owners: '[]'\n"), namespaced(strict), "metadata.annotations[package-operator.run/owners]: a package must not set it", ""},
+		{"C5 our labels", versioned(meta("labels: {package-operator.run/cache: 'True'}")), namespaced(), "metadata.labels[package-operator.run/cache]: a package must not set it", ""},
+		{"C5 our annotations", versioned(withData("    package-operator.run/owners: '[]'\n")), namespaced(), "metadata.annotations[package-operator.run/owners]: a package must not set it", ""},
 		{"C5 annotations of 256 KiB", withData("    x: " + strings.Repeat("x", limits.AnnotationBytes) + "\n"), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes), ""},
 		{"C5 object of 1.4 MiB", withData("data: {x: " + strings.Repeat("x", limits.ObjectBytes) + "}\n"), namespaced(), fmt.Sprintf("bytes of JSON; the limit is %d", limits.ObjectBytes), ""},
 	}

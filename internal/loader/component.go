@@ -23,13 +23,13 @@ type unit struct {
 }
 
 // readUnit reads the manifest of the component that was asked for.
-func readUnit(files Files, component string, strict bool) *unit {
+func readUnit(files Files, component string) *unit {
 	if len(files) == 0 {
 		return &unit{problems: violation.Violations{{
 			Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package.",
 		}}}
 	}
-	result, problems := manifest.Read(files, "", strict)
+	result, problems := manifest.Read(files, "")
 	multi := result != nil && result.Manifest.Spec.Components != nil
 	if component == "" {
 		if multi {
@@ -51,12 +51,12 @@ func readUnit(files Files, component string, strict bool) *unit {
 		}}}
 	}
 	root := result.Manifest.Name
-	u := readComponent(files, component, strict)
+	u := readComponent(files, component)
 	u.name = root + "/" + component
 	return u
 }
 
-func readComponent(files Files, component string, strict bool) *unit {
+func readComponent(files Files, component string) *unit {
 	u := &unit{component: component}
 	if strings.ContainsAny(component, `/\`) || strings.HasPrefix(component, ".") {
 		u.add(violation.Violation{Reason: violation.ReasonComponentPath, Details: fmt.Sprintf("%q is no name of a folder", component)})
@@ -71,7 +71,7 @@ func readComponent(files Files, component string, strict bool) *unit {
 		})
 		return u
 	}
-	u.result, u.problems = manifest.Read(u.files, component, strict)
+	u.result, u.problems = manifest.Read(u.files, component)
 	if u.result != nil && u.result.Manifest.Spec.Components != nil {
 		u.add(u.result.At(violation.ReasonComponentsNested, "spec.components"))
 	}

@@ -7,7 +7,7 @@ import (
 // Describe reads the manifest of a package and nothing else. Its error is of type
 // violation.Violations.
 func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
-	u := readUnit(files, "", false)
+	u := readUnit(files, "")
 	if err := u.problems.Err(); err != nil {
 		return nil, err
 	}

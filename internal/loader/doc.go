@@ -12,9 +12,8 @@
 // Loading is pure but for the pull: the same files, options and environment
 // give the same bytes. Every problem is a violation with file, document, line
 // and field, and as many as possible are reported at once; nothing of a
-// package with a problem is used. What Package Operator would have dropped
-// silently is a warning where the package states no spec.version and the check
-// is not strict, and a problem otherwise.
+// package with a problem is used. What Package Operator accepts is a warning
+// where the package states no spec.version, and a problem otherwise.
 //
 // Objects are JSON with sorted keys. They carry the labels of the package and
 // the instance; those of version and provider are in Package.Labels only, as

@@ -25,7 +25,7 @@ import (
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.LoadTime, errLoadTime)
 	defer cancel()
-	l := &load{ctx: ctx, opts: &opts, unit: readUnit(files, opts.Component, opts.Strict)}
+	l := &load{ctx: ctx, opts: &opts, unit: readUnit(files, opts.Component)}
 	l.problems = l.unit.problems
 	pkg := l.run()
 	if cause := context.Cause(ctx); errors.Is(cause, errLoadTime) {
@@ -167,7 +167,7 @@ func (l *load) config() (values map[string]any, ok bool) {
 	if len(errs) > 0 {
 		return nil, false
 	}
-	values, unknown, errs := schema.Admit(l.ctx, field.NewPath("spec", "config"), l.opts.Config)
+	values, unknown, broken, errs := schema.Admit(l.ctx, field.NewPath("spec", "config"), l.opts.Config)
 	for _, u := range unknown {
 		v := violation.Violation{Reason: violation.ReasonConfigInvalid, Field: u.Field, Details: "unknown key", Remedy: u.Remedy}
 		if r.Strict {
@@ -177,8 +177,16 @@ func (l *load) config() (values map[string]any, ok bool) {
 		v.Details += ", dropped"
 		l.warnings = append(l.warnings, v)
 	}
+	// Package Operator does not evaluate rules.
+	if r.Strict {
+		errs = append(errs, broken...)
+		broken = nil
+	}
 	for _, e := range errs {
 		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: l.errorBody(e)})
+	}
+	for _, e := range broken {
+		l.warnings = append(l.warnings, violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: l.errorBody(e)})
 	}
 	l.configFailed = len(errs) > 0
 	return values, !l.configFailed
@@ -275,7 +283,7 @@ func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool)
 }
 
 func (l *load) reader(condition func(string) (bool, error)) *reader {
-	r := &reader{strict: l.opts.Strict, opts: l.opts, condition: condition}
+	r := &reader{opts: l.opts, condition: condition}
 	name := l.opts.Package.Metadata.Name
 	r.labels = map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if result := l.unit.result; result != nil {

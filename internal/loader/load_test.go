@@ -45,7 +45,11 @@ func namespaced(change ...func(*Options)) Options {
 	return o
 }
 
-func strict(o *Options) { o.Strict = true }
+// stated is a manifest that states its version, so that the package is checked
+// strictly.
+func stated(manifest string) string {
+	return strings.TrimRight(manifest, "\n") + "\n  version: 1.0.0\n"
+}
 
 func cluster(o *Options) { o.Package.Metadata.Namespace = "" }
 

@@ -53,7 +53,7 @@ func (c *check) texts(key string, reason violation.Reason) map[string]any {
 func (c *check) reserved(field string, values map[string]any, keys []string) {
 	for _, key := range keys {
 		if _, ok := values[key]; ok {
-			c.dropped(document.Child(field, key), "Remove it; the engine sets it.", "a package must not set it")
+			c.dropped(violation.ReasonObjectInvalid, document.Child(field, key), "Remove it; the engine sets it.", "a package must not set it")
 			delete(values, key)
 		}
 	}
@@ -84,7 +84,28 @@ func (c *check) annotations() map[string]any {
 	return annotations
 }
 
+// unreadableLabels drops labels that are not all text where that is no error:
+// Package Operator reads none of them then.
+func (c *check) unreadableLabels() {
+	if c.r.strict || c.meta["labels"] == nil {
+		return
+	}
+	field := "metadata.labels"
+	labels, readable := c.meta["labels"].(map[string]any)
+	for _, name := range sortedKeys(labels) {
+		if _, ok := labels[name].(string); !ok {
+			field, readable = document.Child(field, name), false
+			break
+		}
+	}
+	if !readable {
+		c.dropped(violation.ReasonLabelsInvalid, field, "Put it in quotes.", "the value is no text; all labels of the object are")
+		delete(c.meta, "labels")
+	}
+}
+
 func (c *check) labels() {
+	c.unreadableLabels()
 	labels := c.texts("labels", violation.ReasonLabelsInvalid)
 	c.reserved("metadata.labels", labels, reservedLabels)
 	for _, key := range sortedKeys(labels) {

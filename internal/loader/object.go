@@ -54,14 +54,23 @@ func (c *check) warn(field, remedy, format string, args ...any) {
 	c.warnings = append(c.warnings, c.r.sourceOf(v))
 }
 
-// dropped reports what is an error where the check is strict, and is taken out
-// of the object otherwise.
-func (c *check) dropped(field, remedy, format string, args ...any) {
+// doubtful reports what is an error only where the manifest states a version.
+func (c *check) doubtful(reason violation.Reason, field, remedy, format string, args ...any) {
 	if c.r.strict {
-		c.fail(violation.ReasonObjectInvalid, field, remedy, format, args...)
+		c.fail(reason, field, remedy, format, args...)
 		return
 	}
-	c.warn(field, remedy, format+", dropped", args...)
+	v := c.at(reason, field)
+	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
+	c.warnings = append(c.warnings, c.r.sourceOf(v))
+}
+
+// dropped is doubtful for what is taken out of the object.
+func (c *check) dropped(reason violation.Reason, field, remedy, format string, args ...any) {
+	if !c.r.strict {
+		format += ", dropped"
+	}
+	c.doubtful(reason, field, remedy, format, args...)
 }
 
 // afterPatches tells the reader that the object is not as it stands in the file.
@@ -206,12 +215,12 @@ func (c *check) serverFields() {
 	}
 	for _, key := range ignoredFields {
 		if v, ok := c.meta[key]; ok && !isEmpty(v) {
-			c.dropped("metadata."+key, remedy, "a package must not set it")
+			c.dropped(violation.ReasonObjectInvalid, "metadata."+key, remedy, "a package must not set it")
 		}
 		delete(c.meta, key)
 	}
 	if v, ok := c.body["status"]; ok && !isEmpty(v) {
-		c.dropped("status", "Remove it; whoever runs the object sets it.", "a package must not set it")
+		c.dropped(violation.ReasonObjectInvalid, "status", "Remove it; whoever runs the object sets it.", "a package must not set it")
 	}
 	delete(c.body, "status")
 }

@@ -46,6 +46,7 @@ type definition struct {
 
 // reader reads the objects of a package.
 type reader struct {
+	// strict tells that the manifest states a version.
 	strict bool
 	opts   *Options
 	// phases of the manifest; nil where they are not known.
@@ -143,9 +144,16 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 			into.defect = defect.Of(cause, "reading "+p)
 		}
 	}()
-	problems := document.Each(p, data, func(d *document.Document) {
+	problems := document.EachWithDoubts(p, data, func(d *document.Document) {
 		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return
+		}
+		for _, v := range d.Doubts {
+			if v = r.sourceOf(v); r.strict {
+				into.problems = append(into.problems, v)
+			} else {
+				into.warnings = append(into.warnings, v)
+			}
 		}
 		for _, v := range d.Warnings {
 			into.warnings = append(into.warnings, r.sourceOf(v))

@@ -41,8 +41,6 @@ type Options struct {
 	// known: a package that has to be unique is refused. Without an Environment it
 	// is not asked.
 	Others func(packageName string) []Other
-	// Strict refuses what is unknown even where the manifest states no version.
-	Strict bool
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
 	// StaticImages gives templates StaticImage for every image.

@@ -17,7 +17,7 @@ type Part struct {
 // Parts returns the root of a package and its components, as far as its manifest
 // can be read.
 func Parts(files Files) []Part {
-	result, _ := manifest.Read(files, "", false)
+	result, _ := manifest.Read(files, "")
 	if result == nil || result.Manifest.Spec.Components == nil {
 		return []Part{{Files: files}}
 	}

@@ -33,7 +33,7 @@ type PreviewOptions struct {
 func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	load := exampleOptions(opts.Component, false)
 	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"
-	u := readUnit(files, opts.Component, true)
+	u := readUnit(files, opts.Component)
 	if u.result != nil {
 		tc, err := testCaseOf(&u.result.Manifest.Test, opts.TestCase)
 		if err != nil {
@@ -54,7 +54,6 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 		load.Package.Metadata.Namespace, load.anyNamespace = opts.Namespace, false
 	}
 	load.StaticImages = !opts.LockedImages || u.result == nil || u.result.Lock == nil
-	load.Strict = true
 	pkg, err := Load(ctx, files, load)
 	return pkg, load.Package, err
 }

@@ -21,7 +21,7 @@ func (c *check) scope() {
 	namespaced, known := builtInScope(kind)
 	if c.r.opts.scope() == corev1alpha1.ScopeCluster {
 		if known && !namespaced && c.out.namespace != "" {
-			c.dropped("metadata.namespace", "Remove it.", "%s is cluster-scoped", kind.Kind)
+			c.dropped(violation.ReasonObjectInvalid, "metadata.namespace", "Remove it.", "%s is cluster-scoped", kind.Kind)
 			delete(c.meta, "namespace")
 			c.out.namespace = ""
 		}

@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Validate checks a package with all of its components, strictly, in each of
-// its test cases; where it has none, with the default configuration in each of
-// its scopes. It reports all problems at once. Its error is of type
+// Validate checks a package with all of its components, in each of its test
+// cases; where it has none, with the default configuration in each of its
+// scopes. It reports all problems at once. Its error is of type
 // violation.Violations, or the cause of ctx.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
 	return Inspect(ctx, files, nil)
@@ -77,13 +77,15 @@ type validator struct {
 
 // try loads and returns what is wrong. name is that of the test case.
 func (v *validator) try(opts Options, name string) violation.Violations {
-	opts.Strict = true
+	problems, _ := v.render(opts, name)
+	return problems
+}
+
+// render is try; it also tells whether templates could be executed.
+func (v *validator) render(opts Options, name string) (problems violation.Violations, executed bool) {
 	var rendered Files
-	if v.visit != nil {
-		opts.keep = &rendered
-	}
+	opts.keep = &rendered
 	pkg, err := Load(v.ctx, v.files, opts)
-	var problems violation.Violations
 	if err == nil {
 		v.warnings = append(v.warnings, pkg.Warnings...)
 		if v.visit != nil {
@@ -92,12 +94,12 @@ func (v *validator) try(opts Options, name string) violation.Violations {
 	} else {
 		errors.As(err, &problems)
 	}
-	return problems
+	return problems, rendered != nil
 }
 
 // unit validates the root or one component, and returns its manifest.
 func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
-	u := readUnit(v.files, component, true)
+	u := readUnit(v.files, component)
 	if u.result == nil {
 		v.problems = append(v.problems, v.try(exampleOptions(component, false), "")...)
 		return nil
@@ -171,12 +173,17 @@ func inScope(kind string, p violation.Violation) violation.Violation {
 func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	var problems violation.Violations
 	var needs []string
-	for _, p := range v.try(exampleOptions(u.component, cluster), "") {
-		if p.Reason == violation.ReasonConfigInvalid {
+	found, rendered := v.render(exampleOptions(u.component, cluster), "")
+	for _, p := range found {
+		switch {
+		case p.Reason == violation.ReasonConfigInvalid:
 			needs = append(needs, p.Field)
-			continue
+		case !u.result.Strict && needsContext(p, rendered):
+			p.Details = "with the default configuration: " + p.Details
+			v.warnings = append(v.warnings, p)
+		default:
+			problems = append(problems, p)
 		}
-		problems = append(problems, p)
 	}
 	if len(needs) > 0 {
 		w := u.result.At(violation.ReasonConfigInvalid, "spec.config.openAPIV3Schema")
@@ -186,6 +193,18 @@ func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 		v.warnings = append(v.warnings, w)
 	}
 	return problems
+}
+
+// needsContext tells whether a problem may be one of the example alone. Without
+// test cases Package Operator checks what needs no context.
+func needsContext(p violation.Violation, rendered bool) bool {
+	switch p.Reason {
+	case violation.ReasonLimit:
+		return false
+	case violation.ReasonFilterInvalid, violation.ReasonInvalidCELCondition:
+		return true
+	}
+	return rendered && strings.HasSuffix(p.Path, render.Suffix)
 }
 
 const exampleName = "package"

@@ -53,10 +53,10 @@ func TestValidate(t *testing.T) {
 		},
 		{
 			"each test case",
-			pkg("manifest.yaml", namespacedOnly+required+tests("{name: cluster, context: {config: {image: z}}}, {name: bad, context: {package: {metadata: {namespace: ns}}, config: {imag: z}}}"), "a.yaml.gotmpl", image),
+			pkg("manifest.yaml", namespacedOnly+required+"  version: 1.0.0\n"+tests("{name: cluster, context: {config: {image: z}}}, {name: bad, context: {package: {metadata: {namespace: ns}}, config: {imag: z}}}"), "a.yaml.gotmpl", image),
 			[]string{
 				`Package unsupported scope in manifest.yaml idx 0 line 5: spec.scopes: test case "cluster"`,
-				`Config invalid in manifest.yaml idx 0 line 8: test.template[1].context.config.imag: unknown key. Did you mean "image"?`,
+				`Config invalid in manifest.yaml idx 0 line 9: test.template[1].context.config.imag: unknown key. Did you mean "image"?`,
 				"test.template[1].context.config.image: Required value", "ConfigMap is namespaced",
 			}, nil,
 		},
@@ -67,7 +67,7 @@ func TestValidate(t *testing.T) {
 		},
 		{
 			"unknown fields are problems, and so is what is not supported",
-			pkg("manifest.yaml", namespacedOnly+"  x: 1\ntest: {kubeconform: {kubernetesVersion: v1.30.0}}\n"), []string{"spec.x: unknown field"}, nil,
+			pkg("manifest.yaml", namespacedOnly+"  version: 1.0.0\n  x: 1\ntest: {kubeconform: {kubernetesVersion: v1.30.0}}\n"), []string{"spec.x: unknown field"}, nil,
 		},
 		{"no manifest, yet the rest is checked", pkg("a.yaml", "a: ["), []string{"PackageManifest not found", "Invalid YAML in a.yaml"}, nil},
 	} {

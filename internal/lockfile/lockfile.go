@@ -106,7 +106,7 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 			bare[p] = data
 		}
 	}
-	result, problems := manifest.Read(bare, u.part.Component, true)
+	result, problems := manifest.Read(bare, u.part.Component)
 	var wrong violation.Violations
 	for _, p := range problems {
 		if p.Reason != violation.ReasonLockMissing {
@@ -117,7 +117,7 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 	if err := wrong.Err(); err != nil {
 		return nil, nil, err
 	}
-	locked, problems := manifest.Read(u.part.Files, u.part.Component, true)
+	locked, problems := manifest.Read(u.part.Files, u.part.Component)
 	for _, p := range problems {
 		if p.Reason == violation.ReasonLockDuplicated {
 			p.Component = u.part.Component

@@ -28,15 +28,16 @@ type Unknown struct {
 }
 
 // Admit returns the configuration with defaults and without unknown keys. raw
-// is a JSON object; nothing means an empty one.
-func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, errs field.ErrorList) {
+// is a JSON object; nothing means an empty one. broken are CEL rules that values
+// do not keep, where nothing else is wrong.
+func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, broken, errs field.ErrorList) {
 	values = map[string]any{}
 	if len(raw) > limits.ConfigBytes {
-		return nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, tooLarge(len(raw), limits.ConfigBytes))}
+		return nil, nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, tooLarge(len(raw), limits.ConfigBytes))}
 	}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &values); err != nil {
-			return nil, nil, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "has to be an object")}
+			return nil, nil, nil, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "has to be an object")}
 		}
 	}
 	if values == nil { // null, with white space around it
@@ -47,15 +48,24 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 			unknown = append(unknown, Unknown{Field: path.Child(key).String(), Remedy: "The package has no configuration."})
 		}
 		sortUnknown(unknown)
-		return map[string]any{}, unknown, nil
+		return map[string]any{}, unknown, nil, nil
 	}
-	unknown, errs = s.Check(ctx, path, values)
-	return values, unknown, errs
+	if unknown, errs = s.checkTypes(path, values); len(errs) == 0 {
+		broken = s.checkRules(ctx, path, values)
+	}
+	return values, unknown, broken, errs
 }
 
 // Check prunes values, sets defaults in them, and returns what is unknown and
 // what is wrong. The schema must not be nil.
 func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
+	if unknown, errs = s.checkTypes(path, values); len(errs) == 0 {
+		errs = s.checkRules(ctx, path, values)
+	}
+	return unknown, errs
+}
+
+func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
 	for _, found := range pruning.PruneWithOptions(values, s.structural, false, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		steps := splitPruned(found)
 		last := len(steps) - 1
@@ -70,12 +80,17 @@ func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(values, s.structural)
 	defaulting.Default(values, s.structural)
-	errs = validation.ValidateCustomResource(path, values, s.validator)
-	// Rules are evaluated on values of the right types only, as in API servers.
-	if len(errs) == 0 && s.rules != nil {
-		errs, _ = s.rules.Validate(ctx, path, s.structural, values, nil, celconfig.RuntimeCELCostBudget)
+	return unknown, sorted(validation.ValidateCustomResource(path, values, s.validator))
+}
+
+// checkRules evaluates the CEL rules, on values of the right types only, as in
+// API servers.
+func (s *Schema) checkRules(ctx context.Context, path *field.Path, values map[string]any) field.ErrorList {
+	if s.rules == nil {
+		return nil
 	}
-	return unknown, sorted(errs)
+	errs, _ := s.rules.Validate(ctx, path, s.structural, values, nil, celconfig.RuntimeCELCostBudget)
+	return sorted(errs)
 }
 
 // sorted has errors in the order of their fields: validators go through maps.

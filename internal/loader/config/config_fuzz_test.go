@@ -95,8 +95,10 @@ func checkAdmit(t *testing.T, schema *Schema, raw string) {
 	t.Helper()
 	ctx, cancel := fuzzing.Context(t)
 	defer cancel()
-	values, unknown, errs := schema.Admit(ctx, at, []byte(raw))
-	again, unknownAgain, errsAgain := schema.Admit(ctx, at, []byte(raw))
+	values, unknown, broken, errs := schema.Admit(ctx, at, []byte(raw))
+	errs = append(errs, broken...)
+	again, unknownAgain, brokenAgain, errsAgain := schema.Admit(ctx, at, []byte(raw))
+	errsAgain = append(errsAgain, brokenAgain...)
 	if ctx.Err() != nil {
 		return
 	}
@@ -120,7 +122,7 @@ func checkAdmit(t *testing.T, schema *Schema, raw string) {
 	if err != nil {
 		t.Fatalf("%v: %v", values, err)
 	}
-	second, unknown, errs := schema.Admit(ctx, at, admitted)
+	second, unknown, _, errs := schema.Admit(ctx, at, admitted)
 	text, _ := json.Marshal(second)
 	if ctx.Err() == nil && (len(unknown)+len(errs) > 0 || string(text) != string(admitted)) {
 		t.Fatalf("%s was admitted as %s, and that as %s, %v, %v", raw, admitted, text, unknown, errs)

@@ -77,7 +77,8 @@ func TestAdmit(t *testing.T) {
 		{"no JSON", `{`, nil, nil, "has to be an object"},
 		{"too large", `{"image":"` + strings.Repeat("x", limits.ConfigBytes) + `"}`, nil, nil, fmt.Sprintf("the limit is %d", limits.ConfigBytes)},
 	} {
-		got, unknown, errs := schema.Admit(context.Background(), at, []byte(test.raw))
+		got, unknown, broken, errs := schema.Admit(context.Background(), at, []byte(test.raw))
+		errs = append(errs, broken...)
 		if test.errs != "" {
 			if errs == nil || !strings.Contains(errs.ToAggregate().Error(), test.errs) {
 				t.Errorf("%s: %v", test.reason, errs)
@@ -93,12 +94,12 @@ func TestAdmit(t *testing.T) {
 func TestNoSchema(t *testing.T) {
 	t.Parallel()
 	var none *Schema
-	got, unknown, errs := none.Admit(context.Background(), at, []byte(`{"b":1,"a":2}`))
+	got, unknown, _, errs := none.Admit(context.Background(), at, []byte(`{"b":1,"a":2}`))
 	want := []Unknown{{"spec.config.a", "The package has no configuration."}, {"spec.config.b", "The package has no configuration."}}
 	if diff := cmp.Diff(map[string]any{}, got) + cmp.Diff(want, unknown); diff != "" || errs != nil {
 		t.Error(errs, diff)
 	}
-	if got, unknown, errs := none.Admit(context.Background(), at, []byte(`null`)); len(got)+len(unknown)+len(errs) != 0 || got == nil {
+	if got, unknown, _, errs := none.Admit(context.Background(), at, []byte(`null`)); len(got)+len(unknown)+len(errs) != 0 || got == nil {
 		t.Error(got, unknown, errs)
 	}
 }
@@ -182,7 +183,8 @@ func TestAdmitIsBounded(t *testing.T) {
 		{"a long text for a long pattern", `{"a":"` + strings.Repeat("a", 100_000) + `"}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigMatchWork), heavy},
 		{"a short text for a long pattern", `{"a":"aaa"}`, "", heavy},
 	} {
-		_, _, errs := test.schema.Admit(context.Background(), at, []byte(test.raw))
+		_, _, broken, errs := test.schema.Admit(context.Background(), at, []byte(test.raw))
+		errs = append(errs, broken...)
 		if test.want == "" && errs != nil || test.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), test.want)) {
 			t.Errorf("%s: %v", test.reason, errs)
 		}

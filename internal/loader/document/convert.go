@@ -3,7 +3,9 @@ package document
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -33,16 +35,28 @@ type converter struct {
 	active    map[*yaml.Node]bool
 	problems  violation.Violations
 	warnings  violation.Violations
+	doubts    violation.Violations
 	stopped   bool
 }
 
 // fail notes a problem. Beyond what is shown, nothing is gained by more.
 func (c *converter) fail(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) {
 	c.stopped = c.stopped || len(c.problems) >= limits.Violations
-	c.problems = append(c.problems, violation.Violation{
+	c.problems = append(c.problems, c.at(n, reason, remedy, format, args...))
+}
+
+func (c *converter) at(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) violation.Violation {
+	return violation.Violation{
 		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line,
 		Field: joinPath(c.path), Details: fmt.Sprintf(format, args...), Remedy: remedy,
-	})
+	}
+}
+
+// doubt notes what is read all the same.
+func (c *converter) doubt(n *yaml.Node, remedy, format string, args ...any) {
+	if len(c.doubts) <= limits.Violations {
+		c.doubts = append(c.doubts, c.at(n, violation.ReasonInvalidYAML, remedy, format, args...))
+	}
 }
 
 // stop reports a limit and ends the conversion.
@@ -87,7 +101,6 @@ func (c *converter) value(n *yaml.Node, depth int) any {
 func (c *converter) sequence(n *yaml.Node, depth int) any {
 	if n.Tag != "!!seq" {
 		c.badTag(n)
-		return nil
 	}
 	out := make([]any, 0, len(n.Content))
 	for i, item := range n.Content {
@@ -101,26 +114,23 @@ func (c *converter) sequence(n *yaml.Node, depth int) any {
 func (c *converter) mapping(n *yaml.Node, depth int) any {
 	if n.Tag != "!!map" {
 		c.badTag(n)
-		return nil
 	}
 	out := make(map[string]any, len(n.Content)/2)
 	var lines map[string]int
-	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content) && !c.stopped; i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if k.Tag == "!!merge" && k.Style == 0 {
-			merges = append(merges, v)
+			c.merge(out, v, depth)
 			continue
 		}
 		key, ok := c.key(k)
 		if !ok {
 			continue
 		}
-		if _, twice := out[key]; twice {
+		if _, twice := lines[key]; twice {
 			c.path = append(c.path, atKey(key))
-			c.fail(k, violation.ReasonInvalidYAML, "Remove one of them.", "the key stands twice, first in line %d", c.doc.line+lines[key])
+			c.doubt(k, "Remove one of them.", "the key stands twice, first in line %d", c.doc.line+lines[key])
 			c.path = c.path[:len(c.path)-1]
-			continue
 		}
 		if lines == nil {
 			lines = make(map[string]int, len(n.Content)/2)
@@ -134,19 +144,18 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 		out[key] = c.value(v, depth+1)
 		c.path, c.pathBytes = c.path[:len(c.path)-1], c.pathBytes-len(key)
 	}
-	for _, m := range merges {
-		c.merge(out, m, depth)
-	}
 	return out
 }
 
-// merge adds to out what it lacks of the mappings that a "<<" key names.
+// merge adds to out the mappings that a "<<" key names; of several, the first
+// one wins. As by all tools of Kubernetes, keys before it are replaced, and keys
+// behind it win.
 func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		sources = n.Content
 	}
-	for _, source := range sources {
+	for _, source := range slices.Backward(sources) {
 		m, ok := c.value(source, depth+1).(map[string]any)
 		if c.stopped {
 			return
@@ -155,11 +164,7 @@ func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 			c.fail(n, violation.ReasonInvalidYAML, "", "<< has to name a mapping or a list of mappings")
 			return
 		}
-		for k, v := range m {
-			if _, exists := out[k]; !exists {
-				out[k] = v
-			}
-		}
+		maps.Copy(out, m)
 	}
 }
 
@@ -200,7 +205,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 }
 
 func (c *converter) badTag(n *yaml.Node) {
-	c.fail(n, violation.ReasonInvalidYAML, "Remove the tag.", "the tag %s is not supported", n.Tag)
+	c.doubt(n, "Remove the tag.", "the tag %s is not supported", n.Tag)
 }
 
 func (c *converter) scalar(n *yaml.Node) any {
@@ -242,7 +247,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 		}
 	default:
 		c.badTag(n)
-		return nil
+		return n.Value
 	}
 	c.fail(n, violation.ReasonInvalidYAML, "", "the value is no %s", strings.TrimPrefix(n.Tag, "!!"))
 	return nil

@@ -24,6 +24,9 @@ type Document struct {
 	Value any
 	// Warnings name keys that are read as something else than they look like.
 	Warnings violation.Violations
+	// Doubts name what YAML does not allow, and Package Operator reads: keys that
+	// stand twice, unknown tags. The document is read as it does.
+	Doubts violation.Violations
 
 	root *yaml.Node
 	line int
@@ -38,9 +41,19 @@ type Span struct{ Start, End int }
 func (d *Document) Span() Span { return d.span }
 
 // Each calls use for every document of a file that holds something, in their
-// order. What cannot be read is returned; the other documents are used. A
-// document may be kept only as long as its file may be kept in memory.
+// order. What cannot be read is returned, and so are doubts; the other documents
+// are used. A document may be kept only as long as its file may be kept in memory.
 func Each(path string, data []byte, use func(*Document)) violation.Violations {
+	return each(path, data, false, use)
+}
+
+// EachWithDoubts is Each for packages that may have been made for Package
+// Operator: documents with doubts are used as well.
+func EachWithDoubts(path string, data []byte, use func(*Document)) violation.Violations {
+	return each(path, data, true, use)
+}
+
+func each(path string, data []byte, doubtful bool, use func(*Document)) violation.Violations {
 	if !utf8.Valid(data) {
 		return violation.Violations{{
 			Reason: violation.ReasonInvalidYAML, Path: path, Details: "the file is not UTF-8 text",
@@ -71,11 +84,14 @@ func Each(path string, data []byte, use func(*Document)) violation.Violations {
 		index++
 		c := converter{doc: d, active: map[*yaml.Node]bool{}}
 		d.Value = c.value(d.root, 0)
+		if !doubtful {
+			c.problems = append(c.problems, c.doubts...)
+		}
 		if len(c.problems) > 0 {
 			problems = append(problems, c.problems...)
 			continue
 		}
-		d.Warnings = c.warnings
+		d.Warnings, d.Doubts = c.warnings, c.doubts
 		use(d)
 	}
 	return problems

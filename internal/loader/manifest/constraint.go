@@ -17,7 +17,7 @@ var platforms = []string{string(manifestsv1alpha1.PlatformKubernetes), string(ma
 
 func (c *checker) platform(field string, p manifestsv1alpha1.PlatformName) {
 	if !slices.Contains(platforms, string(p)) {
-		c.invalid(field, violation.Suggest(string(p), platforms, "Supported: Kubernetes, OpenShift."), "Unsupported value: %q", p)
+		c.doubtful(field, violation.Suggest(string(p), platforms, "Supported: Kubernetes, OpenShift."), "Unsupported value: %q", p)
 	}
 }
 

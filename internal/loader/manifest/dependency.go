@@ -14,7 +14,7 @@ import (
 func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 	for i, r := range spec.Repositories {
 		if (r.File == "") == (r.Image == "") {
-			c.invalid(fmt.Sprintf("spec.repositories[%d]", i), "", "exactly one of file and image is needed")
+			c.doubtful(fmt.Sprintf("spec.repositories[%d]", i), "", "exactly one of file and image is needed")
 		}
 	}
 }
@@ -60,10 +60,14 @@ func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependenc
 }
 
 func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyImage) {
-	c.required(field+".name", d.Name)
-	c.required(field+".package", d.Package)
-	if c.notEmpty(field+".range", d.Range); d.Range != "" {
-		c.versionRange(field+".range", d.Range)
+	for key, value := range map[string]string{".name": d.Name, ".package": d.Package, ".range": d.Range} {
+		if value == "" {
+			c.doubtful(field+key, "", "Required value")
+		} else if key == ".range" {
+			c.versionRange(field+key, value)
+		} else {
+			c.required(field+key, value)
+		}
 	}
 }
 

@@ -39,8 +39,12 @@ func (r *Result) validateLock() violation.Violations {
 			}
 		}
 		if img.Digest != "" {
-			if _, err := v1.NewHash(img.Digest); err != nil {
+			if _, err := v1.NewHash(withAlgorithm(img.Digest)); err != nil {
 				add(r.inLock(violation.ReasonLockInvalid, field+".digest"), updateRemedy, "%q is no digest", img.Digest)
+			} else if img.Digest != withAlgorithm(img.Digest) {
+				v := r.inLock(violation.ReasonLockInvalid, field+".digest")
+				v.Details, v.Remedy = fmt.Sprintf("%q does not begin with sha256:", img.Digest), updateRemedy
+				problems = append(problems, r.Doubtful(v)...)
 			}
 		}
 		if _, twice := locked[img.Name]; twice {
@@ -97,16 +101,22 @@ func (r *Result) Images(override func(string) string) (images, dependencies map[
 	return images, dependencies, problems
 }
 
-// pinned joins the repository of a reference and a digest. Package Operator
-// writes digests of dependencies without the algorithm.
+// withAlgorithm completes a digest. Package Operator writes those of dependencies
+// without the algorithm.
+func withAlgorithm(digest string) string {
+	if strings.Contains(digest, ":") {
+		return digest
+	}
+	return "sha256:" + digest
+}
+
+// pinned joins the repository of a reference and a digest.
 func pinned(image, digest string) (string, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return "", fmt.Errorf("%q is no image reference", image)
 	}
-	if !strings.Contains(digest, ":") {
-		digest = "sha256:" + digest
-	}
+	digest = withAlgorithm(digest)
 	if _, err := v1.NewHash(digest); err != nil {
 		return "", fmt.Errorf("%q is no digest", digest)
 	}

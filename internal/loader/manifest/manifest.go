@@ -23,7 +23,8 @@ type Result struct {
 	Manifest *manifestsv1alpha1.PackageManifest
 	// Lock is nil where the package has none.
 	Lock *manifestsv1alpha1.PackageManifestLock
-	// Strict tells that unknown fields and config keys are errors.
+	// Strict tells that the manifest states spec.version: what Package Operator
+	// would accept all the same is an error.
 	Strict bool
 	// Warnings are what does not stop the package.
 	Warnings violation.Violations
@@ -46,8 +47,8 @@ func IsManifest(path string) bool {
 // Read reads and checks the manifest and the lock of a package. The Result is
 // as complete as the files allow; it is nil where there is no manifest that
 // could be decoded. component, where it is not empty, replaces the name.
-func Read(files archive.Files, component string, strict bool) (*Result, violation.Violations) {
-	r := &Result{Strict: strict}
+func Read(files archive.Files, component string) (*Result, violation.Violations) {
+	r := &Result{}
 	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
 	if doc == nil && len(problems) == 0 {
 		return nil, violation.Violations{{
@@ -59,6 +60,7 @@ func Read(files archive.Files, component string, strict bool) (*Result, violatio
 		return nil, problems
 	}
 	r.manifest = doc
+	r.Strict = statesVersion(doc)
 	r.Warnings = append(r.Warnings, doc.Warnings...)
 	m := &manifestsv1alpha1.PackageManifest{}
 	d := decoder{doc: doc, reason: violation.ReasonManifestInvalid}
@@ -69,8 +71,8 @@ func Read(files archive.Files, component string, strict bool) (*Result, violatio
 	r.writeOnly = d.writeOnly
 	problems = append(problems, d.problems...)
 	r.Warnings = append(r.Warnings, d.warnings...)
-	r.Strict = strict || statesVersion(doc)
 	r.unknown(&problems, d.unknown)
+	problems = append(problems, r.Doubtful(doc.Doubts...)...)
 	if len(d.problems) > 0 {
 		return nil, append(problems, r.readLock(files)...)
 	}
@@ -87,6 +89,16 @@ func Read(files archive.Files, component string, strict bool) (*Result, violatio
 func statesVersion(doc *document.Document) bool {
 	raw, ok := doc.Raw("spec.version")
 	return ok && raw != ""
+}
+
+// Doubtful returns what Package Operator accepts as problems where the manifest
+// states a version; else it is a warning.
+func (r *Result) Doubtful(doubts ...violation.Violation) violation.Violations {
+	if r.Strict {
+		return doubts
+	}
+	r.Warnings = append(r.Warnings, doubts...)
+	return nil
 }
 
 // unknown sorts unknown fields into problems or warnings.
@@ -108,6 +120,7 @@ func (r *Result) readLock(files archive.Files) violation.Violations {
 	}
 	r.lock = doc
 	r.Warnings = append(r.Warnings, doc.Warnings...)
+	problems = append(problems, r.Doubtful(doc.Doubts...)...)
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifestLock); v != nil {
 		return append(problems, *v)
 	}
@@ -146,14 +159,18 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 		}}
 	}
 	var docs []*document.Document
-	problems := document.Each(path, data, func(d *document.Document) { docs = append(docs, d) })
-	if len(problems) > 0 {
+	problems := document.EachWithDoubts(path, data, func(d *document.Document) { docs = append(docs, d) })
+	if len(problems) == 0 && len(docs) == 0 {
+		problems = violation.Violations{{Reason: violation.ReasonInvalidYAML, Path: path, Details: "the file has 0 documents, not 1"}}
+	}
+	if len(docs) == 0 || len(problems) > 0 && problems[0].Document < docs[0].Index {
 		return nil, problems
 	}
-	if len(docs) != 1 {
-		return nil, violation.Violations{{
-			Reason: violation.ReasonInvalidYAML, Path: path, Details: fmt.Sprintf("the file has %d documents, not 1", len(docs)),
-		}}
+	// Package Operator reads the first document, and nothing behind it.
+	if n := len(docs) + len(problems); n > 1 {
+		docs[0].Doubts = append(docs[0].Doubts, violation.Violation{
+			Reason: violation.ReasonInvalidYAML, Path: path, Details: fmt.Sprintf("the file has %d documents, not 1; the first one is read", n), Remedy: "Remove the others.",
+		})
 	}
 	return docs[0], nil
 }

@@ -20,8 +20,7 @@ import (
 const fuzzHead = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\n"
 
 // Whatever stands in a manifest, it is read, or refused with a reason that names
-// a field; twice the same. What passes the strict check passes the other one and
-// means the same, and so does what it is once it is written again.
+// a field; twice the same. What it is means the same once it is written again.
 //
 // Code: manifest.go, decode.go, validate.go, probes.go, constraint.go
 func FuzzManifest(f *testing.F) {
@@ -42,27 +41,22 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		files := archive.Files{"manifest.yaml": []byte(text)}
-		lenient, problems := Read(files, "", false)
-		checkRead(t, lenient, problems)
-		strict, strictProblems := Read(files, "", true)
-		checkRead(t, strict, strictProblems)
-		again, problemsAgain := Read(files, "", true)
-		if !reflect.DeepEqual(strictProblems.Sorted(), problemsAgain.Sorted()) || (again == nil) != (strict == nil) {
-			t.Fatalf("%v, then %v", strictProblems, problemsAgain)
+		first, problems := Read(files, "")
+		checkRead(t, first, problems)
+		again, problemsAgain := Read(files, "")
+		if !reflect.DeepEqual(problems.Sorted(), problemsAgain.Sorted()) || (again == nil) != (first == nil) {
+			t.Fatalf("%v, then %v", problems, problemsAgain)
 		}
-		if len(strictProblems) > 0 {
+		if len(problems) > 0 {
 			return
 		}
-		if len(problems) > 0 || !sameManifest(strict.Manifest, lenient.Manifest) {
-			t.Fatalf("strictly it is fine, else %v", problems)
-		}
-		written, err := yaml.Marshal(strict.Manifest)
+		written, err := yaml.Marshal(first.Manifest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, secondProblems := Read(archive.Files{"manifest.yaml": written}, "", true)
-		if len(secondProblems) > 0 || !sameManifest(strict.Manifest, second.Manifest) {
-			t.Fatalf("written again as\n%s\nit is %v\n%s", written, secondProblems, cmp.Diff(strict.Manifest, second.Manifest, cmpopts.EquateEmpty()))
+		second, secondProblems := Read(archive.Files{"manifest.yaml": written}, "")
+		if len(secondProblems) > 0 || !sameManifest(first.Manifest, second.Manifest) {
+			t.Fatalf("written again as\n%s\nit is %v\n%s", written, secondProblems, cmp.Diff(first.Manifest, second.Manifest, cmpopts.EquateEmpty()))
 		}
 	})
 }
@@ -110,7 +104,7 @@ func FuzzLock(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, problems := Read(archive.Files{"manifest.yaml": text, "manifest.lock.yml": []byte(lock)}, "", true)
+		r, problems := Read(archive.Files{"manifest.yaml": text, "manifest.lock.yml": []byte(lock)}, "")
 		fuzzing.CheckViolations(t, problems)
 		if r == nil || len(problems) > 0 {
 			return

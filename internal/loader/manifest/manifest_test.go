@@ -60,8 +60,8 @@ func TestLongTexts(t *testing.T) {
 		{"a long range", "dependencies: [{image: {name: a, package: a.b, range: '" + wide + "'}}]", ""},
 		{"no range", "dependencies: [{image: {name: a, package: a.b}}]", "spec.dependencies[0].image.range: Required value"},
 	} {
-		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec:\n  scopes: [Cluster]\n  phases: [{name: a}]\n  " + test.spec + "\n"
-		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "", true)
+		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec:\n  version: 1.0.0\n  scopes: [Cluster]\n  phases: [{name: a}]\n  " + test.spec + "\n"
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")
 		switch {
 		case test.want == "" && len(problems) > 0, test.want != "" && !strings.Contains(problems.Error(), test.want):
 			t.Errorf("%s: %v", test.reason, problems)
@@ -76,7 +76,7 @@ func TestLongTexts(t *testing.T) {
 // is shown, problems are not noted.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
-	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec: {scopes: [Cluster], phases: [{name: a}]}\n"
+	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec: {version: 1.0.0, scopes: [Cluster], phases: [{name: a}]}\n"
 	var unknown, numbers strings.Builder
 	numbers.WriteString("test: {template: [{name: a, context: {package: {metadata: {name: x, labels: {")
 	for i := range 60_000 {
@@ -85,7 +85,7 @@ func TestManyProblems(t *testing.T) {
 	}
 	numbers.WriteString("}}}}}]}\n")
 	for reason, text := range map[string]string{"unknown fields": head + unknown.String(), "numbers that are to be texts": head + numbers.String()} {
-		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "", true)
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")
 		if n := len(problems); n == 0 || n > limits.Violations+2 {
 			t.Errorf("%s: %d problems", reason, n)
 		}

@@ -64,12 +64,11 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 	}
 	v := c.r.At(violation.ReasonProbeInvalid, field)
 	v.Details = fmt.Sprintf("%d of condition, fieldsEqual and cel are set; exactly one is needed", set)
-	v.Remedy = "Write one entry for each."
-	if c.r.Strict {
-		c.problems = append(c.problems, v)
-	} else {
-		c.r.Warnings = append(c.r.Warnings, v)
+	if set > 1 {
+		v.Details += ", and fieldsEqual counts before condition before cel"
 	}
+	v.Remedy = "Write one entry for each."
+	c.problems = append(c.problems, c.r.Doubtful(v)...)
 }
 
 func (c *checker) notEmpty(field, value string) {

@@ -28,6 +28,13 @@ func (c *checker) add(reason violation.Reason, field, remedy, format string, arg
 	c.problems = append(c.problems, v)
 }
 
+// doubtful is invalid for what Package Operator accepts.
+func (c *checker) doubtful(field, remedy, format string, args ...any) {
+	v := c.r.At(violation.ReasonManifestInvalid, field)
+	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
+	c.problems = append(c.problems, c.r.Doubtful(v)...)
+}
+
 func (c *checker) invalid(field, remedy, format string, args ...any) {
 	c.add(violation.ReasonManifestInvalid, field, remedy, format, args...)
 }
@@ -88,7 +95,7 @@ func (c *checker) scopes(scopes []manifestsv1alpha1.PackageManifestScope) {
 	}
 	for i, s := range scopes {
 		if string(s) != known[0] && string(s) != known[1] {
-			c.invalid(fmt.Sprintf("spec.scopes[%d]", i), violation.Suggest(string(s), known, "Supported: Cluster, Namespaced."), "Unsupported value: %q", s)
+			c.doubtful(fmt.Sprintf("spec.scopes[%d]", i), violation.Suggest(string(s), known, "Supported: Cluster, Namespaced."), "Unsupported value: %q", s)
 		}
 	}
 }
@@ -104,7 +111,9 @@ func (c *checker) phases(phases []manifestsv1alpha1.PackageManifestPhase) {
 	seen := map[string]bool{}
 	for i, p := range phases {
 		field := fmt.Sprintf("spec.phases[%d]", i)
-		if c.required(field+".name", p.Name) {
+		if p.Name == "" {
+			c.doubtful(field+".name", "Give it a name, or remove it.", "the phase has no name: no object can be in it")
+		} else if c.required(field+".name", p.Name) {
 			c.unique(seen, field+".name", p.Name)
 		}
 		if p.Class != "" {
@@ -157,7 +166,7 @@ func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
 		case len(p.Glob) > limits.TemplatePatternBytes:
 			c.add(violation.ReasonLimit, field, "", "%d bytes; the limit is %d", len(p.Glob), limits.TemplatePatternBytes)
 		case p.Glob == "":
-			c.invalid(field, "", "Required value")
+			c.doubtful(field, "Remove the rule.", "no file matches an empty pattern")
 		case !doublestar.ValidatePattern(p.Glob):
 			c.invalid(field, "", "%q is no valid pattern", p.Glob)
 		}
@@ -174,7 +183,10 @@ func (c *checker) tests(t *manifestsv1alpha1.PackageManifestTest) {
 		if errs := validation.IsConfigMapKey(tc.Name); len(errs) > 0 {
 			c.invalid(field, "", "%q cannot be the name of a folder: %s", tc.Name, errs[0])
 		}
-		c.unique(seen, field, tc.Name)
+		if seen[tc.Name] {
+			c.doubtful(field, "Choose another name.", "Duplicate value: %q", tc.Name)
+		}
+		seen[tc.Name] = true
 	}
 	if k := t.Kubeconform; k != nil {
 		c.required("test.kubeconform.kubernetesVersion", k.KubernetesVersion)

@@ -55,7 +55,7 @@ func (r *renderer) functions() template.FuncMap {
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 
-		"include": r.include, "toYAML": toYAML, "fromYAML": fromYAML, "b64decMap": b64decMap,
+		"include": r.include, "toYAML": toYAML, "fromYAML": r.fromYAML, "b64decMap": b64decMap,
 		"getFile": r.getFile, "getFileGlob": r.getFileGlob, "cel": r.cel,
 	} {
 		funcs[name] = r.wrap(name, fn)
@@ -74,9 +74,10 @@ func Functions() []string {
 	return names
 }
 
-// wovenFunctions are those that only woven nodes call.
+// wovenFunctions are those that only woven nodes call, and index, which is known
+// without and neither walks nor builds values.
 func (r *renderer) wovenFunctions() template.FuncMap {
-	return template.FuncMap{funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
+	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
 }
 
 func sortedKeys(dicts ...map[string]any) []string {
@@ -107,7 +108,7 @@ func toYAML(v any) (string, error) {
 
 // fromYAML reads the first document of a text. Numbers are float64, as in the
 // context.
-func fromYAML(text any) (any, error) {
+func (r *renderer) fromYAML(text any) (any, error) {
 	var data []byte
 	switch text := text.(type) {
 	case string:
@@ -119,9 +120,15 @@ func fromYAML(text any) (any, error) {
 	}
 	var value any
 	found := false
-	problems := document.Each("", data, func(d *document.Document) {
-		if !found {
-			value, found = d.Value, true
+	problems := document.EachWithDoubts("", data, func(d *document.Document) {
+		if found {
+			return
+		}
+		value, found = d.Value, true
+		for _, v := range d.Doubts {
+			v.Document, v.Details = 0, fmt.Sprintf("fromYAML: %s (line %d of the text)", v.Details, v.Line)
+			v.Line = 0
+			r.warn(v)
 		}
 	})
 	if len(problems) > 0 {

@@ -63,6 +63,9 @@ type renderer struct {
 	work         int64
 	rendered     map[string][]byte
 	running      map[string]bool
+	// unset are the labels and annotations of Packages without any, by address, one
+	// for each copy of the context.
+	unset map[uintptr]map[string]any
 }
 
 var errRenderTime = errors.New("render time")
@@ -75,7 +78,7 @@ func IsHelper(p string) bool { return strings.HasPrefix(path.Base(p), "_") }
 func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.RenderTime, errRenderTime)
 	defer cancel()
-	r := &renderer{ctx: ctx, in: in, sources: map[string]bool{}, rendered: map[string][]byte{}, running: map[string]bool{}}
+	r := &renderer{ctx: ctx, in: in, sources: map[string]bool{}, rendered: map[string][]byte{}, running: map[string]bool{}, unset: map[uintptr]map[string]any{}}
 	excluded := r.excluded()
 	if len(r.problems) > 0 {
 		return nil, r.problems
@@ -240,7 +243,7 @@ func (r *renderer) file(p string) ([]byte, error) {
 	if len(r.running) == 1 {
 		r.depth = 0
 	}
-	if err := r.templates.ExecuteTemplate(out, p, clone(r.in.Context)); err != nil {
+	if err := r.templates.ExecuteTemplate(out, p, r.context()); err != nil {
 		return nil, err
 	}
 	data := out.Bytes()

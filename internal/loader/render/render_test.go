@@ -139,7 +139,6 @@ func TestTemplateErrors(t *testing.T) {
 		{"no such file", `{{ getFile "x" }}`, `file not found: "x"`},
 		{"own output", `{{ getFile "a.yaml" }}`, `the file "a.yaml" needs its own output`},
 		{"no such template", `{{ include "x" . }}`, `no template "x"`},
-		{"duplicate key in fromYAML", `{{ fromYAML "a: 1\na: 2" }}`, "line 2: the key stands twice"},
 		{"bad base64", `{{ b64decMap (dict "k" "%") }}`, `the value of "k" is not base64`},
 		{"bad cel", `{{ cel "1" }}`, "the expression is of type int, not bool"},
 		{"bad regexp", `{{ regexMatch "(" "" }}`, "the regular expression cannot be read"},
