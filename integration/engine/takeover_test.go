@@ -1,0 +1,43 @@
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The CRDs of Package Operator, which its bootstrap owns, are taken over by the
+// command of docs/operators.md.
+func TestCRDsOfPackageOperatorAreTakenOver(t *testing.T) {
+	t.Parallel()
+	const crds = "../../config/crds"
+	text, err := os.ReadFile(crds + "/package-operator.run_hostedclusterpackages.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(t.TempDir(), "old.yaml")
+	if err := os.WriteFile(old, []byte(strings.Replace(string(text), "- hcpkg", "- oldpkg", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	apply := func(args ...string) error {
+		_, err := env.Kubectl(t.Context(), append([]string{"apply", "--server-side"}, args...)...)
+		return err
+	}
+	if err := apply("--field-manager=package-operator", "--force-conflicts", "-f", old); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply("-k", crds); err == nil || !strings.Contains(err.Error(), `conflict with "package-operator"`) {
+		t.Fatalf("without the flag: %v", err)
+	}
+	if err := apply("--force-conflicts", "-k", crds); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply("-k", crds); err != nil {
+		t.Errorf("once more, without the flag: %v", err)
+	}
+	names, err := env.Kubectl(t.Context(), "get", "crd", "hostedclusterpackages.package-operator.run", "-o", "jsonpath={.spec.names.shortNames}")
+	if err != nil || names != `["hcpkg"]` {
+		t.Errorf("%q, %v", names, err)
+	}
+}
