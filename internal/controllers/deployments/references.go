@@ -15,10 +15,12 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// store keeps the content of a slice, and that no set is an owner of it yet.
+// store keeps the content of a slice, and that no set is an owner of it yet. Those of
+// lone sets are somebody else's, and other sets may name them: with one of them for an
+// owner, and no deployment, they would go with it, and with them what is to be removed.
 func (s *session) store(slice corev1alpha1.GenericObjectSlice) {
 	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
-	if slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
+	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
 		return
 	}
 	s.unreferenced[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -130,3 +130,31 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 		t.Errorf("%d patches, want one for each slice", patches)
 	}
 }
+
+// TestLoneSetsLeaveTheirSlicesAlone: slices that a user made, and that several lone sets
+// may name, do not go with the first of them.
+func TestLoneSetsLeaveTheirSlicesAlone(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shared"}}
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(slice).Build()
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first", UID: "first"}}
+	set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{slice.Name}}}
+	s := sessionOf(server, server)
+	s.deployment, s.sets = nil, []corev1alpha1.GenericObjectSet{set}
+	if missing, err := s.readSlices(t.Context(), set); err != nil || len(missing) > 0 {
+		t.Fatalf("missing %v, %v", missing, err)
+	}
+	if err := s.referenceSlices(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); err != nil {
+		t.Fatal(err)
+	}
+	if len(slice.OwnerReferences) > 0 {
+		t.Errorf("the slice belongs to %v: it would be collected with that set", slice.OwnerReferences)
+	}
+}
