@@ -123,7 +123,7 @@ func TestDeletionThatHangs(t *testing.T) {
 	inOrder(t, why.String(), "Cause  Namespace draining is being deleted and waits for 1 Tank: draining/north (finalizer drain.example.com/drain)", "Do     Whoever set a finalizer", "kubectl -n draining patch tank.drain.example.com north")
 
 	drained(t, env, tanks[0])
-	await("Terminating: CustomResource deletion is in progress; 1 Tank left: draining-too/south (finalizer drain.example.com/drain)")
+	await("1 Tank left: draining-too/south (finalizer drain.example.com/drain); is being deleted")
 	drained(t, env, tanks[1])
 	if got := <-code; got != 0 {
 		t.Errorf("%d\n%s", got, out.String())

@@ -46,7 +46,9 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 	pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	for i, said := range r.said {
 		if said != "" {
-			pkg.PackageStatus().Blocking[i].Message += "; " + said
+			// In front: a line has an end, and this is what someone has to look after.
+			b := &pkg.PackageStatus().Blocking[i]
+			b.Message = said + "; " + b.Message
 		}
 	}
 	snap.Package = pkg
