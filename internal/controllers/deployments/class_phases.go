@@ -84,7 +84,7 @@ func (s *session) awaitAgent(phase *metav1.PartialObjectMetadata, name, class st
 		Key: objects.Key{
 			Group: corev1alpha1.GroupVersion.Group, Kind: s.scope.Kind("ObjectSetPhase"), Namespace: phase.Namespace, Name: phase.Name,
 		},
-		Phase: name, Kind: phases.BlockProbe,
+		Phase: name, Kind: phases.BlockWait, New: true, // what the revision has of its own is none the worse
 		Message: fmt.Sprintf("is being deleted and has the finalizers %v: the agent of the class %q has to take its objects away and let it go. "+
 			"Where there is no such agent any more, remove the finalizers", phase.Finalizers, class),
 	})
