@@ -35,9 +35,8 @@ const (
 	thousand   = 1000
 )
 
-// Budget returns the limits of a scenario: design.md 4, and engine.md 11 where
-// small or several packages, or objects of another kind, have no row there. Of
-// what was measured it asks only how many slices there were (Measurement.Slices).
+// Budget returns the limits of a scenario, those of docs/performance.md. Of what was
+// measured it asks only how many slices there were (Measurement.Slices).
 func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)
 	switch scenario {
@@ -51,7 +50,7 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
-	case UpgradeAll: // the first change of what was created by a POST takes one more (engine.md 2)
+	case UpgradeAll: // the first change of what was created by a POST takes one more
 		return []Limit{{MeasureRequests, rollRequests(w, n) + n + float64(w.slices())}}
 	case RaiseAll: // comes after it; each slice is a new one, too
 		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}}
@@ -122,8 +121,8 @@ func rollSeconds(w Workload) []Limit {
 	return []Limit{{MeasureSeconds, 0.5}}
 }
 
-// deleteBudget is that of design.md 4 for a large package, and N + 2 S + 20 for
-// each other (engine.md 11), with the slices of all its revisions.
+// deleteBudget is the budget of a large package, and N + 2 S + 20 for
+// each other, with the slices of all its revisions.
 func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 	n := float64(w.Total())
 	if w.Packages > 1 {

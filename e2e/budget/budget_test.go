@@ -27,7 +27,7 @@ type expectation struct {
 	scenario                  string
 	applies, deletes, dryRuns int
 	// times is how often one object may be written at most: the first change of
-	// what a POST created is preceded by a patch of its managedFields (engine.md 2).
+	// what a POST created is preceded by a patch of its managedFields.
 	times int
 	// all limits all requests, writes those that are neither dry nor a status nor
 	// an event; 0 is no limit.
@@ -63,7 +63,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 	}
 }
 
-// Cost is in proportion to change (design.md 4, engine.md 11): each object is
+// Cost is in proportion to change: each object is
 // written once by an install, a delete and a change of it, and by nothing else.
 func TestRequests(t *testing.T) {
 	t.Parallel()

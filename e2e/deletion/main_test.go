@@ -1,5 +1,5 @@
 // Package deletion_test deletes packages, deployments and sets in every way, with
-// the manager running and without it, on a real garbage collector (engine.md 4).
+// the manager running and without it, on a real garbage collector.
 package deletion_test
 
 import (

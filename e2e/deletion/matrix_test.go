@@ -37,7 +37,7 @@ const (
 	replaced
 )
 
-// matrix is the table of engine.md 4.
+// matrix is the table of deletions in docs/operators.md.
 var matrix = []struct {
 	kind   string
 	policy metav1.DeletionPropagation

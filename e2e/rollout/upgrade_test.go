@@ -50,7 +50,7 @@ func writesOfConfigMaps(t *testing.T, audit *sandbox.Audit, since sandbox.Positi
 
 // An upgrade writes what changed and leaves the rest alone; going back to the
 // former image does the same; what the new revision lacks goes after it has
-// succeeded (engine.md 5, design.md 4).
+// succeeded.
 func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

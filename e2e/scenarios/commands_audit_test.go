@@ -27,7 +27,7 @@ var auditCommands = commands{
 	//
 	// with the position of the object's phase, from 0. Within a phase order means
 	// nothing, so that those of one phase that follow each other are sorted. JSON
-	// patches, which migrate managed fields before an apply (engine.md 2) or let go
+	// patches, which migrate managed fields before an apply or let go
 	// of an object, are left out.
 	"writes": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 0, "writes")
@@ -61,7 +61,7 @@ func (s *scenario) quiet(d time.Duration) {
 	}
 }
 
-// byManager accepts what the request budget counts (engine.md 11).
+// byManager accepts what the request budget counts.
 var byManager = []sandbox.Filter{
 	sandbox.ByUser(harness.ManagerUser()),
 	func(e sandbox.Entry) bool { return e.Verb != "watch" && e.Object.Resource != "leases" },

@@ -4,7 +4,7 @@
 // withdrawn.
 //
 // Each file in testdata is one scenario: a comment in plain words of what
-// happens and which invariant is at stake (design.md 3.1), the commands, and
+// happens and which invariant is at stake, the commands, and
 // the packages that it installs. The language is that of testscript
 // (https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript) with the
 // commands of the files commands_*_test.go, each described where it is

@@ -29,7 +29,7 @@ func foreign(t *testing.T, ns, name string, controlled bool) *corev1.ConfigMap {
 }
 
 // The three modes of collision protection, each against an object that someone
-// controls and one that nobody does (reference 6.6).
+// controls and one that nobody does.
 func TestCollisionModes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -113,7 +113,7 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 }
 
 // Probes name the object and what it lacks in the words of Package Operator. What
-// is not known comes before what is false (reference 7).
+// is not known comes before what is false.
 func TestMessagesOfProbes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -22,7 +22,7 @@ import (
 )
 
 // Drift of what the template says is put back, at the price of three requests or
-// fewer (engine.md 3 and 11).
+// fewer.
 func TestDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

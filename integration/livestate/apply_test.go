@@ -84,7 +84,7 @@ func deploymentFields(app string) obj {
 	}}
 }
 
-// TestGuardedApplyCreatesOnly is the row of engine.md 2 that creating rests on.
+// TestGuardedApplyCreatesOnly is the answer that creating rests on.
 func TestGuardedApplyCreatesOnly(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -143,7 +143,7 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 	}
 }
 
-// TestApplyAnswers is the rest of the table of engine.md 2.
+// TestApplyAnswers is what else the engine relies on about applies.
 func TestApplyAnswers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -1,6 +1,5 @@
 // Package livestate_test checks what internal/apply and internal/livestate take
-// from a real API server: the answers of engine.md 2 and the watches of
-// engine.md 7. Every test works in a namespace of its own.
+// from a real API server: its answers to writes, and its watches. Every test works in a namespace of its own.
 package livestate_test
 
 import (

@@ -1,5 +1,5 @@
 // Package claims decides which package an object belongs to while two of them
-// bring it (engine.md 1, invariant 10).
+// bring it (invariant 10).
 //
 // A claim covers all objects of a revision and is taken all at once or not at
 // all, so of two packages exactly one gets all of its objects. The leader holds

@@ -90,5 +90,5 @@ func IsTrueFor(conds []metav1.Condition, typ string, generation int64) bool {
 }
 
 // Mapped tells whether a condition type was mapped from a managed object: those
-// are the ones with a slash (reference 2).
+// are the ones with a slash.
 func Mapped(typ string) bool { return strings.Contains(typ, "/") }

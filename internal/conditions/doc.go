@@ -1,5 +1,4 @@
-// Package conditions reads and writes the status conditions of every kind
-// (reference 2).
+// Package conditions reads and writes the status conditions of every kind.
 //
 // A condition is upserted: its lastTransitionTime changes with its status only,
 // so writing the same condition again changes nothing and costs no request.

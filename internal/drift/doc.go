@@ -1,6 +1,6 @@
 // Package drift judges by values whether a live object still is what its
-// template says (engine.md 3), and prepares objects of earlier engines for
-// server-side apply (engine.md 2).
+// template says, and prepares objects of earlier engines for
+// server-side apply.
 //
 // A template is the complete object that is applied: with the engine's labels,
 // annotations and controller reference, and a Secret's stringData turned into

@@ -67,7 +67,7 @@ func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
 }
 
 // Migration returns a JSON patch that turns our entries of live into one Apply
-// entry of the engine's field manager (engine.md 2). The entry is limited to the
+// entry of the engine's field manager. The entry is limited to the
 // paths of the templates, so that the next apply removes what left them; owner
 // references that we set stay in it, so that the next apply removes those of
 // earlier owners. An Apply entry that we have already keeps its fields. Entries of

@@ -1,5 +1,5 @@
 // Package fresh bridges the time between a write of ours and its arrival in an
-// informer's cache (engine.md 7).
+// informer's cache.
 //
 // A reconcile that runs in that time would decide on an old object: it would
 // write again what it has just written, or create a second one. So each answer

@@ -1,5 +1,5 @@
 // Package leadership makes sure that a manager writes only while it holds the
-// Lease (engine.md 8).
+// Lease.
 //
 // NewLock returns the lock for controller-runtime's leader election. It notes
 // when the last acquire or renewal that succeeded was sent. The Guard refuses

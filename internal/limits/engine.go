@@ -30,12 +30,12 @@ const (
 	// MappedConditions is how many conditions of its objects a revision reports.
 	MappedConditions = 50
 	// ControllerOfInline is up to how many entries status.controllerOf goes
-	// along with every status write (engine.md 5), and ControllerOfLast up to how
+	// along with every status write, and ControllerOfLast up to how
 	// many once the last phase is open: a gate waits for each of the writes before.
 	ControllerOfInline = 20
 	ControllerOfLast   = 100
 	// SliceThreshold is the size of all objects of a revision, in bytes of
-	// JSON, beyond which they are kept in slices (engine.md 6). An object that is
+	// JSON, beyond which they are kept in slices. An object that is
 	// kept in a set costs the API server a third of a millisecond of processor time
 	// in every write of the set, statuses included; a slice of its own is written
 	// once. So about twenty objects cost as much either way.
@@ -83,7 +83,7 @@ const (
 	// RevisionHistory is the default of revisionHistoryLimit.
 	RevisionHistory = 10
 	// PackageStatusInterval coalesces the status writes of one Package between
-	// terminal transitions (engine.md 5). Where many packages are rolled out at once,
+	// terminal transitions. Where many packages are rolled out at once,
 	// what has merely begun is kept back for longer: PackageStatusShare for each of
 	// them, so that such statuses of all take a tenth of the API server's time, up
 	// to PackageStatusMax.

@@ -2,7 +2,7 @@ package limits
 
 import "time"
 
-// Limits of watching (engine.md 7).
+// Limits of watching.
 const (
 	// WatchGrace is how long the watch of a kind goes on after the last user of
 	// the kind left: a package that is deleted and installed again, or a
@@ -41,7 +41,7 @@ const (
 	StopWait = 2 * time.Second
 )
 
-// Limits of writing objects (engine.md 2).
+// Limits of writing objects.
 const (
 	// ResponseBytes bounds one object or page in an API server's response.
 	// Objects are stored in at most 1.5 MiB; managedFields and converted
@@ -55,7 +55,7 @@ const (
 	DialTimeout = LeaseDuration - LeaseRenewDeadline
 )
 
-// Leader election (engine.md 8): Package Operator's times, as both engines
+// Leader election: Package Operator's times, as both engines
 // share one Lease.
 const (
 	// LeaseDuration is how long others wait for a leader that is silent.

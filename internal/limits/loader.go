@@ -191,7 +191,7 @@ const (
 
 // Limits of templates and CEL expressions of a package.
 const (
-	// TemplateDepth is how deep templates and includes nest (reference 4.9).
+	// TemplateDepth is how deep templates and includes nest.
 	TemplateDepth = 1000
 	// TemplateNesting is how deep if, range, with, define and parentheses nest in
 	// one file: each level is a level of recursion.

@@ -1,6 +1,6 @@
 // Package livestate knows what is live: one watch per GroupKind over all
 // namespaces, limited to the objects of the engine by their label, of which a
-// compact record remains (engine.md 7).
+// compact record remains.
 //
 //	CRDs, APIServices ─► served ─► which kinds can be watched, their mappings
 //	watch of a kind ─► Observe ─► records ─► Changed

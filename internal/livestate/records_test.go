@@ -385,8 +385,8 @@ func TestRecordsConverge(t *testing.T) {
 }
 
 // TestRecordsAreSmall holds the memory of ten thousand records, with the
-// owners of a thousand packages of which 32 are installed at a time, below 5 MB
-// (engine.md 7). It measures the heap, so it does not run beside others.
+// owners of a thousand packages of which 32 are installed at a time, below 5 MB.
+// It measures the heap, so it does not run beside others.
 func TestRecordsAreSmall(t *testing.T) {
 	heap := func() uint64 {
 		var m runtime.MemStats

@@ -17,8 +17,7 @@
 //
 // Objects are JSON with sorted keys. They carry the labels of the package and
 // the instance; those of version and provider are in Package.Labels only, as
-// the engine sets them when it applies (design.md 1).
+// the engine sets them when it applies.
 //
-// The rules are those of reference 4, with the defects of reference 12.1
-// (1, 2, 3, 5 to 9) corrected.
+// The rules are those of Package Operator, but for what docs/compatibility.md lists.
 package loader

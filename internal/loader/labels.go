@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// wellKnownLabels returns the labels of design.md 1. Version and provider were
+// wellKnownLabels returns the well-known labels. Version and provider were
 // checked with the manifest.
 func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) map[string]string {
 	labels := map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}

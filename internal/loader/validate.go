@@ -35,7 +35,7 @@ type Case struct {
 	Package *Package
 	// Rendered is what the templates of the package render to, by path: as they
 	// print it, without the documents that conditions leave out, and without files
-	// that have nothing left. Fixtures are compared with it (reference 9.3).
+	// that have nothing left. Fixtures are compared with it.
 	Rendered Files
 }
 

@@ -11,5 +11,5 @@
 // A dependency gets the highest version in its range of all repositories that the
 // manifest names, among the images that can be installed wherever the package
 // itself can: their constraints on platforms have to cover those of the package.
-// Dependencies of dependencies are not followed (reference 9.5).
+// Dependencies of dependencies are not followed.
 package lockfile

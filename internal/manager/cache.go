@@ -52,8 +52,8 @@ func trim(obj any) (any, error) {
 	return obj, nil
 }
 
-// forgetObjects drops the objects of a revision that owns nothing any more
-// (engine.md 7). The names of its slices stay: they say which are in use.
+// forgetObjects drops the objects of a revision that owns nothing any more. The names
+// of its slices stay: they say which are in use.
 func forgetObjects(set corev1alpha1.GenericObjectSet) {
 	spec := set.ObjectSetSpec()
 	for i := range spec.Phases {

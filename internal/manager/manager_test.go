@@ -15,7 +15,7 @@ import (
 
 // TestNothingIsWrittenWithoutTheLease: every client of the manager asks the guard
 // of the Lease before each write, those of controller-runtime and those that are
-// made of the returned configuration (engine.md 8, invariant 3).
+// made of the returned configuration (invariant 3).
 func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -25,8 +25,7 @@ var policyPresent = prometheus.NewGauge(prometheus.GaugeOpts{
 })
 
 // checkPolicy tells, once at the start, where deletion in the foreground is not
-// refused: the garbage collector may then delete objects in any order
-// (engine.md 4).
+// refused: the garbage collector may then delete objects in any order.
 func checkPolicy(ctx context.Context, reader client.Reader, log logr.Logger) {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		found := &metav1.PartialObjectMetadata{}

@@ -59,7 +59,7 @@ type Owner struct {
 }
 
 // Reference returns the controller reference on managed objects. It never sets
-// blockOwnerDeletion: teardown is the engine's (engine.md 1).
+// blockOwnerDeletion: teardown is the engine's.
 func (o Owner) Reference() map[string]any {
 	return map[string]any{
 		"apiVersion": corev1alpha1.GroupVersion.String(),

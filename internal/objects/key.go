@@ -32,7 +32,7 @@ func (k Key) NamespacedName() string {
 }
 
 // String returns "group Kind namespace/name", without what is empty: the form
-// of Package Operator's status messages (reference 2.3).
+// of Package Operator's status messages.
 func (k Key) String() string {
 	return strings.TrimSpace(k.Group + " " + k.Kind + " " + k.NamespacedName())
 }

@@ -15,7 +15,7 @@ type Digest [16]byte
 func (d Digest) IsZero() bool { return d == Digest{} }
 
 // Observed is what the engine keeps of a live object: a compact record, so
-// that ten thousand objects fit into a few megabytes (engine.md 7).
+// that ten thousand objects fit into a few megabytes.
 type Observed struct {
 	// UID and ResourceVersion guard every later write of the object.
 	UID             types.UID
@@ -61,7 +61,7 @@ type Observed struct {
 	Wrote bool
 	// UpdateFields tells that managedFields hold an Update entry of ours, left by
 	// the POST that created the object or by an earlier engine. It has to become an
-	// Apply entry before the first apply of another content (engine.md 2): else
+	// Apply entry before the first apply of another content: else
 	// fields that left the template would stay.
 	UpdateFields bool
 	// ApplyFields tells that managedFields hold an Apply entry of ours.

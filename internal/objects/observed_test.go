@@ -57,7 +57,7 @@ func TestKey(t *testing.T) {
 		{objects.Key{Kind: "Namespace", Name: "x"}, "Namespace x"},
 	} {
 		if got := tc.key.String(); got != tc.want {
-			t.Errorf("got %q, want %q (reference 2.3)", got, tc.want)
+			t.Errorf("got %q, want %q", got, tc.want)
 		}
 	}
 }

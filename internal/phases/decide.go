@@ -219,7 +219,7 @@ func leaving(c Case, live *objects.Observed) Verdict {
 }
 
 // decideOwner tells whether the live object is ours, or else what follows from
-// the collision rules (reference 6.6).
+// the collision rules.
 func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	controller := live.Controller()
 	switch {

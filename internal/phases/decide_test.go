@@ -230,7 +230,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "an unknown mode", given: []func(*phases.Case){free, another, mode("Whatever")}, want: phases.Refuse,
-			reason: "unknown modes are Prevent (reference 6.6)",
+			reason: "unknown modes are Prevent",
 		},
 		{
 			name: "after a restart", given: []func(*phases.Case){record(func(r *phases.Record) { *r = phases.Record{} })}, want: phases.Verify,

@@ -1,7 +1,7 @@
 // Package phases is the pure core of the engine: given what revisions want,
 // what the cluster shows and what the engine remembers of its own writes, Next
-// says what to do. It holds no client, clock or goroutine, so every rule of
-// engine.md 2 to 5 is tested without a cluster.
+// says what to do. It holds no client, clock or goroutine, so every rule is
+// tested without a cluster.
 //
 // The model, from the inside out:
 //

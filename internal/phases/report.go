@@ -94,7 +94,7 @@ func (r *Report) Complete() bool {
 }
 
 // Describe names the phase of the first blocker and what its objects lack, in
-// the words of Package Operator (reference 2.3), in one line. What several objects
+// the words of Package Operator, in one line. What several objects
 // lack is said once; what has no room is counted.
 func Describe(blocking []Blocker) string {
 	if len(blocking) == 0 {

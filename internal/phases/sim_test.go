@@ -62,7 +62,7 @@ var universe = []objects.Key{
 }
 
 // TestEngine runs the engine against a cluster in which everything goes wrong
-// that may go wrong, checks the invariants of design.md 3.1 in every write, and
+// that may go wrong, checks the invariants of docs/development.md in every write, and
 // at last, with no more faults, that the end is that of a run without any.
 func TestEngine(t *testing.T) {
 	t.Parallel()

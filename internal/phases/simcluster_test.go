@@ -20,7 +20,7 @@ import (
 )
 
 // cluster is an API server in a few lines: objects with the guards that the
-// engine relies on (engine.md 2), and one ordered stream of events per kind.
+// engine relies on, and one ordered stream of events per kind.
 type cluster struct {
 	now        time.Time
 	version    int // the last resource version

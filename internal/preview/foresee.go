@@ -113,7 +113,7 @@ func (w *world) dryRun(ctx context.Context, s phases.Step, o *object, template m
 }
 
 // withoutLeaving takes off what the engine's own earlier writes put on the object
-// and the template has no more (engine.md 2), and at adoption what kubectl or Helm did.
+// and the template has no more, and at adoption what kubectl or Helm did.
 func (w *world) withoutLeaving(ctx context.Context, s phases.Step, o *object, dry *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var from drift.Origin
 	for _, rev := range w.rollout.Revisions() {

@@ -226,8 +226,7 @@ func (in *input) foreign() string {
 	return ""
 }
 
-// claims returns the objects of the new revision that another package has claimed
-// (engine.md 1).
+// claims returns the objects of the new revision that another package has claimed.
 func (in *input) claims(ctx context.Context, s *simulation) ([]phases.Blocker, error) {
 	table := claims.NewTable(func(claims.Holder) {})
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {

@@ -19,7 +19,7 @@ import (
 // celPrograms are the CEL rules of all Sets in use.
 var celPrograms programs[celProgram]
 
-// celEnvironment has the libraries of reference 7.4 and no more: a rule that
+// celEnvironment has the libraries of Package Operator and no more: a rule that
 // compiles here compiles with Package Operator and the other way round.
 var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewCustomEnv(append([]cel.EnvOption{
@@ -105,7 +105,7 @@ func issueText(issues *cel.Issues) string {
 	return strings.Join(texts, ", ")
 }
 
-// celProbe is true where the rule is (reference 7.4).
+// celProbe is true where the rule is.
 type celProbe struct {
 	*celProgram
 	message string

@@ -11,7 +11,7 @@ import (
 )
 
 // fieldsEqualProbe is true where both fields exist and are equal. Fields that
-// are both missing are not equal (reference 7.3).
+// are both missing are not equal.
 type fieldsEqualProbe struct{ a, b field }
 
 // field reads one value of an object.

@@ -40,7 +40,7 @@ type Result struct {
 	Messages []string
 	// ConditionFalse tells that a condition probe is definitely False, also
 	// where another probe makes the status Unknown. During a rollout this counts
-	// at once, everything else after the deadline (engine.md 5).
+	// at once, everything else after the deadline.
 	ConditionFalse bool
 	// Outdated tells that what the object says of itself is of an earlier generation, so
 	// that it was not judged. The status is Unknown then.

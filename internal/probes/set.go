@@ -29,7 +29,7 @@ type entry struct {
 // probe is one check on an object.
 type probe interface{ evaluate(o *object) outcome }
 
-// Compile compiles probes as they stand in availabilityProbes (reference 7).
+// Compile compiles probes as they stand in availabilityProbes.
 // Its error is of type [Errors] and names every probe that cannot be used. An
 // entry that sets several checks uses one: fieldsEqual before condition before
 // cel; an entry with none is skipped.

@@ -4,8 +4,8 @@
 //	file ◄──► Index ◄──► image with /repository/repository.yaml
 //
 // A repository is a YAML file whose first document is a Repository and whose
-// others are RepositoryEntries, one for each package image (reference 1.10 and
-// 9.10). What is read is checked as a whole, and problems name file, document
+// others are RepositoryEntries, one for each package image.
+// What is read is checked as a whole, and problems name file, document
 // and line. What is written is sorted, so the same content is the same file.
 //
 // Digests are kept without "sha256:", as Package Operator writes them; both forms

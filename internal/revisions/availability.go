@@ -35,7 +35,7 @@ type Verdict struct {
 	Message string
 }
 
-// Available judges a deployment (engine.md 5). While a rollout goes on it stays
+// Available judges a deployment. While a rollout goes on it stays
 // available as long as nothing that was ready fails: a phase that the new
 // revision completed, or an object that it has not reached. Of the phase in
 // progress a condition that is False counts at once, anything else after the

@@ -63,7 +63,7 @@ type Decision struct {
 
 // Decide says what to do with the revisions of a deployment. Only the newest
 // revision can be the current one: going back to an older template makes a new
-// revision (reference 5.1).
+// revision.
 func Decide(s State) Decision {
 	order := ascending(s.Revisions)
 	d := Decision{Current: -1}

@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: -1, Create: 3},
 		},
 		{
-			name: "back to an older template", reason: "that is a new revision, never a re-activation (reference 5.1)",
+			name: "back to an older template", reason: "that is a new revision, never a re-activation",
 			given: all(with(old(1), current), with(next(2), outdated)), want: revisions.Decision{Current: -1, Create: 3},
 		},
 		{
@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: 0},
 		},
 		{
-			name: "current is deleted by the user", reason: "the deployment makes a new set (engine.md 4)",
+			name: "current is deleted by the user", reason: "the deployment makes a new set",
 			given: all(with(next(3), deleting)), want: revisions.Decision{Current: -1, Create: 4},
 		},
 		{
@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) {
 			name: "history limit -1", reason: "keep all", given: limit(-1, done(1), done(2), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
-			name: "only archived ones are history", reason: "limit 1, 1 available, 2 failed, 3 failed: 1 is the only working one (reference 5.4)",
+			name: "only archived ones are history", reason: "limit 1, 1 available, 2 failed, 3 failed: 1 is the only working one",
 			given: limit(1, old(1), with(next(2), outdated), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{

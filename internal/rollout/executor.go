@@ -119,7 +119,7 @@ func (s *step) do(ctx context.Context) error {
 }
 
 // body returns what to write: the template with the guards that the API server
-// checks (engine.md 2). An absent object that is applied is guarded by a
+// checks. An absent object that is applied is guarded by a
 // resourceVersion that never exists, so that the apply can only create.
 func (s *step) body() ([]byte, error) {
 	obj, err := s.Desired.Object(s.Stamp)

@@ -137,8 +137,7 @@ func guardsOf(t *testing.T, s *sent) guards {
 }
 
 // TestEveryWriteIsGuarded: each write names the very state that it was decided
-// on, so that it cannot hit what someone else has made of the object since
-// (design.md 3.2; invariants 2 and 3).
+// on, so that it cannot hit what someone else has made of the object since.
 func TestEveryWriteIsGuarded(t *testing.T) {
 	t.Parallel()
 	controlledBy := func(uid types.UID) *objects.Observed {

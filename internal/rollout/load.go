@@ -80,8 +80,8 @@ func (s Stored) Of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.Ob
 }
 
 // Load turns the spec of a set, with the objects that are stored elsewhere, into a
-// revision. What is wrong with it for good, by rules that need no write (engine.md
-// 2), is in Revision.Blocked, all of it at once; nothing of such a revision is
+// revision. What is wrong with it for good, by rules that need no write,
+// is in Revision.Blocked, all of it at once; nothing of such a revision is
 // ever written.
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *Revision {
 	spec := set.ObjectSetSpec()
@@ -205,7 +205,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 }
 
 // place applies the scope rules: before the namespace is defaulted, so that a
-// user of one namespace never gets a cluster-scoped object (reference 12.1 #16). It
+// user of one namespace never gets a cluster-scoped object. It
 // tells whether the object has a place.
 func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersionKind) bool {
 	namespaced, known := l.scope(gvk.GroupKind(), gvk.Version)

@@ -13,7 +13,7 @@ import (
 )
 
 // Mapped returns the conditions that the objects in keys report by their
-// condition mappings, under the destination's type (reference 6.7), and how many it
+// condition mappings, under the destination's type, and how many it
 // leaves out. A condition of an older generation of its object is passed over; of two
 // objects with one destination the later one in the order of the phases counts. What
 // an object reports is made to fit our own statuses: a rollout does not wait for the

@@ -20,7 +20,7 @@ const (
 )
 
 // Enter checks what a phase is entered with, as a whole, before the first write
-// of it (engine.md 2): what is to be created against the types of the schemas
+// of it: what is to be created against the types of the schemas
 // served now, what is to be changed by a dry run. It tells whether the steps
 // may be performed; what is wrong is in the records of the objects.
 func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {

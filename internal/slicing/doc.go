@@ -1,5 +1,5 @@
 // Package slicing decides which objects of a revision are kept in ObjectSlices,
-// and in which (engine.md 6). It is pure.
+// and in which. It is pure.
 //
 // A revision of up to limits.SliceThreshold bytes of JSON holds its objects
 // itself. Beyond, a phase that is larger than its share of the threshold is cut

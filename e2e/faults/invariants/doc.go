@@ -1,6 +1,6 @@
 // Package invariants judges what the engine did, by the API server's audit log
 // and by what is left at the end, and never by the manager's own words. The
-// numbers of the invariants are those of design.md 3.1.
+// numbers of the invariants are those of docs/development.md.
 //
 // What a test knows is a Step: the content of the revision before and of the one
 // that is wanted, the objects that others change meanwhile, and the requests

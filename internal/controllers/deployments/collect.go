@@ -18,7 +18,7 @@ import (
 )
 
 // collectSlices deletes slices that neither the template nor a set uses. Secrets
-// are for sets that own objects: history needs no values (engine.md 6).
+// are for sets that own objects: history needs no values.
 func (s *session) collectSlices(ctx context.Context) error {
 	s.slicesDue = time.Time{}
 	if err := s.listSets(ctx); err != nil {

@@ -53,7 +53,7 @@ func (s *session) awaitsTemplate() bool {
 	return rest > 0
 }
 
-// deploymentStatus returns the status of the deployment (reference 2.2).
+// deploymentStatus returns the status of the deployment.
 func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	gen := s.deployment.GetGeneration()

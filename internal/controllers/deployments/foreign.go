@@ -25,8 +25,7 @@ import (
 // OwnerWatch watches foreign owners of deployments and lone sets by their
 // metadata. When such an owner is deleted in the foreground, the garbage
 // collector would delete the deployment in the foreground too, which the
-// admission policy refuses; the engine deletes it in the background instead
-// (engine.md 4).
+// admission policy refuses; the engine deletes it in the background instead.
 type OwnerWatch struct {
 	Metadata metadata.Interface
 	Mapper   meta.RESTMapper

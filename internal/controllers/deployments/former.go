@@ -52,7 +52,7 @@ func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObj
 }
 
 // presentUID asks the API server for the UID of the deployment of this name; it is
-// empty where there is none, also because their CRD was deleted (engine.md 10).
+// empty where there is none, also because their CRD was deleted.
 func (s *session) presentUID(ctx context.Context) (types.UID, error) {
 	m := &metav1.PartialObjectMetadata{}
 	kind := corev1alpha1.GroupVersion.WithKind(s.key.Kind)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,36 +46,58 @@ func (s *session) referenceSlices(ctx context.Context) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	begun := 0
+	group.SetLimit(referencesInFlight)
+	var (
+		mu    sync.Mutex
+		begun = map[string]bool{}
+	)
 	for _, set := range s.sets {
 		if !rollout.Owns(set) || set.GetDeletionTimestamp() != nil {
 			continue
 		}
 		for _, name := range slicesOf(set) {
 			slice := s.unreferenced[name]
-			if slice == nil || begun == referencesInFlight {
+			if slice == nil || begun[name] || len(begun) == referencesInFlight {
 				continue
 			}
-			begun++
-			delete(s.unreferenced, name)
-			group.Go(func() error { return s.referenceSlice(ctx, set, slice) })
+			begun[name] = true
+			group.Go(func() error {
+				now, err := s.referenceSlice(ctx, set, slice)
+				mu.Lock()
+				defer mu.Unlock()
+				if s.unreferenced[name] = now; now == nil {
+					delete(s.unreferenced, name)
+				}
+				return err
+			})
 		}
 	}
-	if begun > 0 {
+	if len(begun) > 0 {
 		s.requeue(0)
 	}
 	return group.Wait()
 }
 
-func (s *session) referenceSlice(ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata) error {
+// referenceSlice returns the slice where it is to be tried again: as it is now, where
+// someone else has written it.
+func (s *session) referenceSlice(
+	ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata,
+) (*metav1.PartialObjectMetadata, error) {
 	slice.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice")))
-	before := slice.DeepCopy()
-	slice.OwnerReferences = append(slice.OwnerReferences, metav1.OwnerReference{
+	after := slice.DeepCopy()
+	after.OwnerReferences = append(after.OwnerReferences, metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.scope.Kind("ObjectSet"), Name: set.GetName(), UID: set.GetUID(),
 	})
-	err := s.Client.Patch(ctx, slice, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err == nil || apply.IsAbsent(err) || apply.Classify(err) == apply.Conflict {
-		return nil // what someone else made of it is looked at by the next process
+	err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(slice, client.MergeFromWithOptimisticLock{}))
+	if err != nil && apply.Classify(err) == apply.Conflict {
+		// Or the answer to an earlier try was lost.
+		err = s.Reader.Get(ctx, client.ObjectKeyFromObject(slice), slice)
+		if err == nil && !slices.ContainsFunc(slice.OwnerReferences, s.isSet) {
+			return slice, nil
+		}
 	}
-	return fmt.Errorf("cannot make %s an owner of slice %s: %w", set.GetName(), slice.Name, err)
+	if err == nil || apply.IsAbsent(err) {
+		return nil, nil
+	}
+	return slice, fmt.Errorf("cannot make %s an owner of slice %s: %w", set.GetName(), slice.Name, err)
 }

@@ -241,7 +241,7 @@ func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
 	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)
 }
 
-// setConditions reports a set (reference 2.3).
+// setConditions reports a set.
 func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) {
 	gen := set.GetGeneration()
 	put := func(typ string, status bool, reason, message string) {

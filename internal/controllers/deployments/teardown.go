@@ -13,8 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/statuses"
 )
 
-// teardown removes what a deleted owner controls, in reverse, and lets it go
-// (engine.md 4).
+// teardown removes what a deleted owner controls, in reverse, and lets it go.
 func (s *session) teardown(ctx context.Context) error {
 	if orphaning(s.top()) {
 		// The garbage collector takes the references off; its last write, on the

@@ -245,7 +245,7 @@ func retryable(err error) bool {
 	return !errors.As(err, &wrong)
 }
 
-// Delays between attempts to pull (reference 3.7).
+// Delays between attempts to pull.
 const (
 	firstBackoff = 10 * time.Second
 	maxBackoff   = 300 * time.Second

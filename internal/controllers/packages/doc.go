@@ -24,6 +24,4 @@
 // and two events; with slices each slice and a patch of the template. A deletion
 // deletes the deployment and takes the finalizer off. At rest and after a restart
 // there are none.
-//
-// Reference: sections 2.1, 4.11 to 4.15 and 5.7; rules of deletion: engine.md 4.
 package packages

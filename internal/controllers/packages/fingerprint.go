@@ -125,7 +125,7 @@ const (
 
 // compare relates what was unpacked last to what would be rendered now. The hash
 // of an earlier engine cannot be computed again; it counts where that engine said
-// that the current spec is unpacked (engine.md 10).
+// that the current spec is unpacked.
 func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	status := pkg.PackageStatus()
 	last, ours := parseFingerprint(status.UnpackedHash)

@@ -18,7 +18,7 @@ import (
 )
 
 // keys has for each Package with sensitive input the key by which that is hashed
-// wherever a hash can be read: in the names of Secrets (engine.md 6). What
+// wherever a hash can be read: in the names of Secrets. What
 // status.unpackedHash covers of sources are their versions. It is kept in a Secret of the Package. When that is lost, a new
 // one is made and the package rendered again; no object of it changes by that.
 type keys struct {

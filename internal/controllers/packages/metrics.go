@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/conditions"
 )
 
-// Metrics of packages, under the names of Package Operator (reference 10.6).
+// Metrics of packages, under the names of Package Operator.
 var (
 	availability = prometheus.NewDesc("package_operator_package_availability",
 		"Whether the package is available: 0 no, 1 yes, 2 not known.", []string{"pko_name", "pko_namespace", "image"}, nil)

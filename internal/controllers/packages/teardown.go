@@ -104,7 +104,7 @@ func (s *session) deleteDeployment(ctx context.Context) error {
 }
 
 // propagation says what becomes of the objects. With Orphan the engine leaves
-// them running, controlled by nobody (engine.md 4).
+// them running, controlled by nobody.
 func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 	if spec.DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
 		return metav1.DeletePropagationOrphan
@@ -113,7 +113,7 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 }
 
 // lookForTeardown reads the deployment from the API server. There is none where the
-// CRD of deployments was deleted (engine.md 10).
+// CRD of deployments was deleted.
 func (s *session) lookForTeardown(ctx context.Context) error {
 	scope := corev1alpha1.ScopeOf(s.pkg.GetNamespace())
 	dep := scope.NewObjectDeployment()

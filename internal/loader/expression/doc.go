@@ -1,6 +1,6 @@
 // Package expression evaluates the CEL expressions of a package: named
 // conditions, path rules, condition annotations, and the template function
-// cel (reference 4.10).
+// cel.
 //
 // The environment is plain CEL without extensions. Its variables are config,
 // images, dependencies and environment, each a map, and cond, a map of the

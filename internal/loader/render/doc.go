@@ -1,6 +1,6 @@
 // Package render turns the files of a package into the files that it is made
 // of for one installation: path rules are applied, and templates (*.gotmpl)
-// are executed (reference 4.9).
+// are executed.
 //
 // Path rules come first: a file that they exclude is parsed for the templates
 // it defines, and can be read by getFile, but is not executed. Templates are

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// sprigNames are the functions of sprig that templates have (reference 4.9).
+// sprigNames are the functions of sprig that templates have.
 // What depends on time, chance, environment, files or network is left out.
 var sprigNames = strings.Fields(`
 hello fail

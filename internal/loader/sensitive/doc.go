@@ -1,5 +1,5 @@
 // Package sensitive finds values that came from Secrets in other text, and takes
-// them out of messages (engine.md 6).
+// them out of messages.
 //
 // A value of at least limits.SensitiveLength bytes is found where it stands
 // verbatim, without the white space around it, escaped (JSON, YAML, URL, HTML, the
