@@ -48,7 +48,7 @@ func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 	for path, content := range w.files(1, r) {
 		files[path] = []byte(content)
 	}
-	o := loader.Options{Strict: true}
+	o := loader.Options{}
 	o.Package.Metadata.Name, o.Package.Metadata.Namespace, o.Package.Image = packageName(1), namespace, "example.invalid/shop:v1"
 	pkg, err := loader.Load(t.Context(), files, o)
 	if err != nil {

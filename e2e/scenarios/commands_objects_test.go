@@ -44,7 +44,7 @@ var objectCommands = commands{
 		s.until(neg, text, args[1:])
 	},
 	// says NAME TEXT: waits until a condition of the package, of its deployment or of
-	// a set of it contains the text.
+	// a set of it contains the text, or what the set says of an object that blocks it.
 	"says": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 2, "says NAME TEXT")
 		s.eventually(patience, args[0]+" to say "+args[1], func(ctx context.Context) error { return s.says(ctx, args[0], args[1]) })
@@ -184,6 +184,9 @@ func (s *scenario) says(ctx context.Context, name, text string) error {
 		for _, set := range sets.GenericObjectSets() {
 			if set.GetLabels()[corev1alpha1.ObjectDeploymentLabel] == name {
 				all = append(all, messages(*set.StatusConditions())...)
+				for _, b := range set.ObjectSetStatus().Blocking {
+					all = append(all, b.Message)
+				}
 			}
 		}
 	}
