@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -207,17 +208,24 @@ func TestFailedRollout(t *testing.T) {
 	})
 	// A StatefulSet waits for its broken pods until somebody deletes them:
 	// https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback
-	gated := &corev1.PodList{}
-	if err := env.Client.List(t.Context(), gated, client.InNamespace("failed")); err != nil {
-		t.Fatal(err)
-	}
-	for _, pod := range gated.Items {
-		if len(pod.Spec.SchedulingGates) > 0 && pod.OwnerReferences[0].Kind == "StatefulSet" {
-			if err := client.IgnoreNotFound(env.Client.Delete(t.Context(), &pod)); err != nil {
-				t.Fatal(err)
+	// One that is deleted before the controller has seen the new template comes back as it was.
+	harness.Eventually(t, 60*time.Second, "the last revision to be available", func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := env.Client.List(ctx, pods, client.InNamespace("failed")); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if len(pod.Spec.SchedulingGates) > 0 && pod.OwnerReferences[0].Kind == "StatefulSet" {
+				if err := client.IgnoreNotFound(env.Client.Delete(ctx, &pod)); err != nil {
+					return err
+				}
 			}
 		}
-	}
+		if status := latestSet(t, env, "failed").Status; !meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable) {
+			return fmt.Errorf("it says %+v", status.Conditions)
+		}
+		return nil
+	})
 	env.WaitAvailable(t, "failed", "workloads")
 }
 
