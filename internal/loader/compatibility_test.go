@@ -70,6 +70,15 @@ func TestWithoutVersionAsPackageOperator(t *testing.T) {
 	}
 }
 
+// A scope that nobody knows allows nothing.
+func TestUnknownScopeAllowsNothing(t *testing.T) {
+	t.Parallel()
+	_, err := Load(context.Background(), pkg("manifest.yaml", strings.Replace(plain, "Namespaced, Cluster", "Namespacd", 1)), namespaced())
+	if err == nil || !strings.Contains(err.Error(), "the package allows Namespacd only, and this is a Package") {
+		t.Error(err)
+	}
+}
+
 // A manifest is the first document of its file.
 func TestDocumentsBehindAManifest(t *testing.T) {
 	t.Parallel()
@@ -102,8 +111,13 @@ func TestValidateWithoutTestCases(t *testing.T) {
 			t.Errorf("%s with a version is accepted", files["manifest.yaml"])
 		}
 	}
-	if _, err := Validate(context.Background(), pkg("manifest.yaml", plain, "a.yaml.gotmpl", "{{if}}")); err == nil {
-		t.Error("a template that cannot be parsed is accepted")
+	for _, files := range []Files{
+		pkg("manifest.yaml", plain, "a.yaml.gotmpl", "{{if}}"),
+		pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "    package-operator.run/condition: config.\n")),
+	} {
+		if _, err := Validate(context.Background(), files); err == nil {
+			t.Errorf("what can never be rendered is accepted: %s", files)
+		}
 	}
 }
 

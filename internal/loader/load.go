@@ -116,7 +116,7 @@ func (l *load) scope() {
 	scopes := l.unit.result.Manifest.Spec.Scopes
 	for _, s := range scopes {
 		known := s == manifestsv1alpha1.PackageManifestScopeCluster || s == manifestsv1alpha1.PackageManifestScopeNamespaced
-		if s == want || !known {
+		if s == want || !known && l.unit.result.Strict {
 			return // a value that is wrong is reported as such
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -202,7 +203,7 @@ func needsContext(p violation.Violation, rendered bool) bool {
 	case violation.ReasonLimit:
 		return false
 	case violation.ReasonFilterInvalid, violation.ReasonInvalidCELCondition:
-		return true
+		return strings.HasPrefix(p.Details, expression.EvaluationFailed)
 	}
 	return rendered && strings.HasSuffix(p.Path, render.Suffix)
 }

@@ -12,6 +12,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// EvaluationFailed begins errors of expressions that compile, and cannot be
+// evaluated with the context at hand.
+const EvaluationFailed = "evaluation failed"
+
 // variables of all expressions.
 var variables = []string{"package", "config", "images", "dependencies", "environment"}
 
@@ -79,7 +83,7 @@ func (e *Evaluator) Bool(ctx context.Context, text string) (bool, error) {
 		return false, limit
 	}
 	if err != nil {
-		return false, fmt.Errorf("evaluation failed: %w", err)
+		return false, fmt.Errorf("%s: %w", EvaluationFailed, err)
 	}
 	result, ok := value.Value().(bool)
 	if !ok {
