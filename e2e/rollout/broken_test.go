@@ -168,8 +168,7 @@ func (s *seen) follow(t *testing.T, env *harness.Env, namespace string) {
 
 // While an upgrade brings pods that cannot start, the recipes are true of no
 // workload at any time, and the revision does not count as rolled out; what has
-// no pods to replace does not wait. Of other probes lint knows which are true
-// then, and of which workloads.
+// no pods to replace does not wait. Of other probes that are true then lint warns.
 func TestFailedRollout(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -284,7 +283,8 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 				continue
 			}
 			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j) })
-			if passed := truth(t, files, broken[w.kind+"/"+w.name]); passed != warned {
+			// A watch need not show every state that lint knows of.
+			if passed := truth(t, files, broken[w.kind+"/"+w.name]); passed && !warned {
 				t.Errorf("%s %s, probes [%s]: true in a rollout that fails: %v; lint warns: %v", w.kind, w.name, checks(w), passed, warned)
 			}
 		}

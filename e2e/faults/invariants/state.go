@@ -211,6 +211,9 @@ func normalise(obj *unstructured.Unstructured) {
 	}
 	if obj.GetKind() == "ObjectSlice" {
 		delete(obj.Object, "objects") // its name says what is in it
+		// Which of the revisions that share it is an owner is information only, and the
+		// garbage collector takes its time with one that is gone.
+		obj.SetOwnerReferences(slices.DeleteFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == "ObjectSet" }))
 	}
 	if sealed(obj) {
 		delete(obj.Object, "data") // as above
