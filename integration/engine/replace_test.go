@@ -1,15 +1,20 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // What an earlier engine wrote by updates is known for ours once it was taken over:
@@ -64,6 +69,49 @@ func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) {
 	awaitValue(t, ns, "object", "v2")
 	awaitRollout(t, dep)
 	if is := get(t, ns, "object"); is.Data["leaves"] != "" || is.Data["others"] != "added" || is.UID != former.UID {
+		t.Errorf("after a field left the template the object has %v", is.Data)
+	}
+}
+
+// A policy that the object as it is violates, and its next template meets, holds up
+// nothing, though what left the template takes a write before.
+func TestFieldsLeaveUnderAPolicyThatTheNewTemplateMeets(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	both := configMap("object", "v1")
+	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
+	dep := install(t, deployment(ns, phase("one", both)))
+
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				}}},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: `object.data.value != "v1"`, Message: "v1 is not wanted any more"}},
+		},
+	}
+	env.Create(t, policy)
+	env.Create(t, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: ns, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
+	})
+	harness.Eventually(t, 60*time.Second, "the policy to be enforced", func(ctx context.Context) error {
+		if err := env.Client.Update(ctx, get(t, ns, "object"), client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("an update ends with %w", err)
+		}
+		return nil
+	})
+
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2")
+	})
+	awaitRollout(t, dep)
+	if is := get(t, ns, "object"); is.Data["value"] != "v2" || is.Data["leaves"] != "" {
 		t.Errorf("after a field left the template the object has %v", is.Data)
 	}
 }

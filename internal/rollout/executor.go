@@ -184,19 +184,36 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 // write writes the object and remembers the response as the baseline that
 // drift is judged by.
 func (s *step) write(ctx context.Context, correction bool) error {
-	if err := s.own(ctx); err != nil {
+	err := s.own(ctx)
+	if err != nil && s.migrates() && !s.Live.StaleFields && apply.Classify(err) == apply.Blocked {
+		// Admission may refuse the object as it is and admit it with its new content.
+		// Fields that left the template are then removed by a second apply.
+		if _, s.Live, err = s.submit(ctx); err == nil {
+			err = s.own(ctx)
+		}
+	}
+	if err != nil {
 		return err
 	}
+	id, obs, err := s.submit(ctx)
+	if err != nil {
+		return err
+	}
+	s.settle(id, obs, correction)
+	return nil
+}
+
+// submit sends the template, and returns its identity and the object that it led to.
+func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, error) {
 	id := s.follow()
 	s.begin()
 	live, err := s.put(ctx)
 	if err != nil {
-		return err
+		return id, s.Live, err
 	}
 	obs := s.run.Tracker.Observe(s.Key, live)
 	s.run.Live.Remember(s.Key, obs)
-	s.settle(id, obs, correction)
-	return nil
+	return id, obs, nil
 }
 
 // again tells whether the object showed this content before, so that the write

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -86,9 +87,18 @@ func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, er
 	if err != nil {
 		return nil, err
 	}
+	sets := map[types.UID]bool{}
+	for i := range all {
+		sets[all[i].GetUID()] = all[i].GetKind() == "ObjectSet"
+	}
 	s := Snapshot{}
 	for i := range all {
 		obj := &all[i]
+		// The garbage collector takes a reference to a revision that is gone off in its own
+		// time, where the object has another owner.
+		obj.SetOwnerReferences(slices.DeleteFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return ref.Kind == "ObjectSet" && obj.GetKind() == "ObjectSlice" && !sets[ref.UID]
+		}))
 		normalise(obj)
 		text, err := yaml.Marshal(obj.Object)
 		if err != nil {
@@ -211,9 +221,6 @@ func normalise(obj *unstructured.Unstructured) {
 	}
 	if obj.GetKind() == "ObjectSlice" {
 		delete(obj.Object, "objects") // its name says what is in it
-		// Which of the revisions that share it is an owner is information only, and the
-		// garbage collector takes its time with one that is gone.
-		obj.SetOwnerReferences(slices.DeleteFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == "ObjectSet" }))
 	}
 	if sealed(obj) {
 		delete(obj.Object, "data") // as above
