@@ -41,7 +41,7 @@ func (d Denial) Kinds() []string {
 	return []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"}
 }
 
-// Is tells whether an object is behind the denial.
+// Is reports whether an object is behind the denial.
 func (d Denial) Is(key objects.Key, object *unstructured.Unstructured) bool {
 	switch {
 	case !key.Admission() || !slices.Contains(d.Kinds(), key.Kind):

@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ErrResponseTooLarge tells that an API server's response is beyond
+// ErrResponseTooLarge means that an API server's response is beyond
 // limits.ResponseBytes; its class is Blocked.
 var ErrResponseTooLarge = fmt.Errorf("the API server's response is larger than %d MiB, the most that is read of one object", limits.ResponseBytes>>20)
 

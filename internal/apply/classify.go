@@ -54,7 +54,7 @@ var classNames = [...]string{
 // String returns the name of the class.
 func (c Class) String() string { return classNames[c] }
 
-// IsAbsent tells whether the error says that there is no such object. That its API is
+// IsAbsent reports whether the error says that there is no such object. That its API is
 // not served for the moment is another 404, and says nothing of the object.
 func IsAbsent(err error) bool { return Classify(err) == Absent }
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Set upserts a condition that is True or False and tells whether that changed
+// Set upserts a condition that is True or False and reports whether that changed
 // anything.
 func Set(conds *[]metav1.Condition, generation int64, typ string, status bool, reason, message string) bool {
 	value := metav1.ConditionFalse
@@ -19,7 +19,7 @@ func Set(conds *[]metav1.Condition, generation int64, typ string, status bool, r
 	})
 }
 
-// SetUnknown upserts a condition that is Unknown and tells whether that changed
+// SetUnknown upserts a condition that is Unknown and reports whether that changed
 // anything.
 func SetUnknown(conds *[]metav1.Condition, generation int64, typ, reason, message string) bool {
 	return upsert(conds, metav1.Condition{
@@ -28,7 +28,7 @@ func SetUnknown(conds *[]metav1.Condition, generation int64, typ, reason, messag
 }
 
 // Copy upserts a condition as another object reports it, under the generation of
-// the object that it goes to. It tells whether that changed anything.
+// the object that it goes to. It reports whether that changed anything.
 func Copy(conds *[]metav1.Condition, generation int64, source metav1.Condition) bool {
 	source.ObservedGeneration = generation
 	return upsert(conds, source)
@@ -56,7 +56,7 @@ func upsert(conds *[]metav1.Condition, c metav1.Condition) bool {
 // now is the time in the precision that the API keeps.
 func now() metav1.Time { return metav1.Time{Time: time.Now().Truncate(time.Second)} }
 
-// Remove takes a condition away and tells whether it was there.
+// Remove takes a condition away and reports whether it was there.
 func Remove(conds *[]metav1.Condition, typ string) bool {
 	for i := range *conds {
 		if (*conds)[i].Type == typ {
@@ -77,18 +77,18 @@ func Get(conds []metav1.Condition, typ string) *metav1.Condition {
 	return nil
 }
 
-// IsTrue tells whether a condition is True, for whatever generation.
+// IsTrue reports whether a condition is True, for whatever generation.
 func IsTrue(conds []metav1.Condition, typ string) bool {
 	c := Get(conds, typ)
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-// IsTrueFor tells whether a condition is True and describes that generation.
+// IsTrueFor reports whether a condition is True and describes that generation.
 func IsTrueFor(conds []metav1.Condition, typ string, generation int64) bool {
 	c := Get(conds, typ)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
 }
 
-// Mapped tells whether a condition type was mapped from a managed object: those
+// Mapped reports whether a condition type was mapped from a managed object: those
 // are the ones with a slash.
 func Mapped(typ string) bool { return strings.Contains(typ, "/") }

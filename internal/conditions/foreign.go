@@ -49,5 +49,5 @@ func Foreign(typ, status, reason, message string) metav1.Condition {
 	return c
 }
 
-// FitsType tells whether a condition may have that type.
+// FitsType reports whether a condition may have that type.
 func FitsType(typ string) bool { return len(typ) <= maxType && qualifiedType.MatchString(typ) }

@@ -19,7 +19,7 @@ type State struct {
 
 // Kstatus sets Ready, Reconciling and Stalled. The latter two exist only while
 // they are True, as kstatus asks: an object that is neither ready nor stalled is
-// reconciling. It tells whether that changed anything.
+// reconciling. It reports whether that changed anything.
 func Kstatus(conds *[]metav1.Condition, generation int64, s State) bool {
 	ready := s.Ready && !s.Stalled
 	changed := Set(conds, generation, corev1alpha1.ConditionReady, ready, s.Reason, s.Message)

@@ -20,7 +20,7 @@ const longList = 32
 // defaultKeys are values of keys that a template may leave out.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
-// allKeyed tells that every element of a template is a map with a key at least.
+// allKeyed reports whether every element of a template is a map with a key at least.
 func allKeyed(template []any, keys []string) bool {
 	for _, element := range template {
 		fields, isMap := element.(map[string]any)

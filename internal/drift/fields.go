@@ -86,7 +86,7 @@ func skipped(name []byte) bool {
 }
 
 // list takes in what a key says about the list that it is an element of, and
-// tells whether it says something.
+// reports whether it says something.
 func (r *fieldsReader) list(path pathID, key []byte) bool {
 	isSet := bytes.HasPrefix(key, []byte("v:"))
 	text, isKeys := bytes.CutPrefix(key, []byte("k:"))
@@ -110,7 +110,7 @@ func (r *fieldsReader) list(path pathID, key []byte) bool {
 	return true
 }
 
-// names tells that the keys of an element, as JSON, are those that are known: in
+// names reports whether the keys of an element, as JSON, are those that are known: in
 // the form that the API server writes, without a decoder.
 func names(text []byte, keys []string) bool {
 	for _, key := range keys {

@@ -20,7 +20,7 @@ var installers = []string{
 	"helm", // by updates up to Helm 3, by applies from Helm 4 on
 }
 
-// HasInstaller tells that managedFields hold an entry of a command that installs
+// HasInstaller reports whether managedFields hold an entry of a command that installs
 // objects. It becomes ours when the object is adopted, by [Migration].
 func HasInstaller(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(&entry) })
@@ -42,7 +42,7 @@ func leftToInstaller(fields *fieldpath.Set, template map[string]any) *fieldpath.
 	return left
 }
 
-// isReliedOn tells whether a field is not the template's alone to decide on: status;
+// isReliedOn reports whether a field is not the template's alone to decide on: status;
 // what keeps an object from going or has it go with another one; and how many
 // replicas there are, which an autoscaler only owns once it has changed them.
 func isReliedOn(path fieldpath.Path) bool {

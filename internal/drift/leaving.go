@@ -61,7 +61,7 @@ func keptFields(entries, others []metav1.ManagedFieldsEntry) (*fieldpath.Set, er
 	return kept, nil
 }
 
-// holds tells whether a set has a path, or one below it.
+// holds reports whether a set has a path, or one below it.
 func holds(set *fieldpath.Set, path fieldpath.Path) bool {
 	if set.Has(path) {
 		return true

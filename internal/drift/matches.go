@@ -7,7 +7,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Matches tells that every value of the template stands on the live object as
+// Matches reports whether every value of the template stands on the live object as
 // it is written: an apply would change nothing on the template's paths. False
 // means "not known": what the API server normalises, such as quantities, or
 // leaves out, such as zero values, looks different. Lists that are not known to
@@ -72,7 +72,7 @@ func (m matcher) metadataField(key string, template, live any) bool {
 	return true
 }
 
-// controlledAlike tells that the live object has the template's controller.
+// controlledAlike reports whether the live object has the template's controller.
 func controlledAlike(template, live any) bool {
 	want := controllerOf(template)
 	if want == nil {

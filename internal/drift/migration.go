@@ -14,19 +14,19 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// HasUpdates tells that managedFields hold an Update entry of ours, which has to
+// HasUpdates reports whether managedFields hold an Update entry of ours, which has to
 // be rewritten by [Migration] before another content is applied: it would keep
 // fields that leave the template.
 func HasUpdates(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isUpdate(&entry) })
 }
 
-// HasApply tells that managedFields hold an Apply entry of ours.
+// HasApply reports whether managedFields hold an Apply entry of ours.
 func HasApply(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isApply(&entry) })
 }
 
-// IsStale tells that managedFields hold an entry in a version of the API that is
+// IsStale reports whether managedFields hold an entry in a version of the API that is
 // no longer served, on which the API server answers every apply with 500 until
 // [Migration] has rewritten it. served takes an apiVersion such as apps/v1; nil
 // means that every version is.
@@ -34,7 +34,7 @@ func IsStale(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion s
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isStale(&entry, served) })
 }
 
-// isUpdate tells that a POST of ours, or an earlier engine, left the entry.
+// isUpdate reports whether a POST of ours, or an earlier engine, left the entry.
 func isUpdate(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" &&
 		slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
@@ -61,7 +61,7 @@ type Origin struct {
 	Served func(apiVersion string) bool
 }
 
-// concerns tells whether there may be something to migrate.
+// concerns reports whether there may be something to migrate.
 func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
 	return HasUpdates(entries) || IsStale(entries, o.Served) || o.Adopting != nil && HasInstaller(entries)
 }
@@ -196,7 +196,7 @@ func isField(element fieldpath.PathElement, name string) bool {
 	return element.FieldName != nil && *element.FieldName == name
 }
 
-// hasPath tells that a template has a value at a path of managedFields.
+// hasPath reports whether a template has a value at a path of managedFields.
 func hasPath(template any, path fieldpath.Path) bool {
 	if template == nil {
 		return false
@@ -215,7 +215,7 @@ func hasPath(template any, path fieldpath.Path) bool {
 	})
 }
 
-// isElement tells that a path element names this element of a list. A key that
+// isElement reports whether a path element names this element of a list. A key that
 // the template leaves out was defaulted by the API server.
 func isElement(candidate any, element fieldpath.PathElement) bool {
 	switch {

@@ -230,7 +230,7 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 	})
 }
 
-// isForeign tells that an edit hit an element that only others have, by the slow
+// isForeign reports whether an edit hit an element that only others have, by the slow
 // way: every value of the template still stands.
 func isForeign(template, before, after map[string]any, shapes *KindShapes) bool {
 	return stands("ma", template["maspec"], before["maspec"]) && stands("ma", template["maspec"], after["maspec"])

@@ -116,7 +116,7 @@ func (k *KindShapes) list(path pathID) (shape list, known bool) {
 	return shape, known
 }
 
-// whole tells that the map at a path is owned as a whole, such as a label
+// whole reports whether the map at a path is owned as a whole, such as a label
 // selector: a key that someone adds to it is drift. Whoever applied a non-empty
 // map that is owned key by key is listed with its keys.
 func (k *KindShapes) whole(path pathID) bool {
@@ -140,7 +140,7 @@ func (k *KindShapes) learn(fields []byte) {
 	place.Store(hash)
 }
 
-// findings is what one entry tells that is not known.
+// findings is what one entry shows that is not known.
 type findings struct {
 	lists   map[pathID]list
 	leaves  []pathID

@@ -92,7 +92,7 @@ func New(options Options) (*Cache, error) {
 	return c, nil
 }
 
-// NeedLeaderElection tells that only the leader watches.
+// NeedLeaderElection reports whether only the leader watches.
 func (c *Cache) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends. It is called once.
@@ -290,7 +290,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 	return s
 }
 
-// Passed tells whether the watch of a kind has delivered this resource version or a
+// Passed reports whether the watch of a kind has delivered this resource version or a
 // later one: what Get returns of the kind is then from that moment or a later one, where
 // both versions are of the same store. A version that is no number was not passed.
 func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {

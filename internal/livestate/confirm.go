@@ -20,7 +20,7 @@ import (
 // errNotCurrent ends a confirmation early.
 var errNotCurrent = errors.New("not current")
 
-// Confirm tells whether the objects are still in the states that were seen, by
+// Confirm reports whether the objects are still in the states that were seen, by
 // their resource versions, with one consistent LIST of metadata per kind. If so,
 // there was a moment at which all were in these states together: the one between
 // the reads of the records and this call. The watches alone prove that for one kind

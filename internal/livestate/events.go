@@ -92,7 +92,7 @@ func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into run
 // Of a state that is known, and of an object that is gone, only the name of the
 // state is decoded, as a *metav1.PartialObjectMetadata.
 type observed struct {
-	// known tells whether there is a record of this very state.
+	// known reports whether there is a record of this very state.
 	known func(name, types.UID, string) bool
 }
 

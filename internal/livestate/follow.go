@@ -32,7 +32,7 @@ type Follower struct {
 	// Failed is told each error after which the source is asked again.
 	Failed func(error)
 
-	// answered tells that the source gave an answer since the last pause.
+	// answered means that the source gave an answer since the last pause.
 	answered atomic.Bool
 	// opened is the last watch. The Reflector leaves one open whose list the store refused.
 	opened watch.Interface

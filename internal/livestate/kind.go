@@ -11,18 +11,18 @@ import (
 
 // KindState is what is known of a kind as a whole.
 type KindState struct {
-	// Served tells whether the API server serves the kind.
+	// Served reports whether the API server serves the kind.
 	Served bool
 	// Namespaced tells the scope of a served kind.
 	Namespaced bool
-	// Terminating tells that the kind's CRD is being deleted: its objects can be
+	// Terminating means that the kind's CRD is being deleted: its objects can be
 	// read and deleted, and none can be created.
 	Terminating bool
-	// Custom tells that a CustomResourceDefinition defines the kind.
+	// Custom means that a CustomResourceDefinition defines the kind.
 	Custom bool
 	// Version is the served version that is watched: the preferred one.
 	Version string
-	// Synced tells that the records are complete, or were when Err came up.
+	// Synced means that the records are complete, or were when Err came up.
 	Synced bool
 	// Listing numbers the complete lists that records were made from; see Relist.
 	Listing int64
@@ -90,7 +90,7 @@ func (k *kind) lists() int64 {
 	return k.listing
 }
 
-// complete tells whether the records are, or were when an error came up.
+// complete reports whether the records are, or were when an error came up.
 func (k *kind) complete() bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

@@ -72,7 +72,7 @@ func metadataOnly(watch bool) string {
 	return "application/json;as=" + kind + ";g=meta.k8s.io;v=v1"
 }
 
-// hiccup tells whether an error says nothing about the selection: no answer, or
+// hiccup reports whether an error says nothing about the selection: no answer, or
 // a busy API server.
 func hiccup(err error) bool {
 	var status apierrors.APIStatus

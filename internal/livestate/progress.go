@@ -70,7 +70,7 @@ func (p *Progress) Accept(version string) error {
 	return nil
 }
 
-// Restart notes that a list of this version was accepted, and tells whether that is
+// Restart notes that a list of this version was accepted, and reports whether that is
 // further than before, and not a step back.
 func (p *Progress) Restart(version string) (ahead bool) {
 	v, _ := number(version)
@@ -91,7 +91,7 @@ func (p *Progress) Advance(version string) {
 	}
 }
 
-// Passed tells whether the watch has delivered this version or a later one.
+// Passed reports whether the watch has delivered this version or a later one.
 func (p *Progress) Passed(version string) bool {
 	v, known := number(version)
 	return known && v <= p.seen

@@ -57,7 +57,7 @@ var errLost = errors.New("the connection to the API server was lost before it an
 // lostMost is how often in a row that is asked for again: by then it is the request.
 const lostMost = 5
 
-// away tells that there was no answer. The 503 that stands for an aggregated API
+// away reports whether there was no answer. The 503 that stands for an aggregated API
 // server is one: that may be away for long.
 func away(err error) bool {
 	var transport *url.Error

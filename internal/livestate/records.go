@@ -193,7 +193,7 @@ func (r *records) share(old, obs *objects.Observed) {
 	*lately = obs.Owners
 }
 
-// same tells whether both records say the same. What Observe makes of the same
+// same reports whether both records say the same. What Observe makes of the same
 // state of an object changes with what it is asked for.
 func same(a, b *objects.Observed) bool {
 	return a != nil && a.ResourceVersion == b.ResourceVersion && reflect.DeepEqual(a, b)
@@ -214,7 +214,7 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 	return true
 }
 
-// later tells whether resource version a is known to be newer than b.
+// later reports whether resource version a is known to be newer than b.
 func later(a, b string) bool {
 	x, okX := number(a)
 	y, okY := number(b)

@@ -18,7 +18,7 @@ import (
 )
 
 // refresher reads what the API server serves: once at the start, and again when
-// a watch tells that it may have changed.
+// a watch means that it may have changed.
 type refresher struct {
 	cache *Cache
 	// wake is filled when one of the wants is set.
@@ -181,7 +181,7 @@ func (f *refresher) offered() map[schema.GroupVersion]bool {
 	return all
 }
 
-// complete tells whether discovery has all that is available: it follows an
+// complete reports whether discovery has all that is available: it follows an
 // APIService with some delay.
 func (f *refresher) complete() bool {
 	for gv := range f.offered() {

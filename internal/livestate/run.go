@@ -42,9 +42,9 @@ type run struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	// old tells that the last list was refused because it was old.
+	// old means that the last list was refused because it was old.
 	old bool
-	// observed tells that there are records that Observe has made.
+	// observed means that there are records that Observe has made.
 	observed atomic.Bool
 }
 
@@ -90,7 +90,7 @@ func (r *run) failed(err error) {
 	r.report(fmt.Errorf("watch %s: %w", r.mapping.Resource.GroupResource(), err))
 }
 
-// passing tells whether an error is one that time may cure: no answer, a busy or
+// passing reports whether an error is one that time may cure: no answer, a busy or
 // a failing API server.
 func passing(err error) bool {
 	var status apierrors.APIStatus
@@ -193,7 +193,7 @@ func (r *run) apply(n name, do func(*records) (*objects.Observed, bool)) {
 	}
 }
 
-// known tells whether there is a record of a state already. While a list goes on
+// known reports whether there is a record of a state already. While a list goes on
 // nothing is: it is there to look at everything anew.
 func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 	k := r.kind

@@ -15,10 +15,10 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// ErrNotReady tells that what the API server serves is not known yet.
+// ErrNotReady means that what the API server serves is not known yet.
 var ErrNotReady = errors.New("what the API server serves is not known yet")
 
-// ErrNotWatchable tells that an API cannot be listed and watched, such as that
+// ErrNotWatchable means that an API cannot be listed and watched, such as that
 // of SubjectAccessReviews: its objects are requests, and nothing of them is
 // stored.
 var ErrNotWatchable = errors.New("the API server cannot list and watch this kind, so it cannot be managed")
@@ -28,9 +28,9 @@ type entry struct {
 	// versions are the mappings of all served versions, the preferred one first; none
 	// where a CRD serves none of its versions.
 	versions []*meta.RESTMapping
-	// watchable tells whether the preferred version can be listed and watched.
+	// watchable reports whether the preferred version can be listed and watched.
 	watchable bool
-	// terminating tells that the kind's CRD is being deleted.
+	// terminating means that the kind's CRD is being deleted.
 	terminating bool
 	// identity is the UID of the kind's CRD: objects of one CRD have nothing to do
 	// with those of its successor.
@@ -89,7 +89,7 @@ func newServed() *served {
 	}
 }
 
-// errNoVersion tells that a CRD is there and serves none of its versions: objects of
+// errNoVersion means that a CRD is there and serves none of its versions: objects of
 // it may be stored all the same.
 var errNoVersion = errors.New("no version in its CustomResourceDefinition is served: serve one again, or delete the CustomResourceDefinition with all that is stored of it")
 
@@ -132,7 +132,7 @@ func (s *served) lookup(gk schema.GroupKind) *entry {
 	return nil
 }
 
-// outdated tells whether the watch of CRDs knows better than discovery.
+// outdated reports whether the watch of CRDs knows better than discovery.
 func (s *served) outdated(e *entry) bool {
 	resource := e.preferred().Resource
 	_, past := s.past[resource.Resource+"."+resource.Group]
@@ -277,7 +277,7 @@ func (s *served) changed(before map[schema.GroupKind]*entry) []schema.GroupKind 
 	return kinds
 }
 
-// serves tells whether discovery told about the group version of another API server.
+// serves reports whether discovery told about the group version of another API server.
 func (s *served) serves(gv schema.GroupVersion) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -42,7 +42,7 @@ type stream struct {
 	// refused is the error of the streamed list that the Reflector follows up
 	// with a plain list, which would fail as well.
 	refused error
-	// until is up to when the last watch was asked for, and broke tells that a
+	// until is up to when the last watch was asked for, and broke means that a
 	// request failed since.
 	until time.Time
 	broke bool
@@ -137,19 +137,19 @@ var parameters = func() runtime.ParameterCodec {
 	return runtime.NewParameterCodec(scheme)
 }()
 
-// streamUnsupported tells that the API server knows no streaming lists: it
+// streamUnsupported reports whether the API server knows no streaming lists: it
 // refuses their parameters.
 func streamUnsupported(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// isTooLargeVersion tells that the API server's store is older than what was
+// isTooLargeVersion reports whether the API server's store is older than what was
 // seen of it, for example after a restore.
 func isTooLargeVersion(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isNotServed tells that the resource is not there.
+// isNotServed reports whether the resource is not there.
 func isNotServed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == 404

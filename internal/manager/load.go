@@ -26,7 +26,7 @@ type packageLoader struct {
 	prefixes    registry.Overrides
 	get         sources.Get
 	credentials *sources.Credentials
-	// namespaced tells whether a kind is namespaced, as the cluster knows it.
+	// namespaced reports whether a kind is namespaced, as the cluster knows it.
 	namespaced func(schema.GroupKind) (namespaced, known bool)
 	// rendering bounds what takes memory and processors.
 	rendering turns.Levels

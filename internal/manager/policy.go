@@ -61,5 +61,5 @@ type leaderFunc func(context.Context) error
 // Start calls the function.
 func (f leaderFunc) Start(ctx context.Context) error { return f(ctx) }
 
-// NeedLeaderElection tells that only the leader runs it.
+// NeedLeaderElection reports whether only the leader runs it.
 func (leaderFunc) NeedLeaderElection() bool { return true }

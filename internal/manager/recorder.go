@@ -185,7 +185,7 @@ func (r *recorder) later(a attempt) {
 	})
 }
 
-// repeatable tells whether the same event may be accepted later.
+// repeatable reports whether the same event may be accepted later.
 func repeatable(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || status.Status().Code >= 500

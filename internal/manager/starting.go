@@ -49,7 +49,7 @@ func (s *starting) WrappedRoundTripper() http.RoundTripper { return s.next }
 
 var _ utilnet.RoundTripperWrapper = &starting{}
 
-// discovers tells whether a request asks for the version or for what is served, and
+// discovers reports whether a request asks for the version or for what is served, and
 // not for objects.
 func discovers(req *http.Request) bool {
 	if req.Method != http.MethodGet {
@@ -67,7 +67,7 @@ func discovers(req *http.Request) bool {
 	return false
 }
 
-// hiccup tells whether there was no answer, or one that the same request may not
+// hiccup reports whether there was no answer, or one that the same request may not
 // get a moment later.
 func hiccup(res *http.Response, err error) bool {
 	return err != nil || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError

@@ -27,12 +27,12 @@ type Desired struct {
 	Collision corev1alpha1.CollisionProtection
 	// Mappings say which conditions of the object are reported by its owners.
 	Mappings []corev1alpha1.ConditionMapping
-	// Keep tells that the object is released instead of deleted.
+	// Keep means that the object is released instead of deleted.
 	Keep bool
-	// Above tells that the owner itself hangs on the object, such as a Package on
+	// Above means that the owner itself hangs on the object, such as a Package on
 	// itself: a teardown does not wait for it, which waits for the teardown.
 	Above bool
-	// Recreate tells that the object is deleted and made anew where a field differs
+	// Recreate means that the object is deleted and made anew where a field differs
 	// that cannot be changed. Keep comes first.
 	Recreate bool
 }
@@ -67,12 +67,12 @@ func (o Owner) Reference() map[string]any {
 	}
 }
 
-// Is tells whether ref points at this very owner.
+// Is reports whether ref points at this very owner.
 func (o Owner) Is(ref *metav1.OwnerReference) bool {
 	return ref != nil && string(ref.UID) == o.UID
 }
 
-// Namesake tells whether ref has the owner's group, kind and name: with another
+// Namesake reports whether ref has the owner's group, kind and name: with another
 // UID it is what a restore from backup leaves behind.
 func (o Owner) Namesake(ref *metav1.OwnerReference) bool {
 	if ref == nil || ref.Kind != o.Kind || ref.Name != o.Name {

@@ -19,7 +19,7 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
-// Admission tells whether k names an object that judges writes of others: a policy, its
+// Admission reports whether k names an object that judges writes of others: a policy, its
 // binding, or the configuration of webhooks.
 func (k Key) Admission() bool { return k.Group == "admissionregistration.k8s.io" }
 

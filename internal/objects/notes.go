@@ -84,7 +84,7 @@ func (k Key) KeepField() string {
 		corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + "."
 }
 
-// HoldsData tells whether deleting the object may lose what nobody can make again.
+// HoldsData reports whether deleting the object may lose what nobody can make again.
 // Of kinds that are defined by others nobody knows.
 func (k Key) HoldsData() bool {
 	switch k.Group {

@@ -11,7 +11,7 @@ import (
 // "not known".
 type Digest [16]byte
 
-// IsZero tells whether the digest is not known.
+// IsZero reports whether the digest is not known.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
 // Observed is what the engine keeps of a live object: a compact record, so
@@ -47,36 +47,36 @@ type Observed struct {
 
 	// Terminating is set from the deletion timestamp on.
 	Terminating bool
-	// Keep tells that the object is released instead of deleted, by its
+	// Keep means that the object is released instead of deleted, by its
 	// annotation.
 	Keep bool
-	// Recreate tells that the object may be deleted and made anew where a field cannot
+	// Recreate means that the object may be deleted and made anew where a field cannot
 	// be changed, by its annotation.
 	Recreate bool
-	// Matches tells that every value of the template stands on the object as
+	// Matches means that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool
-	// Wrote tells that managedFields hold an entry of ours: this engine, or
+	// Wrote means that managedFields hold an entry of ours: this engine, or
 	// Package Operator, wrote the object.
 	Wrote bool
-	// UpdateFields tells that managedFields hold an Update entry of ours, left by
+	// UpdateFields means that managedFields hold an Update entry of ours, left by
 	// the POST that created the object or by an earlier engine. It has to become an
 	// Apply entry before the first apply of another content: else
 	// fields that left the template would stay.
 	UpdateFields bool
-	// ApplyFields tells that managedFields hold an Apply entry of ours.
+	// ApplyFields means that managedFields hold an Apply entry of ours.
 	ApplyFields bool
-	// InstallerFields tells that managedFields hold an entry of a command that
+	// InstallerFields means that managedFields hold an entry of a command that
 	// installs objects, such as kubectl apply: it becomes ours at adoption.
 	InstallerFields bool
-	// StaleFields tells that managedFields hold an entry in a version that is not
+	// StaleFields means that managedFields hold an entry in a version that is not
 	// served any more, on which every apply fails.
 	StaleFields bool
-	// Unrecorded tells that the object is ours and that managedFields do not say so:
+	// Unrecorded means that the object is ours and that managedFields do not say so:
 	// somebody wiped them, or made the object anew. Without a record of what is ours
 	// a field that leaves the template would stay.
 	Unrecorded bool
-	// Watched tells that the record came from the watch. A record of our own
+	// Watched means that the record came from the watch. A record of our own
 	// write's response is good for guarding the next write, yet a probe counts
 	// only once the watch has delivered that state: verdicts of one kind then
 	// belong to one moment (invariant 1).
@@ -96,7 +96,7 @@ func (o *Observed) Controller() *metav1.OwnerReference {
 	return nil
 }
 
-// NewerThan tells whether o's state is later than that of other. Resource
+// NewerThan reports whether o's state is later than that of other. Resource
 // versions of one kind are ordered numbers (KEP-5504); where one is not, the
 // answer is true, so that the watch wins.
 func (o *Observed) NewerThan(other *Observed) bool {

@@ -20,7 +20,7 @@ func (p *planner) withdrawn(r *Revision, c *Case, v *Verdict) bool {
 	return away
 }
 
-// superseded tells whether the active revision is being written and does not have an
+// superseded reports whether the active revision is being written and does not have an
 // object of r, or not with this content.
 func (p *planner) superseded(r *Revision, d *objects.Desired) bool {
 	active := p.active()

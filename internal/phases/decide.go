@@ -20,7 +20,7 @@ const (
 	// Create: the object is absent. A guarded apply.
 	Create
 	// Verify: the object is ours, and what was written last is not known in this
-	// process. A dry run tells whether it needs a write.
+	// process. A dry run reports whether it needs a write.
 	Verify
 	// Change: the object is ours with other content. A dry run, then an apply.
 	Change
@@ -62,10 +62,10 @@ type Verdict struct {
 	// Drift says what someone else did to an object that is left so; the action is
 	// None then.
 	Drift string
-	// Completed tells that the object is a Job that is gone after it succeeded; the
+	// Completed means that the object is a Job that is gone after it succeeded; the
 	// action is None then.
 	Completed bool
-	// Foreign tells that what is adopted comes from outside the engine.
+	// Foreign means that what is adopted comes from outside the engine.
 	Foreign bool
 }
 
@@ -75,7 +75,7 @@ type Case struct {
 	Desired *objects.Desired
 	// Labels is the digest of the labels that the object shall carry.
 	Labels objects.Digest
-	// Relabel tells that a difference in the labels alone may be written now.
+	// Relabel means that a difference in the labels alone may be written now.
 	Relabel bool
 	// Key of the object.
 	Key    objects.Key
@@ -86,18 +86,18 @@ type Case struct {
 	Ours, Takes, Yields func(*metav1.OwnerReference) bool
 	// Earlier is that of the object's phase.
 	Earlier bool
-	// Outdated tells that the live object, not written in this process, shows the
+	// Outdated means that the live object, not written in this process, shows the
 	// content of an older revision.
 	Outdated bool
-	// Ran tells that the object is a Job that succeeded with this content, Recorded
+	// Ran means that the object is a Job that succeeded with this content, Recorded
 	// that this is durable.
 	Ran, Recorded bool
-	// Report tells that what someone else did to an object is named and left so.
+	// Report means that what someone else did to an object is named and left so.
 	Report bool
-	// Keep tells that an object to go is released instead of deleted, and Above that
+	// Keep means that an object to go is released instead of deleted, and Above that
 	// it is not waited for where it goes by itself: it waits for the owner.
 	Keep, Above bool
-	// Confirm tells that an object to go that the watch does not show is looked
+	// Confirm means that an object to go that the watch does not show is looked
 	// for before it counts as gone.
 	Confirm bool
 	Now     time.Time
@@ -152,7 +152,7 @@ func decideLive(c Case) Verdict {
 	return decideContent(c, live)
 }
 
-// recreates tells whether the API server refused to change the object for a field
+// recreates reports whether the API server refused to change the object for a field
 // that cannot be changed, and whether it may be made anew. The live object may say so,
 // too: a rollback goes to a template that need not have said so yet. An object that is
 // to be kept is never deleted.
@@ -161,14 +161,14 @@ func (c *Case) recreates() bool {
 	return c.immutable() && (c.Desired.Recreate || live.Recreate) && !c.Desired.Keep && !live.Keep
 }
 
-// immutable tells whether the API server refused to change this very object for a
+// immutable reports whether the API server refused to change this very object for a
 // field that cannot be changed.
 func (c *Case) immutable() bool {
 	f, live := c.Record.Failure, c.Sight.Object
 	return live != nil && f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
 }
 
-// reportsAbsence tells whether an absent object was taken away by someone else, and
+// reportsAbsence reports whether an absent object was taken away by someone else, and
 // is left so. What the engine takes away to make it anew is not: it may have been
 // stopped in between.
 func (c *Case) reportsAbsence() bool {
@@ -179,7 +179,7 @@ func (c *Case) reportsAbsence() bool {
 	return before || c.Record.again(c.Desired)
 }
 
-// writes tells whether the verdict is a write, or a dry run before one.
+// writes reports whether the verdict is a write, or a dry run before one.
 func (v Verdict) writes() bool { return v.Action > None && v.Action < Delete }
 
 // pause is what is left of a write that failed until it is tried again. Labels
@@ -218,7 +218,7 @@ func leaving(c Case, live *objects.Observed) Verdict {
 	return unwatched(c, Verdict{Action: Wait, Message: terminating(live)}, leavingPause)
 }
 
-// decideOwner tells whether the live object is ours, or else what follows from
+// decideOwner reports whether the live object is ours, or else what follows from
 // the collision rules.
 func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	controller := live.Controller()

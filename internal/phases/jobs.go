@@ -21,7 +21,7 @@ type Run struct {
 	UID, Namespace types.UID
 }
 
-// Succeeded tells whether d ran to success.
+// Succeeded reports whether d ran to success.
 func (r Run) Succeeded(d *objects.Desired) bool {
 	return r.Outcome == objects.Succeeded && d != nil && r.Content == d.Content
 }
@@ -31,7 +31,7 @@ type Jobs struct {
 	// Runs is the record as it is to be. Entries of Jobs that no revision contains
 	// any more are left out of it.
 	Runs map[objects.Key]Run
-	// Due tells that Runs has an outcome that is not recorded yet: the caller
+	// Due means that Runs has an outcome that is not recorded yet: the caller
 	// records it durably before it performs a step, and asks again.
 	Due bool
 	// Noted are the Jobs whose end is recorded, so that what was seen of it may be
@@ -84,7 +84,7 @@ func (j *Jobs) admit(key objects.Key, run Run) bool {
 	return true
 }
 
-// remembers tells whether the record of a Job stays: a revision contains it, or may
+// remembers reports whether the record of a Job stays: a revision contains it, or may
 // do so because not all of its objects are known, or there is no revision at
 // present.
 func (p *planner) remembers(key objects.Key) bool {
@@ -93,7 +93,7 @@ func (p *planner) remembers(key objects.Key) bool {
 	})
 }
 
-// lostNamespace tells whether the namespace that a Job ran in is gone, and another one
+// lostNamespace reports whether the namespace that a Job ran in is gone, and another one
 // has its name now: what the Job made went with it.
 func (p *planner) lostNamespace(key objects.Key, run Run) bool {
 	now := p.namespaceOf(key)

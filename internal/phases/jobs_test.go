@@ -271,7 +271,7 @@ func TestJobsOfAFormerNamespace(t *testing.T) {
 	recorded := phases.Run{Content: digest("one"), Outcome: objects.Succeeded, UID: "a", Namespace: "former"}
 	for name, tc := range map[string]struct {
 		reason string
-		// brings tells that the package has the namespace, which is live then; empty for
+		// brings means that the package has the namespace, which is live then; empty for
 		// one that the watch does not show.
 		brings bool
 		live   types.UID

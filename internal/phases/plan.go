@@ -22,7 +22,7 @@ type Plan struct {
 	Jobs Jobs
 	// Reports are parallel to State.Revisions.
 	Reports []Report
-	// Torn tells that everything that was to go is gone.
+	// Torn means that everything that was to go is gone.
 	Torn bool
 	// Retry is when to ask again although nothing happened; zero for never.
 	Retry time.Time
@@ -38,12 +38,12 @@ type Step struct {
 	Labels  objects.Digest
 	// Live is the record that the decision was made on; nil where absent.
 	Live *objects.Observed
-	// Background tells that the step comes after all other work.
+	// Background means that the step comes after all other work.
 	Background bool
-	// Report tells that a Verify which finds other values records what the object
+	// Report means that a Verify which finds other values records what the object
 	// should show, so that the difference is named and left.
 	Report bool
-	// Foreign tells that what is adopted comes from outside the engine: what kubectl
+	// Foreign means that what is adopted comes from outside the engine: what kubectl
 	// or Helm own of it becomes ours with it.
 	Foreign bool
 }
@@ -64,7 +64,7 @@ type Gate struct {
 	// complete as it is: its probes are true at the same moment as those of the phases
 	// before, so that one record will do.
 	Phase, Last int
-	// Ahead tells that the phases are open already by what is durable, and have not
+	// Ahead means that the phases are open already by what is durable, and have not
 	// begun: nothing is to be recorded.
 	Ahead bool
 	// Probed are the objects of the phases before Last that probes select with the
@@ -183,7 +183,7 @@ func (p *planner) last(r *Revision) int {
 	return ph
 }
 
-// complete tells whether a phase that has not begun needs no write, and all of its
+// complete reports whether a phase that has not begun needs no write, and all of its
 // probes are true.
 func (p *planner) complete(r *Revision, ph int) bool {
 	for _, d := range r.Phases[ph].Objects {
@@ -211,7 +211,7 @@ func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (Case, *Revis
 	return c, src
 }
 
-// phase plans one opened phase and tells whether it is ready.
+// phase plans one opened phase and reports whether it is ready.
 func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool {
 	entry := Entry{Revision: r, Phase: ph}
 	held := false // something in the phase forbids its entry
@@ -259,7 +259,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 	return report.ready(ph)
 }
 
-// outdated tells whether an object that this process has not written shows an
+// outdated reports whether an object that this process has not written shows an
 // older content than d: an upgrade was on its way when the process before ended, or
 // it was to be removed and is wanted again. By its values alone a content that lost
 // a field looks the same as before.
@@ -284,17 +284,17 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 	return differs || left
 }
 
-// looks tells whether the verdict is to find out how things stand, which goes on
+// looks reports whether the verdict is to find out how things stand, which goes on
 // while nothing is written.
 func (v Verdict) looks() bool { return v.Action == Confirm || v.Action == Verify }
 
-// holds tells whether an object that is waited for forbids that its phase is
-// entered; entering tells that the phase was not entered before.
+// holds reports whether an object that is waited for forbids that its phase is
+// entered; entering means that the phase was not entered before.
 func (c *Case) holds(entering bool) bool {
 	return c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(c.Desired) || entering && c.Record.failed(c.Desired, c.Sight.Object, c.Now)
 }
 
-// overtaken tells whether the object is one that r would be the first to create,
+// overtaken reports whether the object is one that r would be the first to create,
 // though a newer revision is active by now.
 func (p *planner) overtaken(r *Revision, ph int, d *objects.Desired) bool {
 	if r == p.active() || r.Succeeded || r.Phases[ph].Earlier {

@@ -39,10 +39,10 @@ type Blocker struct {
 	Phase   string
 	Message string
 	Kind    BlockKind
-	// New tells that the object has never been ready, in no revision, so that nothing
+	// New means that the object has never been ready, in no revision, so that nothing
 	// is broken by it.
 	New bool
-	// Settling tells that the object was ready, and has just got another generation.
+	// Settling means that the object was ready, and has just got another generation.
 	Settling bool
 }
 
@@ -53,7 +53,7 @@ type Report struct {
 	Blocking []Blocker
 	// Drifted are the objects that someone else changed and that are left so.
 	Drifted []Blocker
-	// Unknown tells that an object could not be judged yet: its watch is filling.
+	// Unknown means that an object could not be judged yet: its watch is filling.
 	Unknown bool
 	// Controlled are the objects that the revision wrote, in the order of the
 	// phases.
@@ -65,7 +65,7 @@ type Report struct {
 // PhaseReport is how one phase stands.
 type PhaseReport struct {
 	Name string
-	// Opened tells that the phase has begun.
+	// Opened means that the phase has begun.
 	Opened bool
 	// Pending objects wait for a write, Written ones show what the revision wants,
 	// Ready ones are written and pass all of their probes, Taken ones are a newer
@@ -73,7 +73,7 @@ type PhaseReport struct {
 	Pending, Written, Ready, Taken, Gone, Total int
 }
 
-// InTransition tells that the revision does not control all of its objects.
+// InTransition reports whether the revision does not control all of its objects.
 func (r *Report) InTransition() bool {
 	total := 0
 	for i := range r.Phases {
@@ -82,7 +82,7 @@ func (r *Report) InTransition() bool {
 	return len(r.Controlled)+len(r.Completed) < total
 }
 
-// Complete tells that every object of every phase is written and passes all of
+// Complete reports whether every object of every phase is written and passes all of
 // its probes.
 func (r *Report) Complete() bool {
 	for i := range r.Phases {
@@ -159,7 +159,7 @@ func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
-// wait names an object that is not written now, and tells whether that forbids the
+// wait names an object that is not written now, and reports whether that forbids the
 // entry of its phase.
 func (p *planner) wait(r *Revision, ph int, c *Case, v Verdict, report *Report) (held bool) {
 	report.block(p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Sight)))
@@ -207,8 +207,8 @@ func (p *planner) gate(r *Revision) *Gate {
 }
 
 // probed returns the resource versions of the objects of the phases before one that
-// probes select. Held tells that all of their probes were true at one moment of what
-// the watches show: nothing changed between two looks at all of them. Proven tells that
+// probes select. Held means that all of their probes were true at one moment of what
+// the watches show: nothing changed between two looks at all of them. Proven means that
 // this is a moment since the revision was there, and the same for all of them.
 func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string, proven, held bool) {
 	probed, passed := map[objects.Key]string{}, map[schema.GroupKind]bool{}
@@ -241,7 +241,7 @@ func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string
 	return probed, proven && len(passed) < 2, true
 }
 
-// starting tells that the watch of a kind is on its way.
+// starting reports whether the watch of a kind is on its way.
 func starting(s Sight) bool { return !s.Synced && !s.Unserved && s.Err == "" }
 
 func blockKind(a Action, s Sight) BlockKind {

@@ -47,7 +47,7 @@ type Judged struct {
 	Result probes.Result
 }
 
-// settles tells whether an object that does not pass its probes has the time to do so
+// settles reports whether an object that does not pass its probes has the time to do so
 // at the generation that it has.
 func (p *planner) settles(result probes.Result) bool {
 	if result.Settling.IsZero() {
@@ -61,7 +61,7 @@ func (p *planner) settles(result probes.Result) bool {
 	return true
 }
 
-// stood tells whether an object was ready before, by what is durable: a revision that
+// stood reports whether an object was ready before, by what is durable: a revision that
 // has it was complete, or has opened a later phase.
 func (p *planner) stood(r *Revision, key objects.Key) bool {
 	for _, o := range p.Revisions {

@@ -27,7 +27,7 @@ type simulation struct {
 	// chaos lets requests fail; moved lets objects change between phases, where
 	// the orders of two revisions may contradict each other.
 	chaos, moved bool
-	// setDeleted tells that the user deleted a set: what its labels were is lost.
+	// setDeleted means that the user deleted a set: what its labels were is lost.
 	setDeleted bool
 	// stuck keeps one object from ever getting healthy.
 	stuck bool

@@ -265,7 +265,7 @@ func (c *cluster) at(key objects.Key, version int) *thing {
 	return obs
 }
 
-// was tells whether an object was once, at a version or after it, as ok says.
+// was reports whether an object was once, at a version or after it, as ok says.
 func (c *cluster) was(key objects.Key, version int, ok func(*thing) bool) bool {
 	if ok(c.at(key, version)) {
 		return true
@@ -402,7 +402,7 @@ func (c *cluster) newest() *set {
 	return nil
 }
 
-// probed tells whether probes select the kind of the object.
+// probed reports whether probes select the kind of the object.
 func probed(key objects.Key) bool { return key.Kind == "App" || key.Kind == "Job" }
 
 func digest(parts ...string) objects.Digest {

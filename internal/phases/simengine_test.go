@@ -34,7 +34,7 @@ type engine struct {
 	began   time.Time
 	// view is the deployment as the engine's cache shows it.
 	view deployment
-	// tearing tells that the present plan is a teardown of everything.
+	// tearing means that the present plan is a teardown of everything.
 	tearing bool
 	// orphaned remembers that the deployment is deleted with its objects kept.
 	orphaned   bool
@@ -590,7 +590,7 @@ func (e *engine) open(gate *phases.Gate) (bool, error) {
 	return true, err
 }
 
-// succeeds tells whether the current revision is complete, which is not recorded yet.
+// succeeds reports whether the current revision is complete, which is not recorded yet.
 func (e *engine) succeeds() bool {
 	if e.current == nil {
 		return false

@@ -42,7 +42,7 @@ func (s *simulation) active() *phases.Revision {
 	return nil
 }
 
-// stays tells whether a revision that has to be kept contains the object.
+// stays reports whether a revision that has to be kept contains the object.
 func (s *simulation) stays(key objects.Key) bool {
 	active, succeeded := s.active(), false
 	for _, r := range slices.Backward(s.engine.revisions()) {
@@ -121,7 +121,7 @@ func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
 	}
 }
 
-// wasThere tells whether an object was as a revision wants it, at any time that the
+// wasThere reports whether an object was as a revision wants it, at any time that the
 // engine knew of when it made the revision, or later.
 func (s *simulation) wasThere(set *set, w *wanted) bool {
 	return s.c.was(w.key, set.since[w.key.GroupKind()], func(o *thing) bool {
@@ -162,7 +162,7 @@ func (s *simulation) checkDelete(key objects.Key, before *thing) {
 	}
 }
 
-// recreates tells whether the object is ours, not to be kept, and has to be deleted
+// recreates reports whether the object is ours, not to be kept, and has to be deleted
 // for the revision that writes it, because a part of it cannot be changed.
 func (s *simulation) recreates(key objects.Key, before *thing) bool {
 	if before.fixed == "" || before.keep || before.controller() != ownerUID || s.engine.tearing {
@@ -199,7 +199,7 @@ func (s *simulation) checkRemoval(key objects.Key, before *thing) {
 	}
 }
 
-// held tells whether a paused active revision keeps what is obsolete, or a paused
+// held reports whether a paused active revision keeps what is obsolete, or a paused
 // deployment without one keeps everything for the next.
 func (s *simulation) held(key objects.Key) bool {
 	active := s.active()
@@ -210,7 +210,7 @@ func (s *simulation) held(key objects.Key) bool {
 		slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool { return !r.Removing && r.Contains(key) }))
 }
 
-// goes tells whether the object is ours, there, and on its way out.
+// goes reports whether the object is ours, there, and on its way out.
 func (s *simulation) goes(key objects.Key) bool {
 	o := s.c.get(key)
 	if o == nil || o.controller() != ownerUID || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] {
@@ -309,7 +309,7 @@ func (s *simulation) checkArchived(set *set) {
 	}
 }
 
-// shows tells whether an object is as wanted. Once a user has deleted a set,
+// shows reports whether an object is as wanted. Once a user has deleted a set,
 // nobody knows any more that a field was in its template.
 func (s *simulation) shows(o *thing, w *wanted) bool {
 	return o.value == w.value || s.setDeleted && visible(w.value, o.value) == w.value

@@ -20,22 +20,22 @@ type State struct {
 	Revisions []*Revision
 	// Look returns what is known of a live object.
 	Look func(objects.Key) Sight
-	// Passed tells whether what Look returns of a kind is from a moment at or after a
+	// Passed reports whether what Look returns of a kind is from a moment at or after a
 	// resource version.
 	Passed func(schema.GroupKind, string) bool
 	// Memory holds what the engine remembers of its own writes.
 	Memory Memory
-	// Ours tells whether a reference points at the owner, one of its revisions,
+	// Ours reports whether a reference points at the owner, one of its revisions,
 	// or one of their phases.
 	Ours func(*metav1.OwnerReference) bool
-	// Takes tells whether a reference points at an earlier set that hands its
+	// Takes reports whether a reference points at an earlier set that hands its
 	// objects over by spec.previous: they may be adopted, yet are not ours to
 	// delete before. It may be nil.
 	Takes func(*metav1.OwnerReference) bool
-	// Yields tells whether a reference points at a later set that took the
+	// Yields reports whether a reference points at a later set that took the
 	// objects over by spec.previous: they are its to write.
 	Yields func(*metav1.OwnerReference) bool
-	// Selects tells whether an object may have something to prove by the probes of a
+	// Selects reports whether an object may have something to prove by the probes of a
 	// revision, and Probe evaluates them on it.
 	Selects func(*Revision, objects.Key) bool
 	Probe   func(*Revision, objects.Key, *objects.Observed) probes.Result
@@ -54,9 +54,9 @@ type State struct {
 	Teardown bool
 	// Orphan is set when the owner is deleted and its objects stay.
 	Orphan bool
-	// ReportDrift tells that what someone else did to objects is named and left so.
+	// ReportDrift means that what someone else did to objects is named and left so.
 	ReportDrift bool
-	// Paused tells that no revision is made for now: where none stays, the objects
+	// Paused means that no revision is made for now: where none stays, the objects
 	// are kept for the next one.
 	Paused bool
 	// Now is the time that retries are measured by.
@@ -83,10 +83,10 @@ type Revision struct {
 	// them was current.
 	Since  string
 	Proven int
-	// Claimed tells that the revision's claim is durable; without it nothing of
+	// Claimed means that the revision's claim is durable; without it nothing of
 	// the revision is written.
 	Claimed bool
-	// Succeeded tells that the revision was available once for its delay.
+	// Succeeded means that the revision was available once for its delay.
 	Succeeded bool
 	// Paused stops all writes of the revision.
 	Paused bool
@@ -97,7 +97,7 @@ type Revision struct {
 	KeepAll bool
 	// Blocked is why the revision must not be rolled out; empty if it may.
 	Blocked string
-	// Incomplete tells that not all objects of the revision are known, because a
+	// Incomplete means that not all objects of the revision are known, because a
 	// slice is missing: what looks as if no revision contained it may be one of
 	// them.
 	Incomplete bool
@@ -109,10 +109,10 @@ type Revision struct {
 type Phase struct {
 	Name    string
 	Objects []*objects.Desired
-	// Entered tells that what the phase is to create or change was checked in
+	// Entered means that what the phase is to create or change was checked in
 	// this process; until then its entry is planned as a whole.
 	Entered bool
-	// Earlier tells that every object of the phase was written before this
+	// Earlier means that every object of the phase was written before this
 	// process began, by the durable record.
 	Earlier bool
 }
@@ -172,7 +172,7 @@ func (r *Revision) small() bool {
 	return true
 }
 
-// Contains tells whether key is an object of the revision.
+// Contains reports whether key is an object of the revision.
 func (r *Revision) Contains(key objects.Key) bool {
 	d, _ := r.Find(key)
 	return d != nil
@@ -180,12 +180,12 @@ func (r *Revision) Contains(key objects.Key) bool {
 
 // Sight is what is known of one live object.
 type Sight struct {
-	// Unserved tells that the API of the object is certainly not served.
+	// Unserved means that the API of the object is certainly not served.
 	Unserved bool
-	// Unstored tells that the API server keeps no objects of the kind, such as a
+	// Unstored means that the API server keeps no objects of the kind, such as a
 	// SubjectAccessReview, so that none was ever written.
 	Unstored bool
-	// Synced tells that the watch of its kind has delivered everything.
+	// Synced means that the watch of its kind has delivered everything.
 	Synced bool
 	// Err is why the kind cannot be watched; empty while all is well.
 	Err string
@@ -207,7 +207,7 @@ type Record struct {
 	Baseline objects.Digest
 	// UID of the object that we wrote or verified.
 	UID types.UID
-	// Gone tells that the object is confirmed to be absent.
+	// Gone means that the object is confirmed to be absent.
 	Gone bool
 	// Looked is when the object was last read around the watch.
 	Looked time.Time
@@ -239,11 +239,11 @@ type Failure struct {
 	UID types.UID
 	// Message names the object, the cause and the remedy.
 	Message string
-	// Collision tells that someone else controls the object.
+	// Collision means that someone else controls the object.
 	Collision bool
-	// Immutable tells that a field was refused that cannot be changed.
+	// Immutable means that a field was refused that cannot be changed.
 	Immutable bool
-	// Preflight tells that the object was refused before it was written: then
+	// Preflight means that the object was refused before it was written: then
 	// nothing of its phase is.
 	Preflight bool
 	// Until is when the step is tried again.
@@ -270,7 +270,7 @@ func (m Memory) At(key objects.Key) *Record {
 	return r
 }
 
-// failed tells whether the last try to write d over live failed and the next one
+// failed reports whether the last try to write d over live failed and the next one
 // is not due yet.
 func (r *Record) failed(d *objects.Desired, live *objects.Observed, now time.Time) bool {
 	return r.Failure != nil && r.Failure.Content == d.Content && r.Failure.UID == uidOf(live) && now.Before(r.Failure.Until)
@@ -283,13 +283,13 @@ func uidOf(live *objects.Observed) types.UID {
 	return live.UID
 }
 
-// barred tells whether the object was refused with the content of d, so that
+// barred reports whether the object was refused with the content of d, so that
 // nothing else of its phase may be entered.
 func (r *Record) barred(d *objects.Desired) bool {
 	return r.Failure != nil && r.Failure.Preflight && r.Failure.Content == d.Content
 }
 
-// again tells whether a write of d would put back what was there before.
+// again reports whether a write of d would put back what was there before.
 func (r *Record) again(d *objects.Desired) bool { return r.Content == d.Content }
 
 // Count remembers a correction of what rival wrote, "" where that is not known: one

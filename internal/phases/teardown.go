@@ -40,7 +40,7 @@ func (p *planner) strays() {
 	}
 }
 
-// obsolete tells whether r is to own nothing: it is removed, a newer revision has
+// obsolete reports whether r is to own nothing: it is removed, a newer revision has
 // succeeded, or it came too late to open a phase and never will.
 func (p *planner) obsolete(r *Revision) bool {
 	if r.Removing || r.Opened == 0 && r != p.active() {
@@ -50,18 +50,18 @@ func (p *planner) obsolete(r *Revision) bool {
 	return slices.ContainsFunc(newer, func(n *Revision) bool { return n.Succeeded && !n.Removing })
 }
 
-// kept tells whether a revision that stays contains key.
+// kept reports whether a revision that stays contains key.
 func (p *planner) kept(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.obsolete(r) && r.Contains(key) })
 }
 
-// removing tells whether a revision that is removed by itself contains key, and
+// removing reports whether a revision that is removed by itself contains key, and
 // no other one.
 func (p *planner) removing(key objects.Key) bool {
 	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing && r.Contains(key) })
 }
 
-// wanted tells whether any revision contains key.
+// wanted reports whether any revision contains key.
 func (p *planner) wanted(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(key) })
 }
@@ -154,7 +154,7 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 	return free
 }
 
-// keeps tells whether the object is to be kept: that is said by the template that
+// keeps reports whether the object is to be kept: that is said by the template that
 // was written last, and by a revision that is deleted with its dependents
 // orphaned.
 func (p *planner) keeps(d *objects.Desired) bool {

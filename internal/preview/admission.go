@@ -23,7 +23,7 @@ func (w *world) denier(message string) (objects.Key, *object) {
 	return objects.Key{}, nil
 }
 
-// controls tells whether an object is the package's own.
+// controls reports whether an object is the package's own.
 func (w *world) controls(o *object) bool {
 	ref := o.observed.Controller()
 	if ref == nil {

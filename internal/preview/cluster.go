@@ -82,7 +82,7 @@ func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, k
 type sight struct {
 	// mapping is nil where the kind is not served in the version of the template.
 	mapping *meta.RESTMapping
-	// served tells that the kind is served, in whatever version.
+	// served means that the kind is served, in whatever version.
 	served bool
 	// live is nil where there is no such object.
 	live *unstructured.Unstructured

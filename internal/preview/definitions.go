@@ -61,7 +61,7 @@ func (d *definitions) learn(key objects.Key, before, now *unstructured.Unstructu
 	d.written[key], d.checker = now, nil
 }
 
-// brings tells whether the package defines a kind.
+// brings reports whether the package defines a kind.
 func (d *definitions) brings(gk schema.GroupKind) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -146,7 +146,7 @@ func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set 
 	return spec, err
 }
 
-// decide tells whether a new revision is due, by the rule of package revisions:
+// decide reports whether a new revision is due, by the rule of package revisions:
 // only the newest one can be the current one.
 func (in *input) decide() error {
 	if len(in.Template.Phases) == 0 {
@@ -178,7 +178,7 @@ func (in *input) decide() error {
 }
 
 // contentOf is a digest of what a template rolls out, however it is sliced, and
-// with the defaults of the API server; sealed tells that it has sensitive values.
+// with the defaults of the API server; sealed means that it has sensitive values.
 func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored rollout.Stored, sealed bool) (objects.Digest, error) {
 	spec = *spec.DeepCopy()
 	for i := range spec.Phases {

@@ -29,9 +29,9 @@ type Request struct {
 	// Sensitive tells which objects of the template hold values that may stand in
 	// Secrets only; nil where there are no such values.
 	Sensitive func(phase, object int) bool
-	// ReportDrift tells that what others changed is named and left so.
+	// ReportDrift means that what others changed is named and left so.
 	ReportDrift bool
-	// Alone tells that the deployment was asked for by itself, not for a package.
+	// Alone means that the deployment was asked for by itself, not for a package.
 	Alone bool
 	// ManagerNamespace is where the objects of a ClusterPackage with such values are.
 	ManagerNamespace string
@@ -94,7 +94,7 @@ type input struct {
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
 	stored     rollout.Stored
-	// number is that of the revision that there would be; fresh tells that it would
+	// number is that of the revision that there would be; fresh means that it would
 	// be a new one.
 	number   int64
 	fresh    bool

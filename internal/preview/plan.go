@@ -43,7 +43,7 @@ type Plan struct {
 	Powers []Power `json:"powers,omitempty"`
 	// Losses are data that may be lost.
 	Losses []Loss `json:"losses,omitempty"`
-	// Deletes tells that the package is deleted: Cleanup is all that goes then.
+	// Deletes means that the package is deleted: Cleanup is all that goes then.
 	Deletes bool `json:"deletes,omitempty"`
 	// Stranded are definitions whose resources have finalizers that nobody may remove
 	// any more once the package is being deleted.
@@ -68,7 +68,7 @@ type Release struct {
 // Phase is what happens in one phase.
 type Phase struct {
 	Name string `json:"name"`
-	// Reached tells that the engine would get to the phase.
+	// Reached means that the engine would get to the phase.
 	Reached   bool     `json:"reached"`
 	Changes   []Change `json:"changes,omitempty"`
 	Unchanged int      `json:"unchanged"`
@@ -111,7 +111,7 @@ type Change struct {
 	Name      string `json:"name"`
 	// From is who controlled an object that is taken over.
 	From string `json:"from,omitempty"`
-	// Reached tells that the engine would get to it.
+	// Reached means that the engine would get to it.
 	Reached bool `json:"reached"`
 	// Fields that differ, in the order of their paths; none for objects that come
 	// or go.

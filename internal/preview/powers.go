@@ -285,7 +285,7 @@ func narrowed(held []rbacv1.PolicyRule, rule rbacv1.PolicyRule) rbacv1.PolicyRul
 	return rule
 }
 
-// covers tells whether rules grant everything that rule does: each combination of
+// covers reports whether rules grant everything that rule does: each combination of
 // group, resource, name and verb on its own, as the API server judges requests.
 func covers(held []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	names := rule.ResourceNames

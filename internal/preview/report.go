@@ -44,7 +44,7 @@ func (in *input) report(s *simulation, plan *Plan) {
 	plan.Cleanup = s.cleanup(seen)
 }
 
-// ranBefore tells whether an object is a Job that is gone after it ran to success,
+// ranBefore reports whether an object is a Job that is gone after it ran to success,
 // and does not run again.
 func (s *simulation) ranBefore(d *objects.Desired) bool {
 	now := s.objects[d.Key].now
@@ -93,7 +93,7 @@ func hide(fields []Field) {
 	}
 }
 
-// reaches tells whether the engine gets to a phase although it would stop
+// reaches reports whether the engine gets to a phase although it would stop
 // somewhere: to all phases up to the first one with a refusal.
 func (s *simulation) reaches(phase int) bool {
 	for _, r := range s.refusals {
@@ -110,7 +110,7 @@ func (s *simulation) reaches(phase int) bool {
 	return true
 }
 
-// had tells whether the newest older revision has an object with the same content,
+// had reports whether the newest older revision has an object with the same content,
 // so that a difference is someone else's.
 func (s *simulation) had(d *objects.Desired) bool {
 	for _, rev := range slices.Backward(s.rollout.Revisions()) {
@@ -180,7 +180,7 @@ func (o *object) rewritten(fields int) (action Action, from string) {
 	return "", ""
 }
 
-// did tells whether one of the actions was among the steps.
+// did reports whether one of the actions was among the steps.
 func (o *object) did(actions ...phases.Action) bool {
 	return slices.ContainsFunc(o.done, func(a phases.Action) bool { return slices.Contains(actions, a) })
 }

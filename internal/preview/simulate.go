@@ -90,7 +90,7 @@ func (s *simulation) performAll(ctx context.Context, steps []phases.Step) error 
 	return nil
 }
 
-// succeeds tells whether the new revision has become available.
+// succeeds reports whether the new revision has become available.
 func (s *simulation) succeeds(plan *phases.Plan) bool {
 	at := slices.Index(s.state.Revisions, &s.next.Revision)
 	if at < 0 || s.next.Succeeded {

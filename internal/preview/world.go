@@ -24,7 +24,7 @@ type world struct {
 	tracker *rollout.Tracker
 	rollout *rollout.Rollout
 	now     time.Time
-	// reached tells that the engine would get this far.
+	// reached means that the engine would get this far.
 	reached bool
 	// defined are the kinds that the package defines.
 	defined *definitions
@@ -141,7 +141,7 @@ func (w *world) verify(ctx context.Context, s phases.Step) error {
 	return nil
 }
 
-// wrote tells whether a revision that is installed has written an object with this
+// wrote reports whether a revision that is installed has written an object with this
 // content: a manager that runs remembers that.
 func (w *world) wrote(d *objects.Desired) bool {
 	for _, rev := range w.rollout.Revisions() {
@@ -168,7 +168,7 @@ func (w *world) follow(s phases.Step) objects.Digest {
 	return id
 }
 
-// settle makes after what the object shows; written tells that a write made it so.
+// settle makes after what the object shows; written means that a write made it so.
 func (w *world) settle(s phases.Step, after *unstructured.Unstructured, written bool) {
 	id := w.follow(s)
 	obs := w.observe(s.Key, after)
@@ -206,7 +206,7 @@ func (w *world) formerOwner(o *object) string {
 	return "nobody"
 }
 
-// bringsNamespace tells whether a namespace is made by the package: it is not there
+// bringsNamespace reports whether a namespace is made by the package: it is not there
 // yet, or is being deleted.
 func (w *world) bringsNamespace(name string) bool {
 	o := w.objects[objects.Key{Kind: "Namespace", Name: name}]

@@ -1,4 +1,4 @@
-// Package probes tells whether a live object is available: it compiles the
+// Package probes reports whether a live object is available: it compiles the
 // availability probes of a revision and evaluates them on objects.
 //
 // The model, after Package Operator:

@@ -17,7 +17,7 @@ const (
 )
 
 // jqFunctions are the functions that a probe may use, by name and number of
-// arguments. The value tells whether the result is accounted for because the
+// arguments. The value reports whether the result is accounted for because the
 // function builds something. Every one of them takes time linear in its input
 // (sort and unique: n log n), so that counting steps and built values bounds
 // the time. What is left out either reaches outside the object (env, input,
@@ -130,7 +130,7 @@ func guardTerm(t *gojq.Term) (*gojq.Term, error) {
 	return guarded, nil
 }
 
-// guardBareTerm guards a term without its suffixes; charged tells that it builds
+// guardBareTerm guards a term without its suffixes; charged means that it builds
 // a value.
 func guardBareTerm(t *gojq.Term) (guarded *gojq.Term, charged bool, err error) {
 	switch t.Type {

@@ -25,7 +25,7 @@ func (s *Set) Needs(gk schema.GroupKind) Needs {
 	return s.needs[gk]
 }
 
-// Covers tells whether an object that was cut down to n has all that other
+// Covers reports whether an object that was cut down to n has all that other
 // asks for, so that nothing needs to be read again.
 func (n Needs) Covers(other Needs) bool {
 	if n.Whole || other.Whole {

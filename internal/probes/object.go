@@ -57,7 +57,7 @@ func lookup(root map[string]any, path ...string) (value any, found bool) {
 	return value, true
 }
 
-// outdated tells that the object's status is of an earlier generation.
+// outdated reports whether the object's status is of an earlier generation.
 func (o *object) outdated() bool {
 	value, _ := lookup(o.root, "status", "observedGeneration")
 	observed, isInteger := value.(int64)

@@ -38,14 +38,14 @@ type Result struct {
 	// of the Unknown probes where there is one, else those of the False ones.
 	// They never contain values of Secrets.
 	Messages []string
-	// ConditionFalse tells that a condition probe is definitely False, also
+	// ConditionFalse means that a condition probe is definitely False, also
 	// where another probe makes the status Unknown. During a rollout this counts
 	// at once, everything else after the deadline.
 	ConditionFalse bool
-	// Outdated tells that what the object says of itself is of an earlier generation, so
+	// Outdated means that what the object says of itself is of an earlier generation, so
 	// that it was not judged. The status is Unknown then.
 	Outdated bool
-	// Unseen tells that the object was not judged: its watch has not shown yet what
+	// Unseen means that the object was not judged: its watch has not shown yet what
 	// the probes read. The status is Unknown then.
 	Unseen bool
 	// Settling is since when the object, which had passed its probes, has had another

@@ -138,7 +138,7 @@ func (c *compiler) probe(path string, from *corev1alpha1.Probe) (check probe, pa
 	}
 }
 
-// Selects tells whether an entry is about this kind. Its labels may still
+// Selects reports whether an entry is about this kind. Its labels may still
 // exclude an object. Objects of other kinds are available once they exist.
 func (s *Set) Selects(gk schema.GroupKind) bool {
 	return s != nil && len(s.entries[gk]) > 0

@@ -19,7 +19,7 @@ var keptMetadata = []string{
 // managedFields are never kept: they are larger than most objects.
 const managedFields = "managedFields"
 
-// alwaysKept tells that a path needs no mention: Trim keeps it anyway, or never.
+// alwaysKept reports whether a path needs no mention: Trim keeps it anyway, or never.
 func alwaysKept(path []string) bool {
 	switch path[0] {
 	case "apiVersion", "kind", "status":

@@ -16,14 +16,14 @@ type Standing struct {
 	CurrentName string
 	// Opened is how many phases of the current revision were opened.
 	Opened int
-	// Succeeded tells that the current revision has succeeded.
+	// Succeeded means that the current revision has succeeded.
 	Succeeded bool
 	// Previous is how the newest older revision that succeeded stands, judged on
 	// what it still controls; nil where there is none, as in a first install.
 	Previous *phases.Report
 	// PreviousName names the previous ObjectSet.
 	PreviousName string
-	// DeadlinePassed tells that the current revision missed its progress
+	// DeadlinePassed means that the current revision missed its progress
 	// deadline.
 	DeadlinePassed bool
 }
@@ -89,7 +89,7 @@ func harmful(s Standing) []phases.Blocker {
 	return failing
 }
 
-// excused tells whether an object takes nothing away: it never was ready, or may be
+// excused reports whether an object takes nothing away: it never was ready, or may be
 // so still.
 func excused(b phases.Blocker) bool { return b.New || b.Settling }
 

@@ -15,22 +15,22 @@ type Revision struct {
 	UID       types.UID
 	Number    int64
 	Lifecycle corev1alpha1.ObjectSetLifecycleState
-	// Archived tells that the teardown of the archival is done.
+	// Archived means that the teardown of the archival is done.
 	Archived bool
-	// Deleting tells that the set has a deletion timestamp.
+	// Deleting means that the set has a deletion timestamp.
 	Deleting bool
-	// Succeeded tells that the set was available once for its success delay.
+	// Succeeded means that the set was available once for its success delay.
 	Succeeded bool
-	// Opened tells that objects of the set may have been written.
+	// Opened means that objects of the set may have been written.
 	Opened bool
-	// PausedByParent tells that the deployment paused the set.
+	// PausedByParent means that the deployment paused the set.
 	PausedByParent bool
-	// Current tells that the set's spec and well-known labels are those of the
+	// Current means that the set's spec and well-known labels are those of the
 	// deployment's template.
 	Current bool
 }
 
-// Live tells that the revision may own objects.
+// Live reports whether the revision may own objects.
 func (r *Revision) Live() bool {
 	return !r.Archived && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived && !r.Deleting
 }
@@ -39,13 +39,13 @@ func (r *Revision) Live() bool {
 type State struct {
 	// Revisions are all sets of the deployment in any order.
 	Revisions []Revision
-	// Empty tells that the template has no phases: no revision is made of it.
+	// Empty means that the template has no phases: no revision is made of it.
 	Empty bool
-	// Paused tells that the deployment is paused.
+	// Paused means that the deployment is paused.
 	Paused bool
 	// HistoryLimit is how many archived revisions are kept; negative keeps all.
 	HistoryLimit int
-	// Torn tells that objects that only older revisions have are gone.
+	// Torn means that objects that only older revisions have are gone.
 	Torn bool
 }
 

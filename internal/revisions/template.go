@@ -42,7 +42,7 @@ func TemplateHash(digest objects.Digest, wellKnown map[string]string) string {
 	return drift.Hash([]any{digest[:], wellKnown})
 }
 
-// Describes tells whether the status of a deployment is about the template and the
+// Describes reports whether the status of a deployment is about the template and the
 // well-known labels that it has. Its generation alone does not say so: labels are no
 // part of it. A status without a hash is not held against its generation.
 func Describes(dep corev1alpha1.GenericObjectDeployment) bool {

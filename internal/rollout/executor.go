@@ -42,7 +42,7 @@ type step struct {
 	phases.Step
 	run     *run
 	mapping *meta.RESTMapping
-	// custom tells that a CustomResourceDefinition defines the kind. Its objects
+	// custom means that a CustomResourceDefinition defines the kind. Its objects
 	// are created by an apply: the API server holds back POSTs for two seconds
 	// after the definition was established.
 	custom bool
@@ -216,7 +216,7 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 	return id, obs, nil
 }
 
-// again tells whether the object showed this content before, so that the write
+// again reports whether the object showed this content before, so that the write
 // puts back what someone else deleted or took over.
 func (s *step) again() bool {
 	s.run.mu.Lock()

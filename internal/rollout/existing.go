@@ -96,7 +96,7 @@ func (e *Executor) find(ctx context.Context, resource metadata.ResourceInterface
 	return seen, nil
 }
 
-// watches tells whether the watch shows all objects of a kind with our label.
+// watches reports whether the watch shows all objects of a kind with our label.
 func (e *Executor) watches(g group) bool {
 	state := e.Live.State(g.kind)
 	return state.Synced && state.Err == nil

@@ -131,7 +131,7 @@ func (x *run) explain(s phases.Step, err error) string {
 
 // reduced is the text of an error about an object of a revision with sensitive
 // values: nothing of what a server, a webhook or a proxy said (invariant 8). exposes
-// tells that the object may hold such values anywhere, so that they may be part of paths.
+// means that the object may hold such values anywhere, so that they may be part of paths.
 func reduced(err error, exposes bool) string {
 	var invalid *schemas.InvalidError
 	var unavailable *schemas.UnavailableError
@@ -151,7 +151,7 @@ func reduced(err error, exposes bool) string {
 }
 
 // Reduced returns what may be said of an error about an object where a revision of the
-// owner has sensitive values; sensitive tells whether one has.
+// owner has sensitive values; sensitive reports whether one has.
 func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bool) {
 	if !r.sensitive() {
 		return "", false
@@ -159,7 +159,7 @@ func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bo
 	return reduced(err, r.exposes(key)), true
 }
 
-// exposes tells whether a revision of the owner says of an object that it may hold
+// exposes reports whether a revision of the owner says of an object that it may hold
 // sensitive values although it is no Secret.
 func (r *Rollout) exposes(key objects.Key) bool {
 	for _, rev := range r.revisions {
@@ -170,7 +170,7 @@ func (r *Rollout) exposes(key objects.Key) bool {
 	return false
 }
 
-// sensitive tells whether a revision of the owner has sensitive values. An error
+// sensitive reports whether a revision of the owner has sensitive values. An error
 // about one object may quote it as it is live, which an older revision wrote.
 func (r *Rollout) sensitive() bool {
 	for _, rev := range r.revisions {

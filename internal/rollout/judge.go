@@ -25,7 +25,7 @@ type turn struct {
 	left time.Duration
 }
 
-// over tells that what is not judged yet is left to another pass.
+// over reports whether what is not judged yet is left to another pass.
 func (t *turn) over() bool { return t.now != nil && t.left <= 0 }
 
 // spend performs work and counts how long that takes.
@@ -45,7 +45,7 @@ func (r *Rollout) BeginTurn(now func() time.Time, most time.Duration) {
 	r.turn = turn{now: now, left: most}
 }
 
-// TurnOver tells that the time of this pass for probes is up: objects may wait to be
+// TurnOver reports whether the time of this pass for probes is up: objects may wait to be
 // judged by the next one, which goes on where this one ended.
 func (r *Rollout) TurnOver() bool { return r.turn.over() }
 

@@ -28,20 +28,20 @@ type Revision struct {
 	// Unscoped are objects whose kind was not served at loading, so that the
 	// scope rule has to be asked again.
 	Unscoped []objects.Key
-	// Unrecorded tells that there is no room in a status for its phases, so that it
+	// Unrecorded means that there is no room in a status for its phases, so that it
 	// is never rolled out.
 	Unrecorded bool
-	// Denied tells that another revision holds what this one has a durable claim
+	// Denied means that another revision holds what this one has a durable claim
 	// to.
 	Denied bool
-	// Pledged tells that the claim is on record since the set was made, though its
+	// Pledged means that the claim is on record since the set was made, though its
 	// status may not say so yet.
 	Pledged bool
-	// Refused tells that Blocked is for others to resolve: someone else holds the
+	// Refused means that Blocked is for others to resolve: someone else holds the
 	// objects in Refusals. Otherwise only another spec helps.
 	Refused  bool
 	Refusals []phases.Blocker
-	// Sensitive tells that the revision has objects in Secrets: what the API server
+	// Sensitive means that the revision has objects in Secrets: what the API server
 	// says of its objects is not repeated.
 	Sensitive bool
 
@@ -206,7 +206,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 
 // place applies the scope rules: before the namespace is defaulted, so that a
 // user of one namespace never gets a cluster-scoped object. It
-// tells whether the object has a place.
+// reports whether the object has a place.
 func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersionKind) bool {
 	namespaced, known := l.scope(gvk.GroupKind(), gvk.Version)
 	if !known {

@@ -74,7 +74,7 @@ func (l *looks) make(ctx context.Context, g group, one *look, ask func([]objects
 	one.found, one.err = ask(one.keys)
 }
 
-// join adds keys to the next look, and tells whether the caller has to make it.
+// join adds keys to the next look, and reports whether the caller has to make it.
 func (l *looks) join(g group, keys []objects.Key) (*look, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ type migration struct {
 	patch           []byte
 }
 
-// migrates tells whether managedFields have to be rewritten before the object is
+// migrates reports whether managedFields have to be rewritten before the object is
 // applied: so that fields which left the template are removed, or those of an
 // adopted object that it never had, or because no apply is possible before. Putting
 // back the same content removes nothing.

@@ -37,6 +37,6 @@ func nameable(gvk schema.GroupVersionKind, key objects.Key) string {
 	return ""
 }
 
-// Stores tells whether something that holds objects of a revision can have that name.
+// Stores reports whether something that holds objects of a revision can have that name.
 // The API server refuses others in new sets; those of before may have them.
 func Stores(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }

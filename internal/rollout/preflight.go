@@ -21,7 +21,7 @@ const (
 
 // Enter checks what a phase is entered with, as a whole, before the first write
 // of it: what is to be created against the types of the schemas
-// served now, what is to be changed by a dry run. It tells whether the steps
+// served now, what is to be changed by a dry run. It reports whether the steps
 // may be performed; what is wrong is in the records of the objects.
 func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
 	run := &run{Executor: e, rollout: r}
@@ -166,7 +166,7 @@ func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 	return blocked
 }
 
-// wroteBefore tells whether another revision than rev contains the object.
+// wroteBefore reports whether another revision than rev contains the object.
 func (r *Rollout) wroteBefore(rev *Revision, key objects.Key) bool {
 	for _, other := range r.revisions {
 		if other != rev && other.Opened > 0 && other.Contains(key) {

@@ -255,7 +255,7 @@ func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
 	return sight
 }
 
-// Contains tells whether any loaded revision contains the object.
+// Contains reports whether any loaded revision contains the object.
 func (r *Rollout) Contains(key objects.Key) bool {
 	for _, rev := range r.revisions {
 		if rev.Contains(key) {
@@ -265,7 +265,7 @@ func (r *Rollout) Contains(key objects.Key) bool {
 	return false
 }
 
-// Gone tells whether the object was confirmed to be absent.
+// Gone reports whether the object was confirmed to be absent.
 func (r *Rollout) Gone(key objects.Key) bool {
 	rec := r.Memory[key]
 	return rec != nil && rec.Gone

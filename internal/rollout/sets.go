@@ -48,7 +48,7 @@ func Controllers(sets ...corev1alpha1.GenericObjectSet) map[types.UID]struct{} {
 	return uids
 }
 
-// Owns tells whether the set may own objects.
+// Owns reports whether the set may own objects.
 func Owns(set corev1alpha1.GenericObjectSet) bool {
 	return !conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
@@ -103,7 +103,7 @@ func (r *Revision) Resume(before *Revision) {
 	}
 }
 
-// Pledged tells whether the set was made with its objects claimed. What a status
+// Pledged reports whether the set was made with its objects claimed. What a status
 // says counts more. It is to be asked for sets of before this process began: in a
 // running one the claims are in memory, whatever someone writes on a set.
 func Pledged(set corev1alpha1.GenericObjectSet) bool {
@@ -126,7 +126,7 @@ func (r *Revision) unproven() int {
 	return len(r.Phases)
 }
 
-// legacy tells whether an earlier engine rolled the set out, which knows neither
+// legacy reports whether an earlier engine rolled the set out, which knows neither
 // claims nor a record of phases.
 func legacy(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()

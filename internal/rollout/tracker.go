@@ -35,7 +35,7 @@ func (k OwnerKey) String() string {
 type Tracker struct {
 	// Wake is called when something about an owner's objects changed.
 	Wake func(OwnerKey)
-	// Served tells whether an API version of a kind is served; nil takes every one
+	// Served reports whether an API version of a kind is served; nil takes every one
 	// for served. It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
@@ -155,7 +155,7 @@ func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, err
 	return tr.desired.Object(tr.stamp)
 }
 
-// Follows tells whether owner follows the object.
+// Follows reports whether owner follows the object.
 func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

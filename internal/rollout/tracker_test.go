@@ -35,7 +35,7 @@ func TestTrimmedBy(t *testing.T) {
 		reason string
 		owner  OwnerKey
 		needs  *probes.Needs // nil: the owner probes the kind no more
-		// lacks tells whether the record of the step before lacks what is read now.
+		// lacks reports whether the record of the step before lacks what is read now.
 		lacks bool
 	}
 	for name, steps := range map[string][]step{

@@ -70,7 +70,7 @@ func partsOf(status any) *parts {
 	return nil
 }
 
-// small tells whether the status fits however it is encoded, without encoding it: a
+// small reports whether the status fits however it is encoded, without encoding it: a
 // byte of a text takes six at most. Nearly all statuses are small.
 func (s *parts) small() bool {
 	const escaped, entry, names = 6, 256, 1024 // names are those of one object
@@ -87,7 +87,7 @@ func (s *parts) small() bool {
 	return size <= limits.StatusBytes-2*room
 }
 
-// fits tells whether the status is small enough, but for what says so.
+// fits reports whether the status is small enough, but for what says so.
 func (s *parts) fits() bool {
 	if s.small() {
 		return true

@@ -20,7 +20,7 @@ const (
 	backgroundSteps = 64
 )
 
-// advance takes the next step of the rollout and tells whether there may be
+// advance takes the next step of the rollout and reports whether there may be
 // another one right away.
 func (s *session) advance(ctx context.Context) (bool, error) {
 	if done, err := s.claim(ctx); err != nil || done {

@@ -21,7 +21,7 @@ import (
 const precheckRetry = 30 * time.Second
 
 // claim takes all objects of the current revision at once, before the first of
-// them is written, and tells whether it wrote the set.
+// them is written, and reports whether it wrote the set.
 func (s *session) claim(ctx context.Context) (bool, error) {
 	if s.current == nil {
 		return false, nil

@@ -22,7 +22,7 @@ import (
 const agentRetry = 5 * time.Second
 
 // dropClassPhases deletes the ObjectSetPhases that an earlier engine made for the phases
-// of a set that have a class, the last one first, and tells whether none is left. Those of
+// of a set that have a class, the last one first, and reports whether none is left. Those of
 // the class that the manager itself served hold objects of this cluster, which are gone by
 // now; of other classes it is their agent that takes the objects away and lets go.
 func (s *session) dropClassPhases(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {

@@ -31,7 +31,7 @@ func (s *session) collectSlices(ctx context.Context) error {
 	return nil
 }
 
-// collectable tells whether slices may be unused: revisions went, or a write was
+// collectable reports whether slices may be unused: revisions went, or a write was
 // tried that takes them away; some slices were too young; a revision was archived
 // whose Secrets history does not need; or an earlier process ended before it
 // looked. It stays so until a look has succeeded.
@@ -142,7 +142,7 @@ func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMeta
 	return s.stripFinalizers(ctx, slice)
 }
 
-// mine tells whether a slice belongs to this very deployment.
+// mine reports whether a slice belongs to this very deployment.
 func (s *session) mine(slice *metav1.PartialObjectMetadata) bool {
 	ref := metav1.GetControllerOf(slice)
 	return ref == nil || ref.UID == s.deployment.GetUID()

@@ -39,7 +39,7 @@ func (s *session) reportDeployment(ctx context.Context) error {
 	return err
 }
 
-// awaitsTemplate tells whether the deployment was just created without phases: a
+// awaitsTemplate reports whether the deployment was just created without phases: a
 // Package makes its slices then, and a status in between would tell nothing.
 func (s *session) awaitsTemplate() bool {
 	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
@@ -172,7 +172,7 @@ func (s *session) previousStanding() (*phases.Report, string) {
 	return all, name
 }
 
-// deadlinePassed tells whether the current revision missed its progress
+// deadlinePassed reports whether the current revision missed its progress
 // deadline, counted from its creation or the last phase it opened; until then
 // another pass is due at that time.
 func (s *session) deadlinePassed() bool {

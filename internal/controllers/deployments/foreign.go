@@ -44,7 +44,7 @@ type watchedOwner struct {
 	keys map[rollout.OwnerKey]struct{}
 }
 
-// Dying tells whether the owner that ref points at is being deleted in the
+// Dying reports whether the owner that ref points at is being deleted in the
 // foreground, and watches it from the first question on.
 func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
 	w.mu.Lock()
@@ -135,7 +135,7 @@ func (w *OwnerWatch) Forget(key rollout.OwnerKey, uid types.UID) {
 }
 
 // ownerDies deletes the owner object in the background where a foreign owner of
-// it is deleted in the foreground, and tells whether it did.
+// it is deleted in the foreground, and reports whether it did.
 func (s *session) ownerDies(ctx context.Context) (bool, error) {
 	for _, ref := range s.top().GetOwnerReferences() {
 		if ours(&ref) {

@@ -21,7 +21,7 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer error
-		// known tells that what is served is known, and that deployments are not.
+		// known means that what is served is known, and that deployments are not.
 		known bool
 		goes  bool
 	}{

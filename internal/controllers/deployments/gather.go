@@ -42,7 +42,7 @@ type session struct {
 	after   time.Duration
 }
 
-// ours tells whether a reference points at a kind of this API group.
+// ours reports whether a reference points at a kind of this API group.
 func ours(ref *metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
 }
@@ -150,7 +150,7 @@ func (s *session) relate(ctx context.Context) error {
 	return nil
 }
 
-// names tells whether set has other in its spec.previous.
+// names reports whether set has other in its spec.previous.
 func names(set, other corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(set.ObjectSetSpec().Previous, func(p corev1alpha1.PreviousRevisionReference) bool {
 		return p.Name == other.GetName() && set.GetUID() != other.GetUID()

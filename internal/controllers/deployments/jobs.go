@@ -20,7 +20,7 @@ import (
 
 // recordJobs records the Jobs that have finished, before anything else is done: they
 // may be gone the next moment, and a manager that starts then knows the record
-// alone. It tells whether it wrote the status.
+// alone. It reports whether it wrote the status.
 func (s *session) recordJobs(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil
@@ -75,7 +75,7 @@ func (s *session) recreatedIn(steps []phases.Step) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// lookUpNamespaces asks for the UIDs of namespaces and tells whether one of them is news.
+// lookUpNamespaces asks for the UIDs of namespaces and reports whether one of them is news.
 func (s *session) lookUpNamespaces(ctx context.Context, names []string) (news bool, err error) {
 	for _, name := range names {
 		m := &metav1.PartialObjectMetadata{}

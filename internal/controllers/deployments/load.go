@@ -32,7 +32,7 @@ func (s *session) load(ctx context.Context) error {
 	return nil
 }
 
-// orphaned tells whether obj is deleted with its objects kept.
+// orphaned reports whether obj is deleted with its objects kept.
 func orphaned(obj corev1alpha1.Conditioned) bool {
 	return orphaning(obj) || obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true"
 }
@@ -96,7 +96,7 @@ func (s *session) loadSets(ctx context.Context) error {
 	return nil
 }
 
-// learned tells whether a kind that was unknown when the revision was loaded is
+// learned reports whether a kind that was unknown when the revision was loaded is
 // served now, so that the scope rules can be asked.
 func (s *session) learned(rev *rollout.Revision) bool {
 	for _, key := range rev.Unscoped {
@@ -111,7 +111,7 @@ func (s *session) learned(rev *rollout.Revision) bool {
 // watches slices.
 const missingRetry = 5 * time.Second
 
-// restorable tells whether a revision lacks slices that may be back by now.
+// restorable reports whether a revision lacks slices that may be back by now.
 func (s *session) restorable(rev *rollout.Revision) bool {
 	if !rev.Incomplete {
 		return false
@@ -133,7 +133,7 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
-// refresh copies what changes on a set into its revision; fresh tells that this
+// refresh copies what changes on a set into its revision; fresh means that this
 // process sees the set for the first time.
 func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	if fresh && !s.warmed {

@@ -51,7 +51,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 	ofCluster := objects.Key{Group: thing.Group, Kind: thing.Kind, Name: "t"}
 	for name, tc := range map[string]struct {
 		reason string
-		// takes is what another takes meanwhile, as a successor or not; lost tells that
+		// takes is what another takes meanwhile, as a successor or not; lost means that
 		// it had it at the start.
 		takes           []objects.Key
 		successor, lost bool

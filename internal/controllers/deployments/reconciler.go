@@ -80,10 +80,10 @@ type owner struct {
 	unreferenced map[string]*metav1.PartialObjectMetadata
 	// slicesDue is when unused slices are looked for again that were too young.
 	slicesDue time.Time
-	// swept tells that this process has looked for unused Secrets: an earlier one
+	// swept means that this process has looked for unused Secrets: an earlier one
 	// may have ended before it did.
 	swept bool
-	// unlooked tells that a look for unused slices is due: what takes uses away was
+	// unlooked means that a look for unused slices is due: what takes uses away was
 	// written or tried, or a look has failed.
 	unlooked bool
 	// failing is since when every pass has ended with an error; zero where the last
@@ -94,7 +94,7 @@ type owner struct {
 	// namespaces are the UIDs of the namespaces that Jobs have run in and the package does
 	// not bring; empty for those that were not there.
 	namespaces map[string]types.UID
-	// overflown tells that it was said that there is no room to record a Job.
+	// overflown means that it was said that there is no room to record a Job.
 	overflown bool
 	// unseen is since when objects wait for their watches to show what was written;
 	// zero where none does.

@@ -250,7 +250,7 @@ func TestCollectionAfterACrash(t *testing.T) {
 }
 
 // collectTwice has a process delete Secrets that dies at a write, and then another
-// one; it tells whether the first one got so far.
+// one; it reports whether the first one got so far.
 func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, collect func(context.Context, *session) error) (died bool) {
 	t.Helper()
 	crash, writes := errors.New("crash"), 0

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// steer brings the sets in line with the deployment and tells whether it wrote
+// steer brings the sets in line with the deployment and reports whether it wrote
 // one. A lone set steers itself.
 func (s *session) steer(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
@@ -47,7 +47,7 @@ func (s *session) steer(ctx context.Context) (bool, error) {
 }
 
 // settleHistory archives and collects revisions after a plan said that nothing
-// is left of them, and tells whether it wrote a set.
+// is left of them, and reports whether it wrote a set.
 func (s *session) settleHistory(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil

@@ -135,7 +135,7 @@ func (r *Reconciler) alive(ctx context.Context, key rollout.OwnerKey, uid string
 	return err == nil && string(m.UID) == uid && m.DeletionTimestamp == nil, err
 }
 
-// relevant tells whether more than the status changed.
+// relevant reports whether more than the status changed.
 func relevant(old, now client.Object) bool {
 	return old.GetGeneration() != now.GetGeneration() ||
 		!ptr.Equal(old.GetDeletionTimestamp(), now.GetDeletionTimestamp()) ||
@@ -166,7 +166,7 @@ func (r *Reconciler) news() builder.Predicates {
 	})
 }
 
-// becameHistory tells whether a set is archived now: the cache keeps less of it from
+// becameHistory reports whether a set is archived now: the cache keeps less of it from
 // then on, which looks as if its labels had changed.
 func becameHistory(old, now client.Object) bool {
 	was, isSet := old.(corev1alpha1.GenericObjectSet)

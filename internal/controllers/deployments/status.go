@@ -38,13 +38,13 @@ func (s *session) report(ctx context.Context) error {
 	return s.reportDeployment(ctx)
 }
 
-// unknown tells whether an object could not be judged yet, after a start, while
+// unknown reports whether an object could not be judged yet, after a start, while
 // watches fill.
 func (s *session) unknown() bool {
 	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
 }
 
-// awaitsVerdict tells whether an object cannot be judged for the moment: its watch does
+// awaitsVerdict reports whether an object cannot be judged for the moment: its watch does
 // not show yet what was just written, or there was no time for its probes. After
 // limits.StatusInterval and limits.ProbeTurns that is news.
 func (s *session) awaitsVerdict() bool {
@@ -79,7 +79,7 @@ func (s *session) reportSet(ctx context.Context, set corev1alpha1.GenericObjectS
 	return s.writeSetStatus(ctx, set, status)
 }
 
-// due tells whether a status that only counts further may be written now; if
+// due reports whether a status that only counts further may be written now; if
 // not, the pass is repeated when it may.
 func (s *session) due(obj corev1alpha1.Conditioned) bool {
 	if rest := limits.StatusInterval - s.Now().Sub(s.reported[obj.GetUID()]); rest > 0 {
@@ -89,7 +89,7 @@ func (s *session) due(obj corev1alpha1.Conditioned) bool {
 	return true
 }
 
-// urgentSet tells whether a transition is to be seen at once.
+// urgentSet reports whether a transition is to be seen at once.
 func urgentSet(old, now *corev1alpha1.ObjectSetStatus) bool {
 	if transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) {
 		return true
@@ -212,7 +212,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 	return objs
 }
 
-// listed tells whether a status is to have the present list of objects. A long one
+// listed reports whether a status is to have the present list of objects. A long one
 // goes into a write of its own after the rollout: nobody waits for it.
 func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
 	n := len(report.Controlled)
@@ -328,7 +328,7 @@ func progressOf(report *phases.Report) string {
 	return "The rollout has begun."
 }
 
-// transition tells whether a condition appeared, went, or changed its status or
+// transition reports whether a condition appeared, went, or changed its status or
 // reason; a message alone may wait.
 func transition(old, now []metav1.Condition) bool {
 	if len(old) != len(now) {

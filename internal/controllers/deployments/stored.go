@@ -159,18 +159,18 @@ func secretsOf(set corev1alpha1.GenericObjectSet) []string {
 	return names
 }
 
-// sliced tells whether the set, or an earlier one of its deployment, has slices.
+// sliced reports whether the set, or an earlier one of its deployment, has slices.
 func sliced(set corev1alpha1.GenericObjectSet) bool {
 	return len(slicesOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true"
 }
 
-// sealed tells whether the set, or an earlier one of its deployment, has objects
+// sealed reports whether the set, or an earlier one of its deployment, has objects
 // in Secrets.
 func sealed(set corev1alpha1.GenericObjectSet) bool {
 	return len(secretsOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true"
 }
 
-// sealed tells whether the deployment has, or had, objects in Secrets.
+// sealed reports whether the deployment has, or had, objects in Secrets.
 func (s *session) sealed() bool {
 	return s.deployment.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sealed)
 }

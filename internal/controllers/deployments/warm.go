@@ -74,7 +74,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 	return nil
 }
 
-// patient tells whether an owner that cannot be loaded is tried again before the others
+// patient reports whether an owner that cannot be loaded is tried again before the others
 // begin: an API server that hiccups should not cost it its claims. Nothing that is
 // wrong with one owner alone holds the others up for longer.
 func (r *Reconciler) patient() bool {

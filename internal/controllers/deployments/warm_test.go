@@ -31,7 +31,7 @@ func TestNobodyWaitsForOneOwner(t *testing.T) {
 	object := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
 	for name, tc := range map[string]struct {
 		fail func() error
-		// taken tells that another takes the object meanwhile.
+		// taken means that another takes the object meanwhile.
 		taken bool
 	}{
 		"an error": {fail: func() error { return errors.New("cannot be decrypted") }},

@@ -74,11 +74,11 @@ func foreignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }
 
-// letGo tells whether nothing of ours holds the object: what it still waits for
+// letGo reports whether nothing of ours holds the object: what it still waits for
 // is somebody else's.
 func letGo(obj metav1.Object) bool { return len(foreignFinalizers(obj)) == len(obj.GetFinalizers()) }
 
-// orphaning tells whether an object is deleted with its dependents kept, and
+// orphaning reports whether an object is deleted with its dependents kept, and
 // the garbage collector is still taking their references off.
 func orphaning(obj metav1.Object) bool {
 	return slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)

@@ -60,7 +60,7 @@ func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 	return all
 }
 
-// unpackedAnew tells whether something else is unpacked: a tag may have moved.
+// unpackedAnew reports whether something else is unpacked: a tag may have moved.
 func unpackedAnew(was, is *corev1alpha1.PackageStatus) bool {
 	return was.UnpackedHash != is.UnpackedHash || digestOf(was) != digestOf(is)
 }

@@ -52,7 +52,7 @@ type attempt struct {
 	around string
 	// started is when it was asked for.
 	started time.Time
-	// done tells that it has ended, with content or with err.
+	// done means that it has ended, with content or with err.
 	done    bool
 	content *Content
 	err     error
@@ -238,7 +238,7 @@ func (a *attempts) remove(uid types.UID, j *job) {
 	delete(a.byUID, uid)
 }
 
-// retryable tells whether the same attempt may succeed later: what is wrong with
+// retryable reports whether the same attempt may succeed later: what is wrong with
 // the package itself stays so.
 func retryable(err error) bool {
 	var wrong violation.Violations

@@ -23,7 +23,7 @@ type view struct {
 	// attempt is the last one of this process to load, of whatever fingerprint;
 	// nil where there is none.
 	attempt *attempt
-	// edited tells that the template of the deployment is not the one that was made
+	// edited means that the template of the deployment is not the one that was made
 	// for the Package.
 	edited bool
 	// restored is when the deployment was mended last: missing slices were made again,
@@ -82,7 +82,7 @@ func decide(v view) (step, string) {
 	return byAttempt(v), ""
 }
 
-// ahead tells whether a deployment was given other content than the status of its
+// ahead reports whether a deployment was given other content than the status of its
 // Package records: the status follows later, or never where the process ended in
 // between. What the status calls unpacked is not what is rolled out then.
 func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
@@ -164,7 +164,7 @@ func standingOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectD
 		kind, dep.GetName(), controller.Kind, controller.Name)
 }
 
-// namesake tells whether a reference names the Package, whatever the UID.
+// namesake reports whether a reference names the Package, whatever the UID.
 func namesake(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == corev1alpha1.GroupName && ref.Name == pkg.GetName() &&

@@ -24,7 +24,7 @@ type judgement struct {
 	edited     bool
 }
 
-// of tells whether somebody else changed the template of a deployment, or whether
+// of reports whether somebody else changed the template of a deployment, or whether
 // it was never written to its end.
 func (e *edits) of(dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	if dep == nil {
@@ -91,7 +91,7 @@ func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	return hash(stored)
 }
 
-// mends tells whether the package is to be rendered for a template that is not
+// mends reports whether the package is to be rendered for a template that is not
 // the one that was made for it.
 func mends(v view) bool {
 	return v.edited && !v.pkg.PackageSpec().Paused && v.now.Sub(v.restored) >= restoreEvery

@@ -155,7 +155,7 @@ func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, moved string) st
 	return sources.Reference(pkg, reuse == unpackedNever)
 }
 
-// tagged tells whether an image is named by a tag, which may move.
+// tagged reports whether an image is named by a tag, which may move.
 func tagged(image string) bool {
 	ref, err := name.ParseReference(image)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Environment tells what a package in a namespace is rendered for, or, where that
-// is empty, a ClusterPackage. err is why that is not known; waiting tells that it
+// is empty, a ClusterPackage. err is why that is not known; waiting means that it
 // will be in a moment.
 type Environment interface {
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
@@ -17,7 +17,7 @@ type Environment interface {
 
 // inputs are what a package depends on beside its spec.
 type inputs struct {
-	// waiting tells that something of it is not known yet and will be in a moment;
+	// waiting means that something of it is not known yet and will be in a moment;
 	// trouble is why it is not known for longer.
 	waiting bool
 	trouble string

@@ -223,7 +223,7 @@ func (s *session) rollOut(ctx context.Context) error {
 	return nil
 }
 
-// lost tells whether a write was refused for a reason that no status has to
+// lost reports whether a write was refused for a reason that no status has to
 // explain: someone was faster, or this process does not lead.
 func lost(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)

@@ -76,7 +76,7 @@ func beginning(packages int) time.Duration {
 	return min(max(limits.PackageStatusInterval, time.Duration(packages)*limits.PackageStatusShare), limits.PackageStatusMax)
 }
 
-// urgent tells whether a status says something that is waited for.
+// urgent reports whether a status says something that is waited for.
 func urgent(was, is *corev1alpha1.PackageStatus) bool {
 	return unpackedAnew(was, is) || !equality.Semantic.DeepEqual(values(was.Conditions), values(is.Conditions))
 }

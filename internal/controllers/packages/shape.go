@@ -81,7 +81,7 @@ func stamp(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 	dep.SetAnnotations(annotations)
 }
 
-// outdated tells whether a deployment was written for a later generation of the
+// outdated reports whether a deployment was written for a later generation of the
 // Package than this one: a list may be answered from a cache of the API server
 // that is behind.
 func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
@@ -194,7 +194,7 @@ func changeCause(content *Content, first, image, config bool) string {
 	return "Package content changed."
 }
 
-// sameTemplate tells whether two templates mean the same: the order of keys in
+// sameTemplate reports whether two templates mean the same: the order of keys in
 // an object, null fields, and values that the API server defaults or leaves out make
 // no difference.
 func sameTemplate(a, b *corev1alpha1.ObjectSetTemplateSpec) (bool, error) {

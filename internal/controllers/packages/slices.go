@@ -46,7 +46,7 @@ func (s *session) createSlices(ctx context.Context, made []slicing.Slice, exist 
 // someone removed by force: their deployment takes a moment to see them.
 const restoreEvery = 10 * time.Second
 
-// lacksSlices tells whether the deployment misses slices that its template names.
+// lacksSlices reports whether the deployment misses slices that its template names.
 func lacksSlices(dep corev1alpha1.GenericObjectDeployment) bool {
 	if !current(dep) {
 		return false
@@ -55,7 +55,7 @@ func lacksSlices(dep corev1alpha1.GenericObjectDeployment) bool {
 	return c != nil && c.Reason == corev1alpha1.ReasonSlicesMissing
 }
 
-// restores tells whether the package is to be rendered for the slices that its
+// restores reports whether the package is to be rendered for the slices that its
 // deployment lacks.
 func restores(v view) bool {
 	return lacksSlices(v.dep) && !v.pkg.PackageSpec().Paused && v.now.Sub(v.restored) >= restoreEvery
@@ -146,7 +146,7 @@ func (s *session) reuseSlice(ctx context.Context, want client.Object) error {
 	return quiet(live, s.Client.Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// liveSlice reads the slice that has the name of the wanted one, and tells whether
+// liveSlice reads the slice that has the name of the wanted one, and reports whether
 // it has the same content.
 func (s *session) liveSlice(ctx context.Context, want client.Object) (live client.Object, same bool, err error) {
 	key := client.ObjectKeyFromObject(want)
@@ -180,7 +180,7 @@ func (s *session) awaitSlice(ctx context.Context, live client.Object, mine bool)
 	return apierrors.NewConflict(corev1alpha1.Resource("objectslices"), live.GetName(), fmt.Errorf("it is being deleted"))
 }
 
-// sameObjects tells whether two lists mean the same.
+// sameObjects reports whether two lists mean the same.
 func sameObjects(a, b []corev1alpha1.ObjectSetObject) (bool, error) {
 	x, err := normal(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: a}}})
 	if err != nil {

@@ -24,7 +24,7 @@ type outcome struct {
 	why string
 	// content is what was deployed.
 	content *Content
-	// changed tells that the template was written, and that the deployment has not
+	// changed means that the template was written, and that the deployment has not
 	// said anything about it yet.
 	changed bool
 	// writeErr is why the deployment could not be written.
@@ -67,12 +67,12 @@ func wholeStatus(v view, o outcome) *corev1alpha1.PackageStatus {
 	return status
 }
 
-// loading tells whether the outcome is that a load goes on.
+// loading reports whether the outcome is that a load goes on.
 func loading(v view, o outcome) bool {
 	return o.step == stepLoad || o.step == stepWait && v.attempt.err == nil
 }
 
-// known tells whether a status says already that its package cannot be loaded.
+// known reports whether a status says already that its package cannot be loaded.
 func known(status *corev1alpha1.PackageStatus) bool {
 	c := conditions.Get(status.Conditions, corev1alpha1.ConditionUnpacked)
 	return c != nil && c.Status == metav1.ConditionFalse
@@ -177,12 +177,12 @@ func problems(err error) string {
 	return text
 }
 
-// current tells whether the deployment's status describes its spec.
+// current reports whether the deployment's status describes its spec.
 func current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
-// told tells whether the deployment's status is about what the Package asks for now.
+// told reports whether the deployment's status is about what the Package asks for now.
 // That of a Package which is Ready by its generation, and of which nothing was written
 // since, was found to be so before.
 func told(v view, o outcome) bool {
@@ -232,7 +232,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	}
 }
 
-// mirrored tells whether a condition of the deployment is one of the Package.
+// mirrored reports whether a condition of the deployment is one of the Package.
 func mirrored(c metav1.Condition) bool {
 	switch c.Type {
 	case corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing:

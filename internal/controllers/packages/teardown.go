@@ -87,7 +87,7 @@ func (s *session) orphan(ctx context.Context) error {
 	return s.letGo(ctx)
 }
 
-// controls tells whether there is a deployment that carries our controller
+// controls reports whether there is a deployment that carries our controller
 // reference.
 func (s *session) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
 

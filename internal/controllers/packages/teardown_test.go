@@ -54,7 +54,7 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		exists, seen bool
-		// noAnswer tells that the API server does not answer for deployments, and
+		// noAnswer means that the API server does not answer for deployments, and
 		// unserved that it serves none for certain.
 		noAnswer, unserved bool
 		reads              int
