@@ -135,7 +135,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	return nil
 }
 
-// within tells whether a file in a folder of a package is a file of the package.
+// within reports whether a file in a folder of a package is a file of the package.
 func within(folder, file string) bool {
 	folder, errFolder := filepath.Abs(folder)
 	file, errFile := filepath.Abs(file)

@@ -142,7 +142,7 @@ func treeOf(
 	return t
 }
 
-// ranBefore tells whether an object is a Job that ran to success with this content.
+// ranBefore reports whether an object is a Job that ran to success with this content.
 func ranBefore(run phases.Run, o objectdiff.Object) bool {
 	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(o.Value)})
 }

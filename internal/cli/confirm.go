@@ -19,7 +19,7 @@ var (
 	errNotAsked     = errors.New("nothing was changed: confirm it by --yes")
 )
 
-// asks tells whether there is a person to ask.
+// asks reports whether there is a person to ask.
 func asks(streams genericiooptions.IOStreams) bool {
 	in, ok := streams.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)

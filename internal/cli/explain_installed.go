@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/diagnose"
 )
 
-// installedName tells whether an argument means an installed package: a name with
+// installedName reports whether an argument means an installed package: a name with
 // its kind, or a bare name that is neither a package in a folder nor can be an image.
 func installedName(arg string) (cluster.Name, bool) {
 	if isPath(arg) && (!bareName(arg) || holdsPackage(arg)) {
@@ -26,11 +26,11 @@ func installedName(arg string) (cluster.Name, bool) {
 	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@."))
 }
 
-// bareName tells whether an argument can be the name of a package as well as that of a
+// bareName reports whether an argument can be the name of a package as well as that of a
 // folder.
 func bareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
 
-// holdsPackage tells whether a folder has a manifest in it.
+// holdsPackage reports whether a folder has a manifest in it.
 func holdsPackage(folder string) bool {
 	for _, file := range []string{"manifest.yaml", "manifest.yml"} {
 		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {

@@ -38,7 +38,7 @@ type kickstartCommand struct {
 	keep       []string
 	recreate   []string
 	conflicts  string
-	// given tells whether a flag was.
+	// given reports whether a flag was.
 	given func(flag string) bool
 }
 
@@ -335,7 +335,7 @@ func writeFolder(folder string, files loader.Files) error {
 	return nil
 }
 
-// isURL tells whether an argument is the address of a file.
+// isURL reports whether an argument is the address of a file.
 func isURL(arg string) bool {
 	return strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "http://")
 }

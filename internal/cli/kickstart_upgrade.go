@@ -110,7 +110,7 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 	return nil
 }
 
-// agrees tells whether no test case differed from its fixtures.
+// agrees reports whether no test case differed from its fixtures.
 func agrees(tested *packagetest.Result) bool {
 	return !slices.ContainsFunc(tested.Cases, func(c packagetest.Case) bool { return c.Outcome == packagetest.Failed })
 }

@@ -151,7 +151,7 @@ func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target pr
 	return err
 }
 
-// pauseNoticed tells whether the status follows spec.paused. Whether the package
+// pauseNoticed reports whether the status follows spec.paused. Whether the package
 // is available has nothing to do with it.
 func pauseNoticed(pkg corev1alpha1.GenericPackage, paused bool) bool {
 	c := conditions.Get(*pkg.StatusConditions(), corev1alpha1.ConditionPaused)

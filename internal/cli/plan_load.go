@@ -213,7 +213,7 @@ func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error
 // home is the namespace of what the spec names.
 func (p *planned) home() string { return cmp.Or(p.pkg.GetNamespace(), corev1alpha1.DefaultNamespace) }
 
-// changed tells whether the manager has not unpacked the spec as it would be.
+// changed reports whether the manager has not unpacked the spec as it would be.
 func (p *planned) changed() bool {
 	if p.before == nil || !conditions.IsTrueFor(*p.before.StatusConditions(), corev1alpha1.ConditionUnpacked, p.before.GetGeneration()) {
 		return true

@@ -129,7 +129,7 @@ func (p *previewFlags) preview(
 	return pkg, object, err
 }
 
-// onlyScope tells whether all that is wrong follows from the kind of the Package
+// onlyScope reports whether all that is wrong follows from the kind of the Package
 // object.
 func onlyScope(err error) bool {
 	var wrong violation.Violations

@@ -45,7 +45,7 @@ func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller,
 	})
 }
 
-// trusts tells whether a registry may be reached by plain HTTP without being named:
+// trusts reports whether a registry may be reached by plain HTTP without being named:
 // where all may, and on this machine, unless certificates are given to check it by.
 func (r *registryFlags) trusts(registry string) bool {
 	host := (&url.URL{Host: registry}).Hostname()

@@ -183,7 +183,7 @@ func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	})
 }
 
-// began tells whether another Job is there. Until then it takes the record away: the
+// began reports whether another Job is there. Until then it takes the record away: the
 // end of the former Job, seen once more as it is deleted, may have brought it back.
 func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	job, err := r.read(ctx)

@@ -92,7 +92,7 @@ func requestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, p
 	return value, cl.Explain("cannot change "+t.String(), err)
 }
 
-// fails tells whether something of a package may be waiting for its next try.
+// fails reports whether something of a package may be waiting for its next try.
 func fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Stalled != "" || len(s.Blocking) > 0)

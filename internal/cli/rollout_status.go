@@ -99,7 +99,7 @@ func (c *rolloutStatusCommand) deployment(ctx context.Context, cl *cluster.Clust
 	return c.complete(r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }
 
-// rolledOut tells whether what a deployment asks for is in place, and else why
+// rolledOut reports whether what a deployment asks for is in place, and else why
 // not.
 func rolledOut(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	conds, generation := *dep.StatusConditions(), dep.GetGeneration()

@@ -112,7 +112,7 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	return previous(r, current)
 }
 
-// neverRolledOut tells whether no revision was made of what a package asks for now,
+// neverRolledOut reports whether no revision was made of what a package asks for now,
 // because it cannot be pulled or is invalid: what is undone then is the spec, and
 // the newest revision is the one before it.
 func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {

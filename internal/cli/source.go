@@ -51,7 +51,7 @@ func readSource(path string) (loader.Files, error) {
 	return loader.ReadFolder(path)
 }
 
-// isPath tells whether an argument means a folder and not an image: it exists,
+// isPath reports whether an argument means a folder and not an image: it exists,
 // or is written as only paths are.
 func isPath(arg string) bool {
 	if strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "~") {

@@ -30,7 +30,7 @@ type Finding struct {
 
 // Locations finds schemas outside of the package and of Kubernetes.
 type Locations interface {
-	// Check returns what is wrong with an object; found tells whether there is a
+	// Check returns what is wrong with an object; found reports whether there is a
 	// schema for it.
 	Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, found bool, err error)
 }
@@ -93,7 +93,7 @@ func (s *Session) of(obj *unstructured.Unstructured) *definitions {
 	return s.definitions[name]
 }
 
-// Check returns what is wrong with an object. checked tells whether there is a
+// Check returns what is wrong with an object. checked reports whether there is a
 // schema of its kind. Its error is that a schema cannot be read.
 func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, checked bool, err error) {
 	gvk := obj.GroupVersionKind()
@@ -123,7 +123,7 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 	return nil, false, nil
 }
 
-// HasField tells whether objects of a kind may have a field, as far as is known.
+// HasField reports whether objects of a kind may have a field, as far as is known.
 func (c *Checker) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	if own := c.own[gvk]; own != nil {
 		return own.hasField(path)
@@ -131,7 +131,7 @@ func (c *Checker) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	return c.kubernetes.HasField(gvk, path)
 }
 
-// Known tells whether there is a schema of a kind in the package or the bundle.
+// Known reports whether there is a schema of a kind in the package or the bundle.
 func (c *Checker) Known(gvk schema.GroupVersionKind) bool {
 	if own := c.own[gvk]; own != nil {
 		return own.known()

@@ -49,7 +49,7 @@ func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, 
 	return objects.Key{}, false, nil
 }
 
-// wants tells whether the newest revision has an object as it is.
+// wants reports whether the newest revision has an object as it is.
 func (e *explainer) wants(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (bool, error) {
 	if e.set == nil {
 		return true, nil

@@ -28,12 +28,12 @@ var idle = []string{
 
 var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// isBad tells whether a type of condition is wrong when it is True.
+// isBad reports whether a type of condition is wrong when it is True.
 func isBad(typ string) bool {
 	return slices.Contains(bad, typ) || slices.ContainsFunc(badEnds, func(end string) bool { return strings.HasSuffix(typ, end) })
 }
 
-// isWrong tells whether a condition is not as it should be.
+// isWrong reports whether a condition is not as it should be.
 func isWrong(kind schema.GroupKind, typ, status string) bool {
 	switch {
 	case isBad(typ):

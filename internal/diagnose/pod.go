@@ -36,7 +36,7 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 	return f
 }
 
-// overcome tells whether a pod has got past what an event warned of.
+// overcome reports whether a pod has got past what an event warned of.
 func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	switch e.Reason {
 	case "FailedScheduling":

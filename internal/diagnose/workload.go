@@ -185,7 +185,7 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 	return found, nil
 }
 
-// healthy tells whether nothing is wrong with a pod.
+// healthy reports whether nothing is wrong with a pod.
 func healthy(p *corev1.Pod) bool {
 	ready := condition(p, corev1.PodReady)
 	return p.Status.Phase == corev1.PodSucceeded || ready != nil && ready.Status == corev1.ConditionTrue

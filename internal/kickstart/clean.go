@@ -33,7 +33,7 @@ var controllerAnnotations = []string{
 // and nothing about the package that it was in.
 var authors = []string{corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.OnImmutableAnnotation, corev1alpha1.ExposeSecretValuesAnnotation}
 
-// engines tells whether a label or an annotation is one of this project.
+// engines reports whether a label or an annotation is one of this project.
 func engines(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == corev1alpha1.GroupName || strings.HasSuffix(domain, "."+corev1alpha1.GroupName)

@@ -73,7 +73,7 @@ func answering(all []*object) []*object {
 	return out
 }
 
-// controls tells whether the pods of an object may watch one of some resources, as
+// controls reports whether the pods of an object may watch one of some resources, as
 // its controller does.
 func controls(all []*object, o *object, resources []*object) bool {
 	for _, rule := range rights(all, o) {
@@ -86,7 +86,7 @@ func controls(all []*object, o *object, resources []*object) bool {
 	return false
 }
 
-// calls tells whether a command line or a setting of an object names the host of a
+// calls reports whether a command line or a setting of an object names the host of a
 // Service.
 func calls(o, service *object) bool {
 	host := service.name() + "." + service.namespace()
@@ -107,7 +107,7 @@ func calls(o, service *object) bool {
 	})
 }
 
-// inName tells whether a text has a character of the name of a host there.
+// inName reports whether a text has a character of the name of a host there.
 func inName(s string, i int) bool {
 	if i < 0 || i >= len(s) {
 		return false

@@ -62,7 +62,7 @@ func (o *object) readHelm(m *maker) {
 	o.dropMeta("labels", func(key string, value any) bool { return key == managedByLabel && value == "Helm" })
 }
 
-// keepsHook tells whether a hook becomes an object of the package: one that runs
+// keepsHook reports whether a hook becomes an object of the package: one that runs
 // around an installation does. Nothing stands for a test, or for what runs at a
 // deletion or a rollback.
 func (m *maker) keepsHook(o *object) bool {
@@ -80,12 +80,12 @@ func (m *maker) keepsHook(o *object) bool {
 	return false
 }
 
-// before tells whether the hook runs before the chart's ordinary objects.
+// before reports whether the hook runs before the chart's ordinary objects.
 func (h *hook) before() bool {
 	return slices.Contains(h.events, "pre-install") || slices.Contains(h.events, "pre-upgrade") && !slices.Contains(h.events, "post-install")
 }
 
-// runs tells whether an object does something once, rather than being there.
+// runs reports whether an object does something once, rather than being there.
 func (o *object) runs() bool {
 	kind := o.kind()
 	return kind.Kind == "Job" && kind.Group == "batch" || kind.Kind == "Pod" && kind.Group == ""
@@ -131,7 +131,7 @@ func (m *maker) hookPhases(all []*object) {
 	}
 }
 
-// hookData tells whether an object is what hooks read.
+// hookData reports whether an object is what hooks read.
 func hookData(o *object) bool {
 	kind := o.kind()
 	return kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret")

@@ -180,7 +180,7 @@ func referred(all []*object, used map[string]bool) []string {
 	return slices.Sorted(maps.Keys(named))
 }
 
-// clustersOwn tells whether every cluster has a namespace.
+// clustersOwn reports whether every cluster has a namespace.
 func clustersOwn(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift-") || name == "openshift"
 }

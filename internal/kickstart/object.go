@@ -40,7 +40,7 @@ func identity(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + " " + namespace + "/" + name
 }
 
-// is tells whether the object is of a kind, in any version.
+// is reports whether the object is of a kind, in any version.
 func (o *object) is(group, kind string) bool { return o.gvk.Group == group && o.gvk.Kind == kind }
 
 // String names the object in messages.

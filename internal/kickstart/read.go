@@ -110,7 +110,7 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	r.objects = append(r.objects, o)
 }
 
-// kustomizes tells whether a document is a kustomization: by its kind, or, where it
+// kustomizes reports whether a document is a kustomization: by its kind, or, where it
 // has none, by the name of its file, as kustomize itself does.
 func kustomizes(file, group, kind string) bool {
 	return group == "kustomize.config.k8s.io" || kind == "" && slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, path.Base(filepath.ToSlash(file)))
@@ -136,7 +136,7 @@ func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 	r.notes = append(r.notes, fmt.Sprintf("%s was left out: it names files of the input and changes nothing", at.Path))
 }
 
-// has tells whether a file, or one in a folder, is in the input.
+// has reports whether a file, or one in a folder, is in the input.
 func (r *reader) has(name string) bool {
 	if r.files[name] {
 		return true

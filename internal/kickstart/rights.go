@@ -130,7 +130,7 @@ func patched(all []*object, o *object) []*object {
 	return out
 }
 
-// grants tells whether a list of a rule has one of some values.
+// grants reports whether a list of a rule has one of some values.
 func grants(rule any, field string, values ...string) bool {
 	list, _ := dig(rule, field).([]any)
 	return slices.ContainsFunc(list, func(item any) bool {
@@ -170,7 +170,7 @@ func rights(all []*object, o *object) []any {
 	return out
 }
 
-// binds tells whether a binding is for a ServiceAccount. In a package for any
+// binds reports whether a binding is for a ServiceAccount. In a package for any
 // namespace, the namespace of the subject is an expression, and no text.
 func binds(binding *object, account, namespace string) bool {
 	subjects, _ := binding.value["subjects"].([]any)

@@ -269,7 +269,7 @@ func (u *upgrade) change(id, was, is string, base, theirs []byte, at place) {
 	u.out.Files[p] = merged
 }
 
-// hides tells whether values of a field may be those of a Secret.
+// hides reports whether values of a field may be those of a Secret.
 func hides(id, field string) bool {
 	lines := strings.HasPrefix(field, "line ")
 	if id == "" {

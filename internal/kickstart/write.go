@@ -37,7 +37,7 @@ func (m *maker) write(files loader.Files, all []*object) error {
 	return nil
 }
 
-// taken tells whether a file of that name exists, as a template or not: both are
+// taken reports whether a file of that name exists, as a template or not: both are
 // the same file once it is rendered.
 func taken(files loader.Files, p string) bool {
 	plain := strings.TrimSuffix(p, ".gotmpl")
@@ -109,7 +109,7 @@ type encoder struct {
 
 func (e *encoder) name(i int) string { return e.token + "-" + strconv.Itoa(i) + "-" }
 
-// contains tells whether a text occurs anywhere in a value.
+// contains reports whether a text occurs anywhere in a value.
 func contains(v any, text string) bool {
 	switch v := v.(type) {
 	case string:

@@ -26,7 +26,7 @@ type object struct {
 	source    loader.Source
 }
 
-// is tells whether the object is of one of some kinds.
+// is reports whether the object is of one of some kinds.
 func (o *object) is(kinds ...schema.GroupKind) bool {
 	for _, kind := range kinds {
 		if o.kind == kind {
@@ -100,11 +100,11 @@ func (c *oneCase) of(kinds ...schema.GroupKind) []*object {
 	return found
 }
 
-// first tells whether the case is the first one of its component, which reports
+// first reports whether the case is the first one of its component, which reports
 // what all of them have in common.
 func (c *oneCase) first() bool { return c.siblings[0] == c }
 
-// inAnyCase tells whether an object of any case of the component is such.
+// inAnyCase reports whether an object of any case of the component is such.
 func (c *oneCase) inAnyCase(such func(*object) bool) bool {
 	for _, sibling := range c.siblings {
 		if slices.ContainsFunc(sibling.objects, such) {
@@ -114,7 +114,7 @@ func (c *oneCase) inAnyCase(such func(*object) bool) bool {
 	return false
 }
 
-// probed tells whether a probe of the manifest judges an object.
+// probed reports whether a probe of the manifest judges an object.
 func (c *oneCase) probed(o *object) bool {
 	for _, probe := range c.manifest.Spec.AvailabilityProbes {
 		if len(probe.Probes) > 0 && selects(probe.Selector, o) {
@@ -124,7 +124,7 @@ func (c *oneCase) probed(o *object) bool {
 	return false
 }
 
-// selects tells whether a probe's selector picks an object.
+// selects reports whether a probe's selector picks an object.
 func selects(s corev1alpha1.ProbeSelector, o *object) bool {
 	if s.Kind == nil || s.Kind.Group != o.kind.Group || s.Kind.Kind != o.kind.Kind {
 		return false

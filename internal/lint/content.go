@@ -131,7 +131,7 @@ func serviceWithoutBackend(c *oneCase, r reporter) {
 	}
 }
 
-// podMatches tells whether a Pod of the package is selected.
+// podMatches reports whether a Pod of the package is selected.
 func (c *oneCase) podMatches(service *object, selector map[string]any) bool {
 	want := labels.Set{}
 	for key, value := range selector {
@@ -142,7 +142,7 @@ func (c *oneCase) podMatches(service *object, selector map[string]any) bool {
 	})
 }
 
-// makesPods tells whether the package has resources of kinds that are not
+// makesPods reports whether the package has resources of kinds that are not
 // Kubernetes' own, whose controllers may make pods.
 func (c *oneCase) makesPods() bool {
 	return slices.ContainsFunc(c.objects, func(o *object) bool {

@@ -22,7 +22,7 @@ const (
 // levels in their order.
 var levels = []Level{Error, Warning, Info}
 
-// AtLeast tells whether a level is as bad as another, or worse.
+// AtLeast reports whether a level is as bad as another, or worse.
 func (l Level) AtLeast(other Level) bool {
 	return slices.Index(levels, l) <= slices.Index(levels, other)
 }

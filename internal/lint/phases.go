@@ -97,7 +97,7 @@ func webhookOwnAPIGroup(c *oneCase, r reporter) {
 	})
 }
 
-// hasConditions tells whether a webhook limits itself further; whether that
+// hasConditions reports whether a webhook limits itself further; whether that
 // leaves the engine out is its author's business.
 func hasConditions(webhook map[string]any) bool {
 	for _, key := range []string{"matchConditions", "namespaceSelector", "objectSelector"} {

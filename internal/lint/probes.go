@@ -91,7 +91,7 @@ func groupKind(s corev1alpha1.ProbeSelector) schema.GroupKind {
 	return schema.GroupKind{Group: s.Kind.Group, Kind: s.Kind.Kind}
 }
 
-// definesConditions tells whether the package defines a kind with conditions.
+// definesConditions reports whether the package defines a kind with conditions.
 func (c *oneCase) definesConditions(kind schema.GroupKind) bool {
 	for _, crd := range c.of(crdKind) {
 		if text(crd.Object, "spec", "group") != kind.Group || text(crd.Object, "spec", "names", "kind") != kind.Kind {

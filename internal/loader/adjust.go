@@ -51,7 +51,7 @@ func (l *load) unusedPatches(set *patch.Set) {
 
 const enginePrefix = "package-operator.run/"
 
-// isReserved tells whether a key of labels or annotations belongs to the
+// isReserved reports whether a key of labels or annotations belongs to the
 // engine: those of its own domain, which say how an object is rolled out.
 func isReserved(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")

@@ -225,7 +225,7 @@ func (c *check) serverFields() {
 	delete(c.body, "status")
 }
 
-// isEmpty tells whether a value and all that is in it says nothing.
+// isEmpty reports whether a value and all that is in it says nothing.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:

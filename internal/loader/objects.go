@@ -80,7 +80,7 @@ type found struct {
 	defect *defect.Error
 }
 
-// isObjectFile tells whether a file holds objects.
+// isObjectFile reports whether a file holds objects.
 func isObjectFile(p string) bool {
 	ext := path.Ext(p)
 	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)

@@ -53,7 +53,7 @@ type Options struct {
 	// DefaultNamespace, for a ClusterPackage only, is the namespace of objects of
 	// namespaced kinds that name none.
 	DefaultNamespace string
-	// Namespaced tells whether a kind is namespaced, as the cluster knows it; nil
+	// Namespaced reports whether a kind is namespaced, as the cluster knows it; nil
 	// where there is none. Kinds of Kubernetes and of the package itself are known
 	// without.
 	Namespaced func(kind schema.GroupKind) (namespaced, known bool)

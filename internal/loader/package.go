@@ -52,7 +52,7 @@ func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
 	}
 }
 
-// HoldsSensitive tells whether an object holds a value that may stand in Secrets
+// HoldsSensitive reports whether an object holds a value that may stand in Secrets
 // only.
 func (p *Package) HoldsSensitive(phase, object int) bool {
 	return phase < len(p.Sensitive) && p.Sensitive[phase][object]

@@ -82,7 +82,7 @@ func (v *validator) try(opts Options, name string) violation.Violations {
 	return problems
 }
 
-// render is try; it also tells whether templates could be executed.
+// render is try; it also reports whether templates could be executed.
 func (v *validator) render(opts Options, name string) (problems violation.Violations, executed bool) {
 	var rendered Files
 	opts.keep = &rendered
@@ -196,7 +196,7 @@ func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	return problems
 }
 
-// needsContext tells whether a problem may be one of the example alone. Without
+// needsContext reports whether a problem may be one of the example alone. Without
 // test cases Package Operator checks what needs no context.
 func needsContext(p violation.Violation, rendered bool) bool {
 	switch p.Reason {

@@ -26,7 +26,7 @@ func NewStatic(definitions map[string]json.RawMessage) *Static {
 }
 
 // Check returns what is wrong with an object, as Checker.Check does. described
-// tells whether there is a definition of its kind.
+// reports whether there is a definition of its kind.
 func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err error) {
 	gvk := obj.GroupVersionKind()
 	converter := s.document.converter(gvk)
@@ -39,7 +39,7 @@ func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err erro
 	return true, nil
 }
 
-// Described tells whether there is a definition of a kind.
+// Described reports whether there is a definition of a kind.
 func (s *Static) Described(gvk schema.GroupVersionKind) bool {
 	_, described := s.document.names[gvk]
 	return described
@@ -57,7 +57,7 @@ func (s *Static) Served(kind schema.GroupKind) []string {
 	return versions
 }
 
-// HasField tells whether a path such as .status.readyReplicas is declared for
+// HasField reports whether a path such as .status.readyReplicas is declared for
 // the objects of a kind. Below what is free, every field is.
 func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	s.document.mu.Lock()

@@ -237,7 +237,7 @@ func shown(list *yaml.Node) []string {
 	return out
 }
 
-// same tells whether two values mean the same.
+// same reports whether two values mean the same.
 func same(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -59,7 +59,7 @@ func Merge(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
 	return out, nil
 }
 
-// Same tells whether two texts say the same: as YAML, whatever their form.
+// Same reports whether two texts say the same: as YAML, whatever their form.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -93,7 +93,7 @@ func parse(text []byte) *yaml.Node {
 	return &root
 }
 
-// plain tells whether a value is a mapping throughout, without what stands for
+// plain reports whether a value is a mapping throughout, without what stands for
 // something else.
 func plain(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" {

@@ -20,7 +20,7 @@ type side struct {
 	shift int
 }
 
-// touches tells whether the next difference belongs to a region that begins with
+// touches reports whether the next difference belongs to a region that begins with
 // one of the other side: changes beside each other do not.
 func (s *side) touches(in span) bool {
 	if len(s.diffs) == 0 {

@@ -69,7 +69,7 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Unserved tells whether the API server does not know the kinds at all: it then
+// Unserved reports whether the API server does not know the kinds at all: it then
 // answers 404 as to any other path, and not about an object.
 func Unserved(err error) bool {
 	var status apierrors.APIStatus

@@ -168,7 +168,7 @@ func (f *frame) cut() {
 	}
 }
 
-// busy tells whether something goes on in a phase, or something is in its way.
+// busy reports whether something goes on in a phase, or something is in its way.
 func (f *frame) busy(ph Phase) bool {
 	return active(ph, f.Deleting) || !finished(ph, f.Deleting) && slices.ContainsFunc(f.Blocking, func(b Object) bool { return b.Phase == ph.Name })
 }

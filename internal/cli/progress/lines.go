@@ -146,7 +146,7 @@ func (s State) inOrder() []Phase {
 	return reverse
 }
 
-// moved tells whether a phase is to be told of: it changed its state, or a tenth
+// moved reports whether a phase is to be told of: it changed its state, or a tenth
 // of its objects did. A phase that waits from the beginning is no news.
 func moved(was, is Phase, deleting bool) bool {
 	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || deleting && !active(is, true) && !finished(is, true) {

@@ -44,7 +44,7 @@ func phaseWord(ph Phase, deleting bool) string {
 	return "unknown"
 }
 
-// active tells whether something goes on in a phase, or should.
+// active reports whether something goes on in a phase, or should.
 func active(ph Phase, deleting bool) bool {
 	switch ph.State {
 	case corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateUnready:
@@ -55,7 +55,7 @@ func active(ph Phase, deleting bool) bool {
 	return false
 }
 
-// blocksNow tells whether what a status names as blocking a phase is what is
+// blocksNow reports whether what a status names as blocking a phase is what is
 // waited for: at the beginning of a deletion it is still about the rollout.
 func blocksNow(phase string, phases []corev1alpha1.PhaseStatus, deleting bool) bool {
 	for _, ph := range phases {
@@ -66,7 +66,7 @@ func blocksNow(phase string, phases []corev1alpha1.PhaseStatus, deleting bool) b
 	return true
 }
 
-// finished tells whether nothing is left to do in a phase.
+// finished reports whether nothing is left to do in a phase.
 func finished(ph Phase, deleting bool) bool {
 	if deleting {
 		return ph.State == corev1alpha1.PhaseStateGone

@@ -46,13 +46,13 @@ func needsEscape(text string) bool {
 	return false
 }
 
-// isBroken tells whether text begins with a byte that is no UTF-8.
+// isBroken reports whether text begins with a byte that is no UTF-8.
 func isBroken(text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
 	return r == utf8.RuneError && size == 1
 }
 
-// safe tells whether a character shows as itself and nothing else. Format
+// safe reports whether a character shows as itself and nothing else. Format
 // characters, which reverse text or are not seen at all, are not safe.
 func safe(r rune) bool { return unicode.IsGraphic(r) && !unicode.Is(unicode.Cf, r) }
 

@@ -45,7 +45,7 @@ func StylesFor(w io.Writer) Styles {
 	return Plain()
 }
 
-// IsTerminal tells whether w is a terminal that can be drawn on.
+// IsTerminal reports whether w is a terminal that can be drawn on.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"

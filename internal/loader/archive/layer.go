@@ -179,7 +179,7 @@ func (u *Unpacker) apply(o *overlay) error {
 	return checkCount(u.layers, "", u.files)
 }
 
-// covers tells whether a file of an older layer is gone: hidden by a whiteout,
+// covers reports whether a file of an older layer is gone: hidden by a whiteout,
 // or because it or a folder above it was replaced by the other.
 func (o *overlay) covers(p string) bool {
 	if o.hidden[p] || o.dirs[p] {

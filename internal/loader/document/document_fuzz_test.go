@@ -84,7 +84,7 @@ func checkValue(t *testing.T, v any) {
 	}
 }
 
-// isText tells whether all texts of a value consist of what YAML allows to stand
+// isText reports whether all texts of a value consist of what YAML allows to stand
 // for itself.
 func isText(v any) bool {
 	switch v := v.(type) {

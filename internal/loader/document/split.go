@@ -64,7 +64,7 @@ func isMarker(line []byte, marker string) bool {
 	return len(line) == len(marker) || bytes.IndexByte([]byte(" \t\r\n"), line[len(marker)]) >= 0
 }
 
-// onlyDirectives tells whether text consists of directives ("%YAML 1.2"),
+// onlyDirectives reports whether text consists of directives ("%YAML 1.2"),
 // comments and blank lines, with a directive among them: it belongs to the
 // document that the next marker begins.
 func onlyDirectives(text []byte) bool {

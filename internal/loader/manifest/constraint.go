@@ -86,7 +86,7 @@ func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment) violation.Viol
 	return unmet
 }
 
-// isPlatform tells whether the cluster is of a platform. Every cluster is
+// isPlatform reports whether the cluster is of a platform. Every cluster is
 // Kubernetes.
 func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha1.PlatformName) bool {
 	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil

@@ -34,7 +34,7 @@ type Result struct {
 	writeOnly map[string]bool
 }
 
-// IsManifest tells whether a path is that of a manifest or a lock.
+// IsManifest reports whether a path is that of a manifest or a lock.
 func IsManifest(path string) bool {
 	for _, name := range []string{manifestFile, lockFile} {
 		if path == name+".yaml" || path == name+".yml" {

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// SecretByItsSchema tells whether the config schema marks a value, or something
+// SecretByItsSchema reports whether the config schema marks a value, or something
 // around it, as format: password or writeOnly: true. Steps are keys, and indexes
 // as decimal numbers.
 func (r *Result) SecretByItsSchema(steps []string) bool {

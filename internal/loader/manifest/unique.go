@@ -16,7 +16,7 @@ var uniqueScopes = []string{string(manifestsv1alpha1.UniqueScopeCluster), string
 // where the namespace is empty.
 type Other struct{ Namespace, Name string }
 
-// Unique tells whether the manifest allows one installation only.
+// Unique reports whether the manifest allows one installation only.
 func (r *Result) Unique() bool {
 	return slices.ContainsFunc(r.Manifest.Spec.Constraints, func(c manifestsv1alpha1.PackageManifestConstraint) bool { return c.UniqueInScope != nil })
 }

@@ -100,7 +100,7 @@ func FuzzKeychain(f *testing.F) {
 	})
 }
 
-// namedBy tells whether a key of a Docker config is about a host: as many labels,
+// namedBy reports whether a key of a Docker config is about a host: as many labels,
 // each of them equal but where the key has a wildcard, and the same port.
 func namedBy(config, host string) bool {
 	for _, key := range hostsOf(config) {

@@ -193,7 +193,7 @@ func compare(want v1.Hash, got []byte) error {
 	return nil
 }
 
-// isLocal tells whether an error comes from files on this side.
+// isLocal reports whether an error comes from files on this side.
 func isLocal(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError

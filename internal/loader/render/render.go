@@ -70,7 +70,7 @@ type renderer struct {
 
 var errRenderTime = errors.New("render time")
 
-// IsHelper tells whether a file is only there for others: its name begins with
+// IsHelper reports whether a file is only there for others: its name begins with
 // an underscore.
 func IsHelper(p string) bool { return strings.HasPrefix(path.Base(p), "_") }
 

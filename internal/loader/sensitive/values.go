@@ -69,7 +69,7 @@ func New(values []string) (*Values, error) {
 	return v, nil
 }
 
-// Empty tells whether there are no values.
+// Empty reports whether there are no values.
 func (v *Values) Empty() bool { return v == nil || len(v.whole) == 0 }
 
 func window(text string) uint64 { return binary.LittleEndian.Uint64([]byte(text[:8])) }
@@ -77,7 +77,7 @@ func window(text string) uint64 { return binary.LittleEndian.Uint64([]byte(text[
 // hash has 16 bits.
 func hash(key uint64) uint64 { return key * 0x9E3779B97F4A7C15 >> 48 }
 
-// In tells whether a value stands in a text. Its error names a limit.
+// In reports whether a value stands in a text. Its error names a limit.
 func (v *Values) In(text string) (bool, error) {
 	if v.Empty() || len(text) < limits.SensitiveLength {
 		return false, nil
@@ -111,7 +111,7 @@ func (v *Values) scan(text string) (bool, error) {
 	return false, nil
 }
 
-// Is tells whether a value as a whole, of whatever length, is a sensitive one,
+// Is reports whether a value as a whole, of whatever length, is a sensitive one,
 // or holds one.
 func (v *Values) Is(value any) bool {
 	if v.Empty() {
