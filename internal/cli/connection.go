@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
 )
 
 // connection is how a command gets at the cluster.
@@ -43,6 +48,27 @@ func newConnection(cmd *cobra.Command, streams genericiooptions.IOStreams, dial 
 
 func (c *connection) connect() (*cluster.Cluster, error) {
 	return c.dial(c.flags, c.streams.ErrOut)
+}
+
+// find connects, and reads an installed package.
+func (c *connection) find(ctx context.Context, n cluster.Name) (*cluster.Cluster, progress.Target, corev1alpha1.GenericPackage, error) {
+	cl, err := c.connect()
+	if err != nil {
+		return nil, progress.Target{}, nil, err
+	}
+	target, pkg, err := cl.Find(ctx, n)
+	return cl, target, pkg, err
+}
+
+// addTimeout adds --timeout, which must be positive, to a command.
+func addTimeout(cmd *cobra.Command, timeout *time.Duration, fallback time.Duration, usage string) {
+	cmd.Flags().DurationVar(timeout, "timeout", fallback, usage)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if *timeout <= 0 {
+			return usageError(cmd, errors.New("--timeout must be positive"))
+		}
+		return nil
+	}
 }
 
 // completeNames completes a first argument with the names of packages.

@@ -47,8 +47,8 @@ the watching, not the deletion.`,
 		Args: takes("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := cluster.ParseName(args[0])
-			if err == nil {
-				err = c.check()
+			if err == nil && c.cascade != "background" && c.cascade != "orphan" {
+				err = fmt.Errorf("unknown --cascade %q: choose background or orphan", c.cascade)
 			}
 			if err != nil {
 				return usageError(cmd, err)
@@ -63,26 +63,12 @@ the watching, not the deletion.`,
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch until the package is gone")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
 	return cmd
 }
 
-func (c *deleteCommand) check() error {
-	switch {
-	case c.cascade != "background" && c.cascade != "orphan":
-		return fmt.Errorf("unknown --cascade %q: choose background or orphan", c.cascade)
-	case c.timeout <= 0:
-		return fmt.Errorf("--timeout must be positive")
-	}
-	return nil
-}
-
 func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	target, pkg, err := cl.Find(ctx, n)
+	cl, target, pkg, err := c.connection.find(ctx, n)
 	if err != nil {
 		return err
 	}

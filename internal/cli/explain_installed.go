@@ -42,11 +42,7 @@ func holdsPackage(folder string) bool {
 
 // explainInstalled says what an installed package waits for.
 func explainInstalled(ctx context.Context, streams genericiooptions.IOStreams, connection *connection, out *output.Flags, n cluster.Name) error {
-	cl, err := connection.connect()
-	if err != nil {
-		return err
-	}
-	target, pkg, err := cl.Find(ctx, n)
+	cl, target, pkg, err := connection.find(ctx, n)
 	if err != nil {
 		return err
 	}

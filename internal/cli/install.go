@@ -78,7 +78,7 @@ interrupt ends the watching, not the rollout.`,
 	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
 	cmd.Flags().BoolVar(&c.adopt, "adopt", false, adoptUsage)
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until the package is available")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.add(cmd)
 	return cmd
@@ -111,9 +111,6 @@ func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	}
 	if problems := validation.IsDNS1123Subdomain(w.name.Name); len(problems) > 0 {
 		return w, fmt.Errorf("NAME %q cannot be the name of a package: %s", w.name.Name, problems[0])
-	}
-	if c.timeout <= 0 {
-		return w, fmt.Errorf("--timeout must be positive")
 	}
 	return w, nil
 }

@@ -65,15 +65,12 @@ func (c *pauseCommand) command(dial dialer, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if c.timeout <= 0 {
-			return usageError(cmd, errors.New("--timeout must be positive"))
-		}
 		return c.run(cmd.Context(), name)
 	}
 	c.connection = newConnection(cmd, c.streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "wait until the engine has noticed")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", pauseTimeout, "how long to wait")
+	addTimeout(cmd, &c.timeout, pauseTimeout, "how long to wait")
 	return cmd
 }
 
@@ -93,11 +90,7 @@ func packageName(cmd *cobra.Command, args []string) (cluster.Name, error) {
 }
 
 func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	target, pkg, err := cl.Find(ctx, n)
+	cl, target, pkg, err := c.connection.find(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -47,9 +47,6 @@ the engine creates it again. Returns when it is there. A Job that runs at presen
 NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := jobName(args)
-			if err == nil && c.timeout <= 0 {
-				err = errors.New("--timeout must be positive")
-			}
 			if err != nil {
 				return usageError(cmd, err)
 			}
@@ -57,7 +54,7 @@ NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`
 		},
 	}
 	c.connection = newConnection(cmd, streams, dial)
-	cmd.Flags().DurationVar(&c.timeout, "timeout", pauseTimeout, "how long to wait until the engine has created it")
+	addTimeout(cmd, &c.timeout, pauseTimeout, "how long to wait until the engine has created it")
 	return cmd
 }
 

@@ -41,25 +41,18 @@ clusterpackage/NAME; kind and name may be two arguments as well.`,
 			if err != nil {
 				return err
 			}
-			if c.timeout <= 0 {
-				return usageError(cmd, fmt.Errorf("--timeout must be positive"))
-			}
 			return c.run(cmd.Context(), n)
 		},
 	}
 	c.connection = newConnection(cmd, streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until the package is available")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
 	return cmd
 }
 
 func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	target, pkg, err := cl.Find(ctx, n)
+	cl, target, pkg, err := c.connection.find(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -37,16 +37,13 @@ and exits with 0 only where it is complete.`,
 			if err != nil {
 				return err
 			}
-			if c.timeout <= 0 {
-				return usageError(cmd, errors.New("--timeout must be positive"))
-			}
 			return c.run(cmd.Context(), res)
 		},
 	}
 	c.connection = newConnection(cmd, streams, dial)
 	cmd.ValidArgsFunction = c.connection.completeNames
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", true, "watch until the rollout is complete")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,11 +58,7 @@ before digests were recorded.`,
 			if err != nil {
 				return err
 			}
-			err = positive("to-revision", c.revision)
-			if c.timeout <= 0 {
-				err = errors.New("--timeout must be positive")
-			}
-			if err != nil {
+			if err := positive("to-revision", c.revision); err != nil {
 				return usageError(cmd, err)
 			}
 			return c.run(cmd.Context(), res)
@@ -75,7 +70,7 @@ before digests were recorded.`,
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until it is complete")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", waitTimeout, "how long to wait")
+	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
 	return cmd
 }
 

@@ -30,11 +30,7 @@ kubectl wait --for=condition=Available package/NAME`,
 }
 
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	target, pkg, err := cl.Find(ctx, n)
+	_, target, pkg, err := c.connection.find(ctx, n)
 	if err != nil {
 		return err
 	}
