@@ -66,9 +66,8 @@ type ObjectDeploymentStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
 	// TemplateHash is the hash of the current template and its well-known labels.
-	// The revision of the template is named <deployment>-<templateHash> where that
-	// name is free, else with a suffix, and has it in the annotation
-	// package-operator.run/hash.
+	// The ObjectSet of the template is named DEPLOYMENT-HASH, with a suffix where
+	// that name is taken, and annotated package-operator.run/hash: HASH.
 	// +optional
 	TemplateHash string `json:"templateHash,omitempty"`
 

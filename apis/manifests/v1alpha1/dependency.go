@@ -21,7 +21,7 @@ type PackageManifestDependency struct {
 	Optional bool `json:"optional,omitempty"`
 
 	// Image is a dependency on another package's image. kubectl package update
-	// writes it into the lock; templates have it as .dependencies.<name>.
+	// writes it into the lock; templates have it as .dependencies.NAME.
 	Image *PackageManifestDependencyImage `json:"image,omitempty"`
 
 	// Package is a dependency on another package, resolved in the cluster. Not
@@ -69,7 +69,7 @@ type PackageManifestDependencyImage struct {
 	// Name of the dependency in the lock.
 	Name string `json:"name"`
 
-	// Package in the form <package>.<repository>.
+	// Package in the form PACKAGE.REPOSITORY.
 	Package string `json:"package"`
 
 	// Range is a constraint on semantic versions, such as ">=1.2, <2"; the highest

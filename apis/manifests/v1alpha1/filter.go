@@ -3,7 +3,7 @@ package v1alpha1
 // PackageManifestFilter says which files and objects are left out.
 type PackageManifestFilter struct {
 	// Conditions are named CEL expressions, evaluated once and available to the
-	// expressions of paths and objects as cond.<name>. They cannot refer to each
+	// expressions of paths and objects as cond.NAME. They cannot refer to each
 	// other.
 	Conditions []PackageManifestNamedCondition `json:"conditions,omitempty"`
 
@@ -30,6 +30,6 @@ type PackageManifestPath struct {
 	Glob string `json:"glob"`
 
 	// Expression in CEL of type bool, of at most 10 KiB. Beside what conditions see,
-	// it sees them as cond.<name>.
+	// it sees them as cond.NAME.
 	Expression string `json:"expression"`
 }

@@ -56,7 +56,7 @@ type PackageManifestSpec struct {
 	Config PackageManifestSpecConfig `json:"config,omitempty"`
 
 	// Images that the package uses; the lock pins their digests. Templates have them
-	// as .images.<name>, by digest. Without a lock they are an error.
+	// as .images.NAME, by digest. Without a lock they are an error.
 	Images []PackageManifestImage `json:"images,omitempty"`
 
 	// Components, where present, turns on the mode with several components: each

@@ -14,7 +14,7 @@ type PackageManifestTest struct {
 // PackageManifestTestCaseTemplate is a case in which all templates are rendered.
 type PackageManifestTestCaseTemplate struct {
 	// Name of the case: letters, digits, dots, dashes and underscores, unique. Its
-	// fixtures are in .test-fixtures/<name>/ beside the manifest.
+	// fixtures are in .test-fixtures/NAME/ beside the manifest.
 	Name string `json:"name"`
 
 	// Context that the templates are rendered with.
