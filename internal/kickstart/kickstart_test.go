@@ -16,13 +16,26 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-func chart(t testing.TB) []byte {
+func read(t testing.TB, file string) string {
 	t.Helper()
-	data, err := os.ReadFile("../../e2e/cli/testdata/shop-rendered.yaml")
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
+	return string(data)
+}
+
+func chart(t testing.TB) string {
+	t.Helper()
+	return read(t, "../../e2e/cli/testdata/shop-rendered.yaml")
+}
+
+func inputs(texts ...string) []kickstart.Input {
+	var all []kickstart.Input
+	for _, text := range texts {
+		all = append(all, kickstart.Input{Name: "in.yaml", Data: []byte(text)})
+	}
+	return all
 }
 
 func made(t testing.TB, opts kickstart.Options, texts ...string) *kickstart.Result {
@@ -30,24 +43,26 @@ func made(t testing.TB, opts kickstart.Options, texts ...string) *kickstart.Resu
 	if opts.Name == "" {
 		opts.Name = "shop"
 	}
-	var inputs []kickstart.Input
-	for _, text := range texts {
-		inputs = append(inputs, kickstart.Input{Name: "in.yaml", Data: []byte(text)})
-	}
-	result, err := kickstart.Make(inputs, opts)
+	result, err := kickstart.Make(inputs(texts...), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return result
 }
 
-// load renders what was made in its test case, strictly.
-func load(t testing.TB, result *kickstart.Result) *loader.Package {
-	t.Helper()
+// locked returns the files of a package with its provisional lock.
+func locked(result *kickstart.Result) loader.Files {
 	files := maps.Clone(result.Files)
 	if result.ProvisionalLock != nil {
 		files["manifest.lock.yaml"] = result.ProvisionalLock
 	}
+	return files
+}
+
+// load renders the package in its test case.
+func load(t testing.TB, result *kickstart.Result) *loader.Package {
+	t.Helper()
+	files := locked(result)
 	if _, err := loader.Validate(context.Background(), files); err != nil {
 		t.Fatalf("not valid: %v\n%s", err, result.Files["manifest.yaml"])
 	}
@@ -84,7 +99,7 @@ func dig(v any, path ...string) any {
 
 func TestChart(t *testing.T) {
 	t.Parallel()
-	result := made(t, kickstart.Options{}, string(chart(t)))
+	result := made(t, kickstart.Options{}, chart(t))
 	pkg := load(t, result)
 	objects := objectsOf(t, pkg)
 	want := []string{
@@ -144,13 +159,13 @@ func TestChart(t *testing.T) {
 // With every field a parameter, the defaults render to the same objects.
 func TestParametersKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
-	plain := objectsOf(t, load(t, made(t, kickstart.Options{}, string(chart(t)))))
+	plain := objectsOf(t, load(t, made(t, kickstart.Options{}, chart(t))))
 	for _, p := range append([]kickstart.Parameter{"all"}, kickstart.Parameters...) {
 		parameters, err := kickstart.ParseParameters([]string{string(p)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		result := made(t, kickstart.Options{Parameters: parameters}, string(chart(t)))
+		result := made(t, kickstart.Options{Parameters: parameters}, chart(t))
 		got := objectsOf(t, load(t, result))
 		for name, object := range got {
 			for _, c := range containers(object) {
@@ -214,7 +229,7 @@ func TestParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := made(t, kickstart.Options{Parameters: parameters}, string(chart(t)))
+	result := made(t, kickstart.Options{Parameters: parameters}, chart(t))
 	pkg := load(t, result)
 	var images []string
 	for _, i := range pkg.Manifest.Spec.Images {
@@ -400,7 +415,7 @@ func TestRefused(t *testing.T) {
 		"nested lists":   {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: []}]", "a list within a list"},
 		"names to lists": {"apiVersion: v1\nkind: ConfigMap\nmetadata: [a]", "the object has no name"},
 	} {
-		_, err := kickstart.Make([]kickstart.Input{{Name: "in.yaml", Data: []byte(tc.text)}}, kickstart.Options{Name: "shop"})
+		_, err := kickstart.Make(inputs(tc.text), kickstart.Options{Name: "shop"})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
@@ -422,9 +437,9 @@ func TestExport(t *testing.T) {
 func TestDeterministic(t *testing.T) {
 	t.Parallel()
 	parameters, _ := kickstart.ParseParameters([]string{"all"})
-	first := made(t, kickstart.Options{Parameters: parameters}, string(chart(t)))
+	first := made(t, kickstart.Options{Parameters: parameters}, chart(t))
 	for range 5 {
-		if diff := cmp.Diff(first, made(t, kickstart.Options{Parameters: parameters}, string(chart(t)))); diff != "" {
+		if diff := cmp.Diff(first, made(t, kickstart.Options{Parameters: parameters}, chart(t))); diff != "" {
 			t.Fatal(diff)
 		}
 	}

@@ -2,7 +2,6 @@ package kickstart_test
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,17 +17,13 @@ func project(t testing.TB, names ...string) string {
 	t.Helper()
 	var all []string
 	for _, name := range names {
-		data, err := os.ReadFile("testdata/projects/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, string(data))
+		all = append(all, read(t, "testdata/projects/"+name+".yaml"))
 	}
 	return strings.Join(all, "---\n")
 }
 
-// What projects publish becomes what somebody who knows them would write: nothing
-// waits for what a later phase brings, or for what only some clusters have.
+// No phase of a published project waits for objects of a later phase, or for what
+// only some clusters have.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -45,7 +40,7 @@ func TestProjects(t *testing.T) {
 				"ValidatingWebhookConfiguration ingress-nginx-admission": "admission", "Job ingress-nginx-admission-patch": "admission-patch",
 				"IngressClass nginx": "publish",
 			},
-			probed: []string{"Namespace", "Deployment.apps", "Job.batch"},
+			probed: []string{"Deployment.apps", "Job.batch", "Namespace"},
 			notes:  []string{"Job ingress-nginx/ingress-nginx-admission-patch may patch ValidatingWebhookConfiguration ingress-nginx-admission, as its rights say: it is in phase admission-patch, behind it"},
 		},
 		"loadbalancer": {
@@ -54,7 +49,7 @@ func TestProjects(t *testing.T) {
 				"CustomResourceDefinition ipaddresspools.metallb.example.com": "crds", "Deployment controller": "deploy", "DaemonSet speaker": "deploy",
 				"ValidatingWebhookConfiguration metallb-webhook-configuration": "admission",
 			},
-			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Namespace", "Deployment.apps", "DaemonSet.apps"},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "DaemonSet.apps", "Deployment.apps", "Namespace"},
 		},
 		"definitions": {
 			files: []string{"definitions"},
@@ -68,7 +63,7 @@ func TestProjects(t *testing.T) {
 			phases: map[string]string{
 				"Namespace argocd": "namespaces", "NetworkPolicy argocd-redis": "policies", "Deployment argocd-server": "deploy", "StatefulSet argocd-application-controller": "deploy",
 			},
-			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Namespace", "Deployment.apps", "StatefulSet.apps"},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "StatefulSet.apps"},
 			notes: []string{
 				"objects that name no namespace (12) were put into argocd; choose another by --namespace", "a Namespace argocd was added, because objects are in it",
 			},
@@ -79,7 +74,7 @@ func TestProjects(t *testing.T) {
 				"Deployment prometheus-operator": "deploy", "Prometheus k8s": "resources", "PrometheusRule general": "resources",
 				"Deployment prometheus-adapter": "dependents", "APIService v1beta1.metrics.example.com": "publish",
 			},
-			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Namespace", "Deployment.apps", "APIService.apiregistration.k8s.io", "Prometheus.monitoring.example.com"},
+			probed: []string{"APIService.apiregistration.k8s.io", "CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "Prometheus.monitoring.example.com"},
 			notes: []string{
 				"the namespace kube-system has to exist; none was added, as it belongs to the cluster",
 				"Deployment monitoring/prometheus-adapter calls Service monitoring/prometheus-k8s, which gets its pods from resources of the package: it is in phase dependents, behind them",
@@ -113,7 +108,6 @@ func TestProjects(t *testing.T) {
 				probed = append(probed, kind)
 			}
 			slices.Sort(probed)
-			slices.Sort(tc.probed)
 			if diff := cmp.Diff(tc.probed, probed); diff != "" {
 				t.Error(diff)
 			}
@@ -139,21 +133,17 @@ func checkAnnotations(t *testing.T, called string, object map[string]any) {
 	}
 }
 
-// checkLint tells what lint finds, but for powers that the project gives itself.
+// checkLint expects no findings but the powers that the project grants itself.
 func checkLint(t *testing.T, result *kickstart.Result) {
 	t.Helper()
-	files := maps.Clone(result.Files)
-	if result.ProvisionalLock != nil {
-		files["manifest.lock.yaml"] = result.ProvisionalLock
-	}
-	found, err := lint.Run(t.Context(), files, lint.Options{Disable: []string{"all-powers"}})
+	found, err := lint.Run(t.Context(), locked(result), lint.Options{Disable: []string{"all-powers"}})
 	if err != nil || len(found) > 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
 
-// Jobs of one account are told apart by what they say, and one that is behind what
-// it patches already stays where it is.
+// Jobs of one account are distinguished by their command lines; one behind its
+// targets already stays in its phase.
 func TestPatchJobs(t *testing.T) {
 	t.Parallel()
 	const rights = `
@@ -229,11 +219,7 @@ func TestScope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var inputs []kickstart.Input
-			for _, text := range tc.texts {
-				inputs = append(inputs, kickstart.Input{Name: "in.yaml", Data: []byte(text)})
-			}
-			result, err := kickstart.Make(inputs, kickstart.Options{Name: "shop", Scope: tc.scope})
+			result, err := kickstart.Make(inputs(tc.texts...), kickstart.Options{Name: "shop", Scope: tc.scope})
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("got %v, want %q", err, tc.want)
@@ -243,9 +229,7 @@ func TestScope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := slices.Collect(maps.Keys(objectsOf(t, load(t, result))))
-			slices.Sort(got)
-			if diff := cmp.Diff(tc.objects, got); diff != "" {
+			if diff := cmp.Diff(tc.objects, slices.Sorted(maps.Keys(objectsOf(t, load(t, result))))); diff != "" {
 				t.Error(diff)
 			}
 		})
