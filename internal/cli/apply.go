@@ -30,16 +30,15 @@ type wantedPackage struct {
 	dropsConfig      bool
 	component        string
 	changesComponent bool
-	// beforeCreate and beforeChange may object to what is about to be written; nil for
-	// no objection.
+	// beforeCreate and beforeChange may refuse a write. They may be nil.
 	beforeCreate func(context.Context) error
 	beforeChange func(old *corev1alpha1.PackageSpec) error
-	// adopts has objects that exist already and that nothing controls taken over.
+	// adopts takes over existing objects without a controller.
 	adopts bool
 }
 
-// adopt has a package take over objects that nothing controls. One that takes over
-// more is left so.
+// adopt lets a package take over objects without a controller, unless it takes over
+// more already.
 func adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
 	switch spec.CollisionProtection {
 	case corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone:
@@ -55,7 +54,7 @@ type applied struct {
 	pkg, before corev1alpha1.GenericPackage
 	// what was done, in words.
 	what string
-	// retry is what was asked for by requestRetry; empty where nothing was.
+	// retry is the value of the retry annotation; empty if none was set.
 	retry string
 }
 
@@ -110,8 +109,8 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 	if !fails(t, old) || done.pkg.PackageSpec().Paused {
 		return done, nil
 	}
-	// What failed is not changed by that, or what it failed by has nothing to do with
-	// the spec: an image that was pushed since, a webhook that was corrected.
+	// The cause of a failure need not be in the spec: an image that was pushed since,
+	// a webhook that was corrected.
 	retry, err := requestRetry(ctx, cl, t, done.pkg)
 	if done.retry = retry; len(changes) == 0 {
 		done.what += "; what has failed is tried again"
@@ -120,7 +119,7 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 }
 
 func patchPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, patch []operation) error {
-	// A package that was deleted and made again meanwhile is another one.
+	// The package may have been deleted and created again.
 	guard := []operation{{Op: "test", Path: "/metadata/uid", Value: string(pkg.GetUID())}}
 	data, err := json.Marshal(append(guard, patch...))
 	if err != nil {

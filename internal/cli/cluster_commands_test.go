@@ -203,8 +203,8 @@ func TestInstallChanges(t *testing.T) {
 	}
 }
 
-// A package that fails is tried again by an installation that changes nothing, and by
-// retry; one that does not fail is left alone.
+// An installation that changes nothing retries a package that fails, and leaves others
+// alone; retry always does.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	noImage := corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{condition("Unpacked", "False", "ImagePullBackOff", "not found")}}

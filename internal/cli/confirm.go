@@ -15,27 +15,27 @@ import (
 )
 
 var (
-	errNotConfirmed = errors.New("nothing was changed")
-	errNotAsked     = errors.New("nothing was changed: confirm it by --yes")
+	errNotConfirmed   = errors.New("nothing was changed")
+	errNotInteractive = errors.New("nothing was changed: confirm it by --yes")
 )
 
-// asks reports whether there is a person to ask.
-func asks(streams genericiooptions.IOStreams) bool {
+// interactive reports whether questions can be answered on a terminal.
+func interactive(streams genericiooptions.IOStreams) bool {
 	in, ok := streams.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)
 }
 
-// confirm asks a person a question; where there is none, it is an error that names the
-// flag which answers it.
+// confirm asks a question; if that is not possible, its error names the flag that
+// answers it.
 func confirm(streams genericiooptions.IOStreams, question string) error {
-	if !asks(streams) {
-		return errNotAsked
+	if !interactive(streams) {
+		return errNotInteractive
 	}
 	fmt.Fprint(streams.ErrOut, terminal.Line(question)+" [y/N] ")
-	return answered(streams.In)
+	return readAnswer(streams.In)
 }
 
-func answered(in io.Reader) error {
+func readAnswer(in io.Reader) error {
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

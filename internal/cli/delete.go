@@ -72,7 +72,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	if done, err := c.foresee(ctx, cl, target, pkg); err != nil || done {
+	if done, err := c.preview(ctx, cl, target, pkg); err != nil || done {
 		return err
 	}
 	policy := metav1.DeletePropagationBackground
@@ -90,7 +90,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	state, verdict, elapsed, err := following{
 		cluster: cl, target: target, uid: pkg.GetUID(), judge: progress.Delete{}.Judge,
 		view: newView(c.streams, "Deleting "+target.String(), progress.State{Target: target}), timeout: c.timeout,
-		refine: newRemains(cl).refine,
+		refine: (&remains{cluster: cl}).refine,
 	}.run(ctx)
 	if err := ended(target.String()+" is not gone", target, state, verdict, elapsed, err); err != nil {
 		return err

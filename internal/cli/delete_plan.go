@@ -12,9 +12,9 @@ import (
 	"lockstep.run/lockstep/internal/preview"
 )
 
-// foresee shows what a deletion does where that is all that is asked for, and else
-// names what may hang. done tells that nothing is to be deleted.
-func (c *deleteCommand) foresee(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
+// preview shows the plan of a deletion for a dry run; else it names what may hang, and
+// asks for confirmation. done is true if nothing is to be deleted.
+func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
 	if c.cascade == "orphan" || pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
 		if c.dryRun {
 			fmt.Fprintln(c.streams.Out, terminal.Line(target.String()+" would be deleted; its objects stay"))
@@ -27,19 +27,19 @@ func (c *deleteCommand) foresee(ctx context.Context, cl *cluster.Cluster, target
 	request := preview.Request{
 		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
-	at, err := lookAt(ctx, cl)
+	at, err := connectPreview(ctx, cl)
 	if c.dryRun {
 		if err == nil {
 			err = c.show(ctx, at, request)
 		}
-		return true, cl.Explain("cannot foresee the deletion of "+target.String(), err)
+		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
 	}
 	var stranded []preview.Loss
 	if err == nil {
 		stranded, err = preview.Stranded(ctx, at, request)
 	}
 	if err != nil {
-		// A deletion does not fail for it.
+		// The deletion goes on without the warning.
 		fmt.Fprintln(c.streams.ErrOut, terminal.Line("note: which custom resources may hang is not known: "+err.Error()))
 		return false, nil
 	}
@@ -47,7 +47,7 @@ func (c *deleteCommand) foresee(ctx context.Context, cl *cluster.Cluster, target
 	for _, l := range stranded {
 		fmt.Fprintln(c.streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+" "+l.Message))
 	}
-	if len(stranded) == 0 || c.yes || !asks(c.streams) {
+	if len(stranded) == 0 || c.yes || !interactive(c.streams) {
 		return false, nil
 	}
 	return false, confirm(c.streams, "Delete "+target.String()+" all the same?")
@@ -62,8 +62,7 @@ func (c *deleteCommand) show(ctx context.Context, at *preview.Cluster, request p
 	return err
 }
 
-// lookAt prepares to foresee something.
-func lookAt(ctx context.Context, cl *cluster.Cluster) (*preview.Cluster, error) {
+func connectPreview(ctx context.Context, cl *cluster.Cluster) (*preview.Cluster, error) {
 	reader, err := cl.AnyKind()
 	if err != nil {
 		return nil, err

@@ -16,22 +16,21 @@ import (
 	"lockstep.run/lockstep/internal/diagnose"
 )
 
-// installedName reports whether an argument means an installed package: a name with
-// its kind, or a bare name that is neither a package in a folder nor can be an image.
+// installedName reports whether an argument names an installed package: with its kind,
+// or as a bare name that is neither a folder with a package nor an image.
 func installedName(arg string) (cluster.Name, bool) {
-	if isPath(arg) && (!bareName(arg) || holdsPackage(arg)) {
+	if isPath(arg) && (!bareName(arg) || hasManifest(arg)) {
 		return cluster.Name{}, false
 	}
 	n, err := cluster.ParseName(arg)
 	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@."))
 }
 
-// bareName reports whether an argument can be the name of a package as well as that of a
-// folder.
+// bareName reports whether an argument may name a package as well as a folder.
 func bareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
 
-// holdsPackage reports whether a folder has a manifest in it.
-func holdsPackage(folder string) bool {
+// hasManifest reports whether a folder has a manifest.
+func hasManifest(folder string) bool {
 	for _, file := range []string{"manifest.yaml", "manifest.yml"} {
 		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
 			return true

@@ -42,8 +42,8 @@ func TestExplainPackage(t *testing.T) {
 	}
 }
 
-// A folder may be called like an installed package: one without a manifest is none, and of
-// one with it that is said.
+// A folder may have the name of an installed package: it counts if it has a manifest, and
+// a note says so.
 func TestExplainBesideAFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"web", "shop"} {

@@ -36,7 +36,7 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
-// refineInterval is how often is asked for what no watch tells.
+// refineInterval is the time between polls of what is not watched.
 const refineInterval = 3 * time.Second
 
 // following is one wait for a package.
@@ -47,7 +47,7 @@ type following struct {
 	judge   func(progress.State, time.Time) progress.Verdict
 	view    view
 	timeout time.Duration
-	// refine, where it is not nil, adds to a Snapshot what nothing tells of by itself.
+	// refine, which may be nil, adds what is not watched to a Snapshot.
 	refine func(context.Context, progress.Snapshot) progress.Snapshot
 }
 

@@ -84,7 +84,7 @@ interrupt ends the watching, not the rollout.`,
 	return cmd
 }
 
-// adoptUsage is about the flag of install and plan.
+// adoptUsage describes --adopt of install and plan.
 const adoptUsage = "take over objects that exist already and that nothing controls (spec.collisionProtection: IfNoController)"
 
 // wanted reads the arguments: the name of the package with its scope, and the
@@ -137,8 +137,8 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) error {
 		return err
 	}
 	target := cl.Target(want.name.Scope, want.name.Name)
-	want.beforeCreate = func(ctx context.Context) error { return c.checkScope(ctx, want) }
-	want.beforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmOther(target, old, want.image) }
+	want.beforeCreate = func(ctx context.Context) error { return c.checkImage(ctx, want) }
+	want.beforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmImage(target, old, want.image) }
 	done, err := applyPackage(ctx, cl, target, want)
 	if err != nil {
 		return err

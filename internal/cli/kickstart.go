@@ -38,7 +38,7 @@ type kickstartCommand struct {
 	keep       []string
 	recreate   []string
 	conflicts  string
-	// given reports whether a flag was.
+	// given reports whether a flag was set.
 	given func(flag string) bool
 }
 
@@ -159,12 +159,12 @@ func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 }
 
 func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstart.Options) error {
-	record, err := recordOf(folder)
+	record, err := readRecord(folder)
 	if err != nil {
 		return err
 	}
 	if record != nil {
-		c.remember(&opts, record.Options)
+		c.inherit(&opts, record.Options)
 	}
 	inputs, err := newInputs(c.streams.In).all(ctx, c.files)
 	if err != nil {
@@ -260,7 +260,7 @@ func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, v
 	return err
 }
 
-// print says what was made, and what somebody should look at.
+// print lists what was made, and what to review.
 func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) {
 	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {
@@ -283,10 +283,7 @@ func provisional(made *kickstart.Result) loader.Files {
 	if !made.Images {
 		return made.Files
 	}
-	files := loader.Files{}
-	for p, data := range made.Files {
-		files[p] = data
-	}
+	files := maps.Clone(made.Files)
 	files[lockFile] = made.ProvisionalLock
 	return files
 }

@@ -68,8 +68,8 @@ Next, pin its images: kubectl package update ` + out + "\n", ""}
 	}
 }
 
-// Run again, it takes a new release over, keeps what was changed in the package,
-// and writes nothing where both changed the same.
+// A second run merges a new release into the package, keeps its author's changes, and
+// writes nothing if they conflict.
 func TestKickstartAgain(t *testing.T) {
 	t.Parallel()
 	const release = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'web:v1'}]}\n"

@@ -24,9 +24,9 @@ const (
 	lockFile     = "manifest.lock.yaml"
 )
 
-// recordOf returns what a folder remembers of the last run; nil where there is no
-// folder yet.
-func recordOf(folder string) (*kickstart.Record, error) {
+// readRecord returns the record of the last run in a folder; nil if there is no
+// folder.
+func readRecord(folder string) (*kickstart.Record, error) {
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -44,9 +44,8 @@ func recordOf(folder string) (*kickstart.Record, error) {
 	return record, nil
 }
 
-// remember completes options by those of the last run, where no flag says
-// otherwise.
-func (c *kickstartCommand) remember(opts *kickstart.Options, former kickstart.Options) {
+// inherit takes options without a flag from the last run.
+func (c *kickstartCommand) inherit(opts *kickstart.Options, former kickstart.Options) {
 	opts.Name = former.Name
 	for flag, take := range map[string]func(){
 		"namespace":   func() { opts.Namespace = former.Namespace },
@@ -63,7 +62,7 @@ func (c *kickstartCommand) remember(opts *kickstart.Options, former kickstart.Op
 	c.namespace = opts.Namespace
 }
 
-// upgrade takes a new release over into a package that its author went on with.
+// upgrade merges a new release into the package.
 func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kickstart.Options, record *kickstart.Record, made *kickstart.Result) error {
 	ours, err := loader.ReadFolder(folder)
 	if err != nil {
@@ -90,16 +89,16 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 	if err != nil {
 		return err
 	}
-	// What is on record comes last: a run that was interrupted is made again.
+	// The record comes last, so that an interrupted run can be repeated.
 	if err := errors.Join(writeChanges(folder, "", ours, up.Files), c.writeRecord(folder, next)); err != nil {
 		return err
 	}
-	if found.Valid && agrees(tested) {
+	if found.Valid && matchesFixtures(tested) {
 		if _, err := packagetest.Run(ctx, checked, packagetest.Options{Folder: folder, Update: true, IgnoreSchemas: true}); err != nil {
 			return err
 		}
 	}
-	if found.Valid && !agrees(tested) {
+	if found.Valid && !matchesFixtures(tested) {
 		up.Notes = append(up.Notes, "fixtures were left as they are, because a test case failed before: kubectl package test --update writes them")
 	}
 	c.printUpgrade(folder, opts, up, !bytes.Equal(checked[lockFile], up.Files[lockFile]))
@@ -110,13 +109,13 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 	return nil
 }
 
-// agrees reports whether no test case differed from its fixtures.
-func agrees(tested *packagetest.Result) bool {
+// matchesFixtures reports whether no test case failed.
+func matchesFixtures(tested *packagetest.Result) bool {
 	return !slices.ContainsFunc(tested.Cases, func(c packagetest.Case) bool { return c.Outcome == packagetest.Failed })
 }
 
-// withProvisionalLock gives a package whose images have changed a lock to check it
-// with before they are looked up.
+// withProvisionalLock adds a lock for changed images, to check the package before
+// they are resolved.
 func withProvisionalLock(files, former loader.Files) (loader.Files, error) {
 	was, errWas := kickstart.ProvisionalLock(former[manifestFile])
 	now, err := kickstart.ProvisionalLock(files[manifestFile])
@@ -174,7 +173,7 @@ func (c *kickstartCommand) printUpgrade(folder string, opts kickstart.Options, u
 	}
 }
 
-// writeRecord replaces what the package remembers.
+// writeRecord replaces the record of the package.
 func (c *kickstartCommand) writeRecord(folder string, next loader.Files) error {
 	former, err := loader.ReadFolder(filepath.Join(folder, kickstart.RecordFolder))
 	if err != nil {
@@ -183,8 +182,8 @@ func (c *kickstartCommand) writeRecord(folder string, next loader.Files) error {
 	return writeChanges(folder, kickstart.RecordFolder, former, next)
 }
 
-// writeChanges writes the files of a folder that have changed, each at once, and
-// removes those that are gone. No link leads out of the folder.
+// writeChanges replaces the files of a folder that have changed, each atomically, and
+// removes those that are gone. Links out of the folder are not followed.
 func writeChanges(folder, below string, former, next loader.Files) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -206,7 +205,7 @@ func writeChanges(folder, below string, former, next loader.Files) error {
 		if err := root.Remove(path.Join(below, p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", path.Join(below, p), err)
 		}
-		// A folder with nothing left in it goes, too.
+		// Fails unless the folder is empty.
 		_ = root.Remove(path.Dir(path.Join(below, p)))
 	}
 	return nil

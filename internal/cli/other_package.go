@@ -11,9 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// confirmOther asks before an installed package becomes one that may be another.
-func (c *installCommand) confirmOther(t progress.Target, old *corev1alpha1.PackageSpec, wanted string) error {
-	what := otherPackage(t, old.Image, wanted)
+// confirmImage asks before a change to an image that may be of another package.
+func (c *installCommand) confirmImage(t progress.Target, old *corev1alpha1.PackageSpec, wanted string) error {
+	what := unexpectedImage(t, old.Image, wanted)
 	if what == "" || c.yes {
 		return nil
 	}
@@ -21,10 +21,9 @@ func (c *installCommand) confirmOther(t progress.Target, old *corev1alpha1.Packa
 	return confirm(c.streams, "Change it all the same?")
 }
 
-// otherPackage tells of an image that is meant for an installed package that it may be
-// another one than was thought of: of another repository, or of no tag at all. It is
-// empty where it is just another release.
-func otherPackage(t progress.Target, old, wanted string) string {
+// unexpectedImage describes an image that may be of another package than the installed
+// one: from another repository, or without a tag. It is empty for another release.
+func unexpectedImage(t progress.Target, old, wanted string) string {
 	was, err := name.ParseReference(old)
 	is, err2 := name.ParseReference(wanted)
 	switch {

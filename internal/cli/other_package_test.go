@@ -8,8 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// What an installed package is changed to may be another package than was meant.
-func TestOtherPackage(t *testing.T) {
+func TestUnexpectedImage(t *testing.T) {
 	t.Parallel()
 	target := progress.Target{Scope: corev1alpha1.ScopeCluster, Name: "web"}
 	for reason, tc := range map[string]struct{ old, wanted, want string }{
@@ -22,14 +21,14 @@ func TestOtherPackage(t *testing.T) {
 		"a port is no tag":        {"example.com:5000/web:v1", "example.com:5000/web", "names no tag"},
 		"chosen from a catalogue": {"", "example.com/web:v1", "is not installed from an image that it names"},
 	} {
-		got := otherPackage(target, tc.old, tc.wanted)
+		got := unexpectedImage(target, tc.old, tc.wanted)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", reason, got)
 		}
 	}
 }
 
-// Who cannot be asked has to say it beforehand.
+// Without a terminal, --yes is needed.
 func TestInstallOfAnotherPackage(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, installed(available()))

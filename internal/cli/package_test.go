@@ -333,7 +333,7 @@ warning: web.yaml.gotmpl (document 1): Object invalid: apps/v1 Deployment web/we
 	}
 }
 
-// Problems and warnings are for people, and go where they do not mix with data.
+// Problems and warnings go to standard error.
 func TestTextsOfPackageOperator(t *testing.T) {
 	t.Parallel()
 	noKind := strings.Replace(goodPackage, "kind: ConfigMap", "kin: ConfigMap", 1)

@@ -105,7 +105,7 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 			return p, err
 		}
 	}
-	if err := wrongScope(cmp.Or(p.folder, p.pkg.PackageSpec().Image), files, p.pkg.PackageSpec().Component, p.target.Scope); err != nil && p.before == nil {
+	if err := checkScope(cmp.Or(p.folder, p.pkg.PackageSpec().Image), files, p.pkg.PackageSpec().Component, p.target.Scope); err != nil && p.before == nil {
 		return p, err
 	}
 	opts, err := loaderOptions(ctx, cl, p.client, p.pkg)

@@ -253,7 +253,7 @@ func (t *planPrinter) refusals(refusals []preview.Refusal) {
 	}
 	t.line("")
 	t.line(t.styles.Strong("The engine would stop at"))
-	for _, group := range grouped(refusals) {
+	for _, group := range groupRefusals(refusals) {
 		r := group.first
 		where := "nothing would be written"
 		if r.Phase != "" {
@@ -270,15 +270,14 @@ func (t *planPrinter) refusals(refusals []preview.Refusal) {
 	}
 }
 
-// likeRefusals are refusals in one phase for one reason.
-type likeRefusals struct {
+// refusalGroup has refusals in one phase for one reason.
+type refusalGroup struct {
 	objects.Remark
 	first *preview.Refusal
 }
 
-// grouped puts refusals together that say the same of several objects.
-func grouped(refusals []preview.Refusal) []likeRefusals {
-	var found []likeRefusals
+func groupRefusals(refusals []preview.Refusal) []refusalGroup {
+	var found []refusalGroup
 	for i := range refusals {
 		r := &refusals[i]
 		name := r.Object()
@@ -286,11 +285,11 @@ func grouped(refusals []preview.Refusal) []likeRefusals {
 			name = "the package"
 		}
 		one := objects.Remarks([]objects.Note{{Object: name, Text: r.Message}})[0]
-		at := slices.IndexFunc(found, func(g likeRefusals) bool {
+		at := slices.IndexFunc(found, func(g refusalGroup) bool {
 			return g.first.Phase == r.Phase && g.Text == one.Text && len(g.first.Fields)+len(r.Fields) == 0 && g.first.Obstacle == nil && r.Obstacle == nil
 		})
 		if at < 0 {
-			found = append(found, likeRefusals{one, r})
+			found = append(found, refusalGroup{one, r})
 			continue
 		}
 		found[at].Objects = append(found[at].Objects, name)

@@ -83,7 +83,7 @@ func (p *previewFlags) load(
 	ctx context.Context, streams genericiooptions.IOStreams, source string, files loader.Files,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	if p.pkg == "" && (p.cluster || p.namespace != "") {
-		if err := wrongScope(source, files, p.component, p.scope()); err != nil {
+		if err := checkScope(source, files, p.component, p.scope()); err != nil {
 			return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 		}
 	}

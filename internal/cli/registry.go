@@ -46,7 +46,7 @@ func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller,
 }
 
 // trusts reports whether a registry may be reached by plain HTTP without being named:
-// where all may, and on this machine, unless certificates are given to check it by.
+// all with --insecure, and those on this machine unless a CA file is given.
 func (r *registryFlags) trusts(registry string) bool {
 	host := (&url.URL{Host: registry}).Hostname()
 	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())

@@ -31,7 +31,7 @@ func TestTrusts(t *testing.T) {
 	}
 }
 
-// authority writes a certificate authority that nothing was signed by.
+// authority writes a certificate authority that has signed nothing.
 func authority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

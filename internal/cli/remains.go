@@ -13,49 +13,47 @@ import (
 	"lockstep.run/lockstep/internal/diagnose"
 )
 
-// remains adds to what blocks a teardown what is left behind it: the engine watches
-// its own objects alone.
+// remains adds to the objects that block a teardown what they wait for: the engine
+// watches its own objects only.
 type remains struct {
-	cluster *cluster.Cluster
-	client  client.Client
-	// blocking is what was asked about, since when it blocks, when it was asked about
-	// last, and what was said.
-	blocking     []corev1alpha1.BlockingObject
-	since, asked time.Time
-	said         []string
+	cluster  *cluster.Cluster
+	client   client.Client
+	blocking []corev1alpha1.BlockingObject
+	// since is when blocking was first seen, queried when messages were last read.
+	since, queried time.Time
+	// messages by the index in blocking.
+	messages []string
 }
 
-func newRemains(cl *cluster.Cluster) *remains { return &remains{cluster: cl} }
-
-// refine is for following. What cannot be found out is left out: the deletion goes on.
+// refine is that of following. Errors are ignored: the deletion goes on.
 func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
 	blocking, now := snap.Package.PackageStatus().Blocking, time.Now()
 	if !slices.Equal(blocking, r.blocking) {
-		r.blocking, r.since, r.asked, r.said = slices.Clone(blocking), now, time.Time{}, nil
+		r.blocking, r.since, r.queried, r.messages = slices.Clone(blocking), now, time.Time{}, nil
 	}
 	if len(blocking) == 0 || now.Sub(r.since) < refineInterval {
-		return snap // most of it passes
+		return snap // most objects are gone soon
 	}
-	if now.Sub(r.asked) >= refineInterval {
-		r.asked = now
-		r.ask(ctx)
+	if now.Sub(r.queried) >= refineInterval {
+		r.queried = now
+		r.query(ctx)
 	}
-	if len(r.said) != len(blocking) {
+	if len(r.messages) != len(blocking) {
 		return snap
 	}
 	pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
-	for i, said := range r.said {
-		if said != "" {
-			// In front: a line has an end, and this is what someone has to look after.
+	for i, message := range r.messages {
+		if message != "" {
+			// In front, because long lines are cut.
 			b := &pkg.PackageStatus().Blocking[i]
-			b.Message = said + "; " + b.Message
+			b.Message = message + "; " + b.Message
 		}
 	}
 	snap.Package = pkg
 	return snap
 }
 
-func (r *remains) ask(ctx context.Context) {
+func (r *remains) query(ctx context.Context) {
 	if r.client == nil {
 		var err error
 		if r.client, err = r.cluster.AnyKind(); err != nil {
@@ -64,7 +62,7 @@ func (r *remains) ask(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, refineInterval)
 	defer cancel()
-	if said, err := diagnose.Remains(ctx, r.client, r.blocking); err == nil {
-		r.said = said
+	if messages, err := diagnose.Remains(ctx, r.client, r.blocking); err == nil {
+		r.messages = messages
 	}
 }

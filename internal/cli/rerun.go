@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// rerunInterval is how often a Job that is to run again is looked at.
+// rerunInterval is the time between polls for the new Job.
 const rerunInterval = 200 * time.Millisecond
 
 type rerunCommand struct {
@@ -75,8 +75,7 @@ type rerun struct {
 	*cluster.Cluster
 	kinds client.Client
 	key   types.NamespacedName
-	// before is the UID of the Job that was there, or is on record; empty where it is on
-	// record without.
+	// before is the UID of the former Job; empty if its record has none.
 	before types.UID
 }
 
@@ -136,7 +135,7 @@ func (r *rerun) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return job, r.Explain("cannot read "+r.String(), err)
 }
 
-// deployment finds the deployment that has the Job, or has it on record.
+// deployment finds the deployment that controls the Job or has a record of it.
 func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) (corev1alpha1.GenericObjectDeployment, error) {
 	var owner types.UID
 	if job != nil {
@@ -152,7 +151,7 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 		}
 		err := r.List(ctx, list.(client.ObjectList), client.InNamespace(namespace))
 		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster {
-			continue // who may see one namespace alone has no Jobs of cluster packages to run
+			continue // rights in one namespace do not extend to cluster packages
 		}
 		if err != nil {
 			return nil, r.Explain("cannot read deployments", err)
@@ -173,15 +172,15 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
 }
 
-// recorded returns the index of the record of the Job, -1 where there is none.
+// recorded returns the index of the record of the Job, or -1.
 func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	return slices.IndexFunc(dep.ObjectDeploymentStatus().Jobs, func(j corev1alpha1.JobRecord) bool {
 		return j.Namespace == r.key.Namespace && j.Name == r.key.Name
 	})
 }
 
-// began reports whether another Job is there. Until then it takes the record away: the
-// end of the former Job, seen once more as it is deleted, may have brought it back.
+// began reports whether another Job exists. Until then it removes the record: events
+// of the deletion of the former Job may have restored it.
 func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	job, err := r.read(ctx)
 	if err != nil {
@@ -199,7 +198,7 @@ func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	}
 	record := dep.ObjectDeploymentStatus().Jobs[at]
 	if record.UID != "" && record.UID != r.before {
-		return true, nil // it has run again, and is gone again
+		return true, nil // it has run and is gone already
 	}
 	path := fmt.Sprintf("/status/jobs/%d", at)
 	patch, err := json.Marshal([]map[string]any{

@@ -31,7 +31,7 @@ func newRetry(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 		Short: "Try again at once what has failed of a package",
 		Long: `Have the engine try again at once what has failed of a package, instead of after a pause that
 grows with each failure: an image that could not be pulled or was invalid, a write that was
-refused, an object that someone else holds or changes back again and again. Of a package with
+refused, an object that has another owner or that is changed back again and again. Of a package with
 an interval it is looked up now whether its tag has moved. Then watch the rollout.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
@@ -71,8 +71,8 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	return install.follow(ctx, cl, target, done)
 }
 
-// requestRetry asks for another try of what has failed of a package, and returns what
-// its status says when that was heard.
+// requestRetry sets the retry annotation, and returns its value, which the status
+// repeats once it is handled.
 func requestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) (string, error) {
 	value := time.Now().UTC().Format(time.RFC3339Nano)
 	data, err := json.Marshal(map[string]any{
@@ -85,7 +85,7 @@ func requestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, p
 	return value, cl.Explain("cannot change "+t.String(), err)
 }
 
-// fails reports whether something of a package may be waiting for its next try.
+// fails reports whether something of a package may wait for a retry.
 func fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Stalled != "" || len(s.Blocking) > 0)

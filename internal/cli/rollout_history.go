@@ -102,8 +102,8 @@ func (c *historyCommand) run(ctx context.Context, res cluster.Resource) error {
 	return nil
 }
 
-// changeCause says why a revision was made. One with the template of an earlier one went
-// back to that.
+// changeCause returns why a revision was made. One with the template of an earlier
+// revision is an undo.
 func changeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
 	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
 	for _, earlier := range slices.Backward(before) {

@@ -418,12 +418,11 @@ func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// A revision with the template of an earlier one is what somebody went back to.
+// A revision with the template of an earlier one is an undo.
 func TestChangeCause(t *testing.T) {
 	t.Parallel()
 	set := func(number int64, hash string) corev1alpha1.GenericObjectSet {
-		s := revision(number, map[string]string{corev1alpha1.HashAnnotation: hash, corev1alpha1.ChangeCauseAnnotation: "Changed."}, phaseOf("deploy"))
-		return s
+		return revision(number, map[string]string{corev1alpha1.HashAnnotation: hash, corev1alpha1.ChangeCauseAnnotation: "Changed."}, phaseOf("deploy"))
 	}
 	sets := []corev1alpha1.GenericObjectSet{set(1, "a"), set(2, "b"), set(3, "a"), set(4, ""), set(5, ""), set(6, "a")}
 	for i, want := range []string{"Changed.", "Changed.", "Undone to revision 1.", "Changed.", "Changed.", "Undone to revision 3."} {

@@ -139,7 +139,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
 		fmt.Fprintln(c.streams.ErrOut, "note: values of spec.configFrom are what its sources hold now")
 	}
-	f := foreseenUndo{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.image}
+	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.image}
 	if done, err := f.run(ctx); err != nil || done {
 		return err
 	}
@@ -220,7 +220,7 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 			return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
 		}
 	}
-	f := foreseenUndo{undoCommand: c, cluster: cl, rollout: r, set: set}
+	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
 	if done, err := f.run(ctx); err != nil || done {
 		return err
 	}

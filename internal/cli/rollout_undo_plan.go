@@ -18,35 +18,34 @@ import (
 	"lockstep.run/lockstep/internal/preview"
 )
 
-// foreseenUndo is what going back to a revision does, by what that was rendered to
-// then: nothing is pulled for it.
-type foreseenUndo struct {
+// undoPreview plans an undo from the stored revision: nothing is pulled.
+type undoPreview struct {
 	*undoCommand
 	cluster *cluster.Cluster
 	rollout *cluster.Rollout
 	set     corev1alpha1.GenericObjectSet
-	// image that the package would ask for.
+	// image of the package after the undo.
 	image string
-	// obstacles are policies and webhooks of the package that are to be deleted when they
-	// refuse what is rolled out, by what the API server says then.
+	// obstacles are policies and webhooks of the package to delete when they deny the
+	// rollout, by their denial.
 	obstacles map[apply.Denial]objects.Key
 }
 
-// run shows what the undo does where that is all that is asked for, and else has a
-// person confirm what it takes away. done tells that nothing is to be changed.
-func (f *foreseenUndo) run(ctx context.Context) (done bool, err error) {
+// run shows the plan for a dry run; else it asks to confirm losses. done is true if
+// nothing is to be changed.
+func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	if !f.dryRun && f.cluster.Config == nil {
 		return false, nil
 	}
 	plan, err := f.plan(ctx)
 	switch {
 	case f.dryRun && err != nil:
-		return true, f.cluster.Explain("cannot foresee the undo of "+f.rollout.String(), err)
+		return true, f.cluster.Explain("cannot plan the undo of "+f.rollout.String(), err)
 	case f.dryRun:
 		_, err = io.WriteString(f.streams.Out, planText(plan, terminal.StylesFor(f.streams.Out)))
 		return true, err
 	case err != nil:
-		// Who has to go back is not kept from it.
+		// The undo goes on without the warning.
 		fmt.Fprintln(f.streams.ErrOut, terminal.Line("note: what may be lost is not known: "+err.Error()))
 		return false, nil
 	}
@@ -61,12 +60,12 @@ func (f *foreseenUndo) run(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	f.clear(plan)
+	f.confirmObstacles(plan)
 	return false, nil
 }
 
-func (f *foreseenUndo) plan(ctx context.Context) (*preview.Plan, error) {
-	at, err := lookAt(ctx, f.cluster)
+func (f *undoPreview) plan(ctx context.Context) (*preview.Plan, error) {
+	at, err := connectPreview(ctx, f.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +91,10 @@ func (f *foreseenUndo) plan(ctx context.Context) (*preview.Plan, error) {
 	return plan, nil
 }
 
-// clear has the package's own objects deleted that refuse the revision, where that is
-// confirmed.
-func (f *foreseenUndo) clear(plan *preview.Plan) {
-	if !f.wait || f.rollout.Package == nil || !f.yes && !asks(f.streams) {
-		return // their remedy was said
+// confirmObstacles asks which of the package's own policies and webhooks to delete.
+func (f *undoPreview) confirmObstacles(plan *preview.Plan) {
+	if !f.wait || f.rollout.Package == nil || !f.yes && !interactive(f.streams) {
+		return // the refusals name the remedy
 	}
 	f.obstacles = map[apply.Denial]objects.Key{}
 	confirmed := map[objects.Key]bool{}
@@ -106,7 +104,7 @@ func (f *foreseenUndo) clear(plan *preview.Plan) {
 			continue
 		}
 		key := objects.Key{Group: r.Obstacle.Group, Kind: r.Obstacle.Kind, Name: r.Obstacle.Name}
-		if _, asked := confirmed[key]; !asked {
+		if _, known := confirmed[key]; !known {
 			confirmed[key] = f.yes || confirm(f.streams, "Delete "+key.Kind+" "+key.Name+" when the rollout waits for it?") == nil
 		}
 		if confirmed[key] {
@@ -115,9 +113,9 @@ func (f *foreseenUndo) clear(plan *preview.Plan) {
 	}
 }
 
-// refine deletes what is confirmed, once the rollout waits for it: before, it would be
-// put back. It is nil where there is nothing to delete.
-func (f *foreseenUndo) refine() func(context.Context, progress.Snapshot) progress.Snapshot {
+// refine deletes confirmed obstacles once the rollout waits for them: before, the
+// current revision would restore them. It is nil if there are none.
+func (f *undoPreview) refine() func(context.Context, progress.Snapshot) progress.Snapshot {
 	if len(f.obstacles) == 0 {
 		return nil
 	}
@@ -129,14 +127,14 @@ func (f *foreseenUndo) refine() func(context.Context, progress.Snapshot) progres
 			denial, _ := apply.DeniedBy(b.Message)
 			if key, found := f.obstacles[denial]; found {
 				delete(f.obstacles, denial)
-				f.withdraw(ctx, key)
+				f.remove(ctx, key)
 			}
 		}
 		return snap
 	}
 }
 
-func (f *foreseenUndo) withdraw(ctx context.Context, key objects.Key) {
+func (f *undoPreview) remove(ctx context.Context, key objects.Key) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: "v1", Kind: key.Kind})
 	u.SetName(key.Name)

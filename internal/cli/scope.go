@@ -12,9 +12,9 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// wrongScope says by which flag a package can be installed that cannot be in a scope;
-// nil where it can, or where its manifest has other problems.
-func wrongScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
+// checkScope returns an error that names the right flag if a package does not allow a
+// scope. Other problems of the manifest are ignored.
+func checkScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
 	parts := loader.Parts(files)
 	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
 	if i < 0 {
@@ -35,14 +35,14 @@ func wrongScope(source string, files loader.Files, component string, scope corev
 	return nil
 }
 
-// checkScope looks into an image before anything is made of it. The manager says the
-// same of one that cannot be pulled from here.
-func (c *installCommand) checkScope(ctx context.Context, want wantedPackage) error {
+// checkImage checks the scope of an image before the package is created. The manager
+// checks one that cannot be pulled from here.
+func (c *installCommand) checkImage(ctx context.Context, want wantedPackage) error {
 	ctx, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
 	defer cancel()
 	files, err := c.registry.pull(ctx, want.image)
 	if err != nil {
 		return nil
 	}
-	return wrongScope(want.image, files, want.component, want.name.Scope)
+	return checkScope(want.image, files, want.component, want.name.Scope)
 }

@@ -12,8 +12,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// A package that cannot be installed as asked is refused in a line that names the flag,
-// by every command that has it at hand, and nothing is made of it.
+// Every command refuses a package in a scope that it does not allow, names the flag, and
+// creates nothing.
 func TestWrongScope(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

@@ -77,8 +77,8 @@ func (c *treeCommand) components(ctx context.Context, source string, files loade
 	return nil
 }
 
-// drawTree is the picture of a package, in Package Operator's form, which scripts read:
-// every phase looks like the last one, and all objects of a phase look alike.
+// drawTree draws a package in Package Operator's form, which scripts parse: all phases
+// have the branch of the last one, and all objects of a phase the same.
 func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPackage) string {
 	var b strings.Builder
 	kind := corev1alpha1.ScopeOf(object.Metadata.Namespace).Kind("Package")

@@ -84,8 +84,7 @@ func Unserved(err error) bool {
 	return false
 }
 
-// missingNamespace is the namespace that an object cannot be made in because it is not
-// there; empty for other errors.
+// missingNamespace returns the namespace that a creation lacks; empty for other errors.
 func missingNamespace(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {

@@ -85,7 +85,7 @@ func (s State) blocked(verb string) string {
 	return listed(head, items)
 }
 
-// remarks says once what several of the objects have in their way.
+// remarks groups objects that are blocked for the same reason.
 func remarks(blocking []Object, which func(Object) bool) []objects.Remark {
 	var notes []objects.Note
 	for _, b := range blocking {

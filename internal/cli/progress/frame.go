@@ -202,7 +202,7 @@ func (f *frame) objects(ph Phase, room int) int {
 		}
 		last := i == len(shown)-1
 		if used := len(f.lines) - begin; used+need > room || !last && used+need+1 > room {
-			f.put(4, "", "… and "+plural(counted(shown[i:]), "more object"), f.Styles.Faint)
+			f.put(4, "", "… and "+plural(countObjects(shown[i:]), "more object"), f.Styles.Faint)
 			break
 		}
 		f.object(o, room-(len(f.lines)-begin))
@@ -237,8 +237,8 @@ func (f *frame) shown(ph Phase) []Object {
 	return append(once, rest...)
 }
 
-// counted is how many objects there are.
-func counted(shown []Object) int {
+// countObjects counts objects, grouped ones as well.
+func countObjects(shown []Object) int {
 	n := len(shown)
 	for i := range shown {
 		n += shown[i].others

@@ -29,8 +29,8 @@ type Verdict struct {
 
 // Install judges whether an installation is done or has failed.
 type Install struct {
-	// Retry is what the status has to say that it was tried again for; empty for
-	// nothing. What it says of failures before that is not judged.
+	// Retry is the retry that the status has to have handled before it is judged;
+	// empty for none.
 	Retry string
 
 	pulling, stalled time.Time

@@ -74,7 +74,7 @@ func (s *screen) also() string {
 	return ""
 }
 
-// why tells the message, where the phases below do not tell it.
+// why shows the message, unless the phases below do.
 func (s *screen) why() {
 	if len(s.Blocking) > 0 && s.Summary != SummaryInvalid && s.Summary != SummaryImagePullError {
 		return
@@ -171,15 +171,15 @@ func (s *screen) loose() {
 	for _, ph := range s.Phases {
 		known[ph.Name] = true
 	}
-	told := false
+	titled := false
 	for _, b := range s.Blocking {
 		if known[b.Phase] {
 			continue
 		}
 		known[b.Phase] = true
-		if !told {
+		if !titled {
 			s.title("Blocking")
-			told = true
+			titled = true
 		}
 		s.blocking(b.Phase, 2)
 	}
@@ -205,13 +205,13 @@ func (s *screen) conditions() {
 		return
 	}
 	s.title("Conditions")
-	rows, told := [][]string{}, map[string]string{}
+	rows, shown := [][]string{}, map[string]string{}
 	for _, c := range s.Conditions {
-		message := s.unsaid(oneLine(terminal.Text(c.Message)))
-		if first := told[message]; first != "" {
+		message := s.withoutShown(oneLine(terminal.Text(c.Message)))
+		if first := shown[message]; first != "" {
 			message = "as for " + first
 		} else if message != "" {
-			told[message] = terminal.Line(c.Type)
+			shown[message] = terminal.Line(c.Type)
 		}
 		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), message})
 	}
@@ -223,18 +223,18 @@ func (s *screen) conditions() {
 	}
 }
 
-// briefly is up to how many bytes a text may be said twice: a reference to it would be as
+// repeatable is up to how many bytes a text is repeated: a reference to it would be as
 // long.
-const briefly = 20
+const repeatable = 20
 
-// unsaid is a message without what was told further up.
-func (s *screen) unsaid(message string) string {
+// withoutShown returns a message without the parts that are shown further up.
+func (s *screen) withoutShown(message string) string {
 	above := strings.Split(terminal.Text(s.Message), "\n")
 	for _, b := range s.Blocking {
 		above = append(above, terminal.Text(b.Message))
 	}
 	for _, text := range append(above, s.Ignored...) {
-		if text = strings.TrimSpace(oneLine(text)); len(text) > briefly {
+		if text = strings.TrimSpace(oneLine(text)); len(text) > repeatable {
 			message = strings.ReplaceAll(message, text, "…")
 		}
 	}

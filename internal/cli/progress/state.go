@@ -50,7 +50,7 @@ type State struct {
 	// Paused, Stalled and Unavailable are the messages of those conditions; empty
 	// where they do not hold.
 	Paused, Stalled, Unavailable string
-	// Retried is what the manager tried it again for last.
+	// Retried is the last retry that the manager has handled.
 	Retried string
 	// Available: it works, in this revision or the one before. RolledOut: the
 	// revision at hand was complete once. Ready: everything is as the spec asks
@@ -100,7 +100,7 @@ type Object struct {
 	State ObjectState
 	// Message says what a blocked object lacks.
 	Message string
-	// others are objects beside this one of which the same is said.
+	// others is how many more objects share the message.
 	others int
 }
 
