@@ -32,27 +32,30 @@ const (
 // Namespace. An entry is empty where the status says it all.
 func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
 	e := explainer{client: c}
-	said := make([]string, len(blocking))
+	messages := make([]string, len(blocking))
 	for i, b := range blocking {
 		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 		if key.GroupKind() != crd && key.GroupKind() != namespace {
 			continue
 		}
 		live, err := e.read(ctx, key)
-		if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
-			return said, err
+		if err != nil {
+			return nil, err
+		}
+		if live == nil || live.GetDeletionTimestamp() == nil {
+			continue
 		}
 		found, err := e.remains(ctx, key, live)
 		if err != nil {
-			return said, err
+			return nil, err
 		}
 		var parts []string
 		for _, f := range found {
 			parts = append(parts, f.link.Object+": "+f.link.Message)
 		}
-		said[i] = strings.Join(parts, "; ")
+		messages[i] = strings.Join(parts, "; ")
 	}
-	return said, nil
+	return messages, nil
 }
 
 var (

@@ -77,13 +77,13 @@ func TestRemains(t *testing.T) {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(all...).Build()
 	got, err := Remains(context.Background(), c, []corev1alpha1.BlockingObject{
-		{Group: crd.Group, Kind: crd.Kind, Name: "gauges.example.com"}, {Kind: "Namespace", Name: "shop"}, {Kind: "ConfigMap", Namespace: "shop", Name: "web"},
+		{Kind: "Namespace", Name: "gone"}, {Group: crd.Group, Kind: crd.Kind, Name: "gauges.example.com"}, {Kind: "Namespace", Name: "shop"}, {Kind: "ConfigMap", Namespace: "shop", Name: "web"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{
-		"4 Gauges left: other/c (finalizer example.com/drain), other/d (finalizer example.com/drain), shop/a (finalizer example.com/drain), and 1 more",
+		"", "4 Gauges left: other/c (finalizer example.com/drain), other/d (finalizer example.com/drain), shop/a (finalizer example.com/drain), and 1 more",
 		"APIService v1.metrics.example.com: MissingEndpoints; 2 Gauges left: shop/a (finalizer example.com/drain), shop/b (finalizer example.com/drain)",
 		"",
 	} {
