@@ -16,11 +16,11 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// webhooksExamined bounds how many configurations of webhooks are looked through.
+// webhooksExamined bounds how many webhook configurations and policies are listed.
 const webhooksExamined = 500
 
-// obstacle finds the policy or webhook of the package itself that a write was refused
-// by, and that goes or changes only behind it.
+// obstacle finds the package's own policy or webhook that denied a write, if a later
+// phase of the newest revision removes or changes it.
 func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, bool, error) {
 	denial, denied := apply.DeniedBy(message)
 	if !denied || e.deployment == nil {
@@ -42,15 +42,15 @@ func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, 
 			if ref == nil || ref.UID != e.deployment.GetUID() || !denial.Is(key, live) {
 				continue
 			}
-			stays, err := e.wants(ctx, key, live)
+			stays, err := e.desires(ctx, key, live)
 			return key, !stays, err
 		}
 	}
 	return objects.Key{}, false, nil
 }
 
-// wants reports whether the newest revision has an object as it is.
-func (e *explainer) wants(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (bool, error) {
+// desires reports whether the newest revision has an object as it is.
+func (e *explainer) desires(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (bool, error) {
 	if e.set == nil {
 		return true, nil
 	}

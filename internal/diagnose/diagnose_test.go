@@ -190,7 +190,7 @@ func TestWrongConditions(t *testing.T) {
 		want        bool
 	}{
 		{"good ones are wrong when they are not", other, "Ready", "False", true},
-		{"or when nobody knows", other, "Ready", "Unknown", true},
+		{"or when it is unknown", other, "Ready", "Unknown", true},
 		{"and not when they are", other, "Ready", "True", false},
 		{"an approved definition is as it should be", crd, "KubernetesAPIApprovalPolicyConformant", "True", false},
 		{"one that is not approved is not", crd, "KubernetesAPIApprovalPolicyConformant", "False", true},
@@ -258,8 +258,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// An APIService that is not available says what it lacks, a Service of type LoadBalancer
-// that nothing has given it an address.
+// APIServices that are not available and load balancers without an address have remedies
+// of their own.
 func TestOwnRemedies(t *testing.T) {
 	t.Parallel()
 	api := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: "v1.shop.example.com"}
@@ -291,8 +291,8 @@ func TestOwnRemedies(t *testing.T) {
 	}
 }
 
-// What a package itself says has a remedy of its own, and the first problem is not mended
-// by the second one.
+// Problems that a package reports have remedies of their own; further ones are below the
+// first.
 func TestOwnCause(t *testing.T) {
 	t.Parallel()
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}

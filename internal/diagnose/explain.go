@@ -59,8 +59,8 @@ func name(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
-// ownCause is why a package itself is in the way, what to do, and what else is wrong
-// with it.
+// ownCause returns the problem that a package itself reports, its remedy, and its
+// further problems.
 func ownCause(s progress.State) (text, remedy string, below []finding) {
 	flags := s.Target.Flags()
 	text, remedy = split(progress.Culprit(s))
@@ -153,7 +153,7 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 // explainer reads what explains blocking objects.
 type explainer struct {
 	client client.Client
-	// set is the newest revision and deployment what it is of; nil where there is none.
+	// set is the newest revision of deployment; nil if there is none.
 	set        corev1alpha1.GenericObjectSet
 	deployment corev1alpha1.GenericObjectDeployment
 }
@@ -180,7 +180,7 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 		}
 	}
 	n := 0
-	for _, remark := range onceWhereRefused(keys, objects.Remarks(notes)) {
+	for _, remark := range splitUnlessRefused(keys, objects.Remarks(notes)) {
 		key := keys[remark.Objects[0]]
 		if n++; n > objectsExamined {
 			f.below = append(f.below, finding{link: Link{Object: names(keys, remark), Message: remark.Text}})
@@ -195,23 +195,23 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 	return f, nil
 }
 
-// onceWhereRefused keeps objects together that are refused for the same reason. Others
-// are examined one by one: each has pods and events of its own.
-func onceWhereRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
-	var once []objects.Remark
+// splitUnlessRefused keeps objects together that are refused for the same reason. Others
+// are examined one by one: each has its own pods and events.
+func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
+	var out []objects.Remark
 	for _, remark := range remarks {
 		if _, is := refused(keys[remark.Objects[0]], "", remark.Text); is {
-			once = append(once, remark)
+			out = append(out, remark)
 			continue
 		}
 		for _, object := range remark.Objects {
-			once = append(once, objects.Remark{Objects: []string{object}, Text: remark.Text})
+			out = append(out, objects.Remark{Objects: []string{object}, Text: remark.Text})
 		}
 	}
-	return once
+	return out
 }
 
-// names are those of the objects of a remark, without their groups.
+// names returns the names of the objects of a remark, without their groups.
 func names(keys map[string]objects.Key, remark objects.Remark) string {
 	shorter := objects.Remark{Objects: make([]string, len(remark.Objects))}
 	for i, object := range remark.Objects {
@@ -220,8 +220,8 @@ func names(keys map[string]objects.Key, remark objects.Remark) string {
 	return shorter.Names()
 }
 
-// object examines one blocking object; message is what the status says of it, and of
-// the others of those names.
+// object examines a blocking object; names and message are also those of others with
+// the same message.
 func (e *explainer) object(ctx context.Context, key objects.Key, names, message string) (finding, error) {
 	f := finding{link: Link{Object: names, Message: message}}
 	if c, is := refused(key, names, message); is {
@@ -271,8 +271,8 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	return f, nil
 }
 
-// served says more of a kind without an API, where an APIService should serve it that
-// is not available.
+// served completes the cause for a kind that is not served because its APIService is not
+// available.
 func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
 	services, err := e.apiServices(ctx)
 	if err != nil {

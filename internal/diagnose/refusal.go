@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// refused tells of the message of blocking objects whether their writes were
-// refused, and why. object names them.
+// refused reports whether a message of blocking objects is about a refused write, and
+// why it was refused. object names them.
 func refused(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
 		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
@@ -21,7 +21,7 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 		what, remedy, _ := strings.Cut(message, ": ")
 		return of(ReasonCollision, object+" "+what, upper(remedy))
 	case says("failed calling webhook"):
-		return unreached(object, message), true
+		return webhookFailed(object, message), true
 	case says("admission webhook ") && says("denied the request"):
 		name := quoted(message)
 		return of(ReasonWebhook, "the webhook "+name+" refuses "+object+": "+webhookReason(reason),
@@ -43,7 +43,7 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	return unfit(key, object, message)
 }
 
-// unfit reads why the API server does not take or serve an object as it is.
+// unfit is refused for what is wrong with the object or its kind.
 func unfit(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
 		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
@@ -69,8 +69,8 @@ func unfit(key objects.Key, object, message string) (cause, bool) {
 
 var missingNamespace = regexp.MustCompile(`^namespaces "[^"]*" not found`)
 
-// unreached says why a webhook did not answer: nobody has refused anything.
-func unreached(object, message string) cause {
+// webhookFailed explains a webhook that cannot be called.
+func webhookFailed(object, message string) cause {
 	name := quoted(message)
 	_, why, _ := strings.Cut(message, "failed calling webhook")
 	why = strings.TrimPrefix(strings.TrimLeft(strings.TrimPrefix(why, ` "`+name+`"`), ": "), "failed to call webhook: ")

@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// remainsListed bounds how many objects of one kind are looked at, and remainsNamed
-	// how many of them are named.
+	// remainsListed bounds how many objects of a kind are listed, and remainsNamed how
+	// many of them are named.
 	remainsListed = 500
 	remainsNamed  = 3
-	// kindsListed bounds of how many kinds the objects that remain in a namespace are
-	// looked at.
+	// kindsListed bounds how many kinds are listed in a namespace.
 	kindsListed = 5
 )
 
-// Remains says what the deletion of blocking objects waits for: what is left in a
-// Namespace, of the kind of a CustomResourceDefinition, and which APIs keep a
-// Namespace. An entry is empty where the status says it all.
+// Remains returns what the deletion of each blocking object waits for: the content of a
+// Namespace, the resources of a CustomResourceDefinition, APIs that are not available.
+// Entries are empty for other objects.
 func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
 	e := explainer{client: c}
 	messages := make([]string, len(blocking))
@@ -69,8 +68,7 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 	case crd:
 		group, _, _ := unstructured.NestedString(live.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(live.Object, "spec", "names", "kind")
-		f, err := e.left(ctx, key, schema.GroupKind{Group: group, Kind: kind}, "")
-		return f, err
+		return e.left(ctx, key, schema.GroupKind{Group: group, Kind: kind}, "")
 	case namespace:
 		return e.namespaceRemains(ctx, key, live)
 	}
@@ -79,7 +77,7 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 
 var remaining = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
 
-// namespaceRemains follows the conditions of a namespace that is being deleted.
+// namespaceRemains explains the conditions of a namespace that is being deleted.
 func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	var found []finding
 	if message := trueCondition(live, "NamespaceDeletionDiscoveryFailure"); message != "" {
@@ -104,18 +102,27 @@ func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live 
 	return found, nil
 }
 
-// trueCondition is the message of a condition that is True; empty for others.
-func trueCondition(live *unstructured.Unstructured, typ string) string {
+// conditionOf returns a condition of an object; nil if there is none of the type.
+func conditionOf(live *unstructured.Unstructured, typ string) map[string]any {
 	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, item := range list {
-		if c, _ := item.(map[string]any); c["type"] == typ && c["status"] == "True" {
-			return text(c["message"])
+		if c, _ := item.(map[string]any); c["type"] == typ {
+			return c
 		}
 	}
-	return ""
+	return nil
 }
 
-// left names the objects of a kind that have not gone, with what holds them.
+// trueCondition returns the message of a condition that is True; empty for others.
+func trueCondition(live *unstructured.Unstructured, typ string) string {
+	c := conditionOf(live, typ)
+	if c["status"] != "True" {
+		return ""
+	}
+	return text(c["message"])
+}
+
+// left names the remaining objects of a kind, with their finalizers.
 func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupKind, namespace string) ([]finding, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: e.version(objects.Key{Group: kind.Group, Kind: kind.Kind}), Kind: kind.Kind + "List"})
@@ -126,11 +133,10 @@ func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupK
 	if err = readable(kind.Kind, err); err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
-	f := remainsOf(of, kind, list)
-	return []finding{f}, nil
+	return []finding{remainsOf(of, kind, list)}, nil
 }
 
-// remainsOf says what a list shows of objects that have not gone.
+// remainsOf describes the remaining objects of a kind.
 func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObjectMetadataList) finding {
 	total := len(list.Items)
 	if more := list.GetRemainingItemCount(); more != nil {
@@ -174,8 +180,8 @@ func dotted(group string) string {
 	return "." + group
 }
 
-// unavailable names the APIs that do not answer: without them nobody knows what is
-// left in a namespace.
+// unavailable names the APIs that are not available: without them the content of a
+// namespace is not known.
 func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding, error) {
 	services, err := e.apiServices(ctx)
 	if err != nil {
@@ -184,10 +190,11 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 	var found []finding
 	for i := range services {
 		service := &services[i]
-		message, wrong := notAvailable(service)
-		if !wrong || len(found) == remainsNamed {
+		c := conditionOf(service, "Available")
+		if c == nil || c["status"] == "True" || len(found) == remainsNamed {
 			continue
 		}
+		message := strings.TrimSpace(text(c["reason"]) + said(text(c["message"])))
 		name := "APIService " + service.GetName()
 		found = append(found, finding{
 			link: Link{Object: name, State: "not available", Message: message},
@@ -206,14 +213,4 @@ func (e *explainer) apiServices(ctx context.Context) ([]unstructured.Unstructure
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: apiService.Group, Version: "v1", Kind: apiService.Kind + "List"})
 	err := e.client.List(ctx, list, client.Limit(remainsListed))
 	return list.Items, readable("APIServices", err)
-}
-
-func notAvailable(service *unstructured.Unstructured) (message string, wrong bool) {
-	list, _, _ := unstructured.NestedSlice(service.Object, "status", "conditions")
-	for _, item := range list {
-		if c, _ := item.(map[string]any); c["type"] == "Available" && c["status"] != "True" {
-			return strings.TrimSpace(text(c["reason"]) + said(text(c["message"]))), true
-		}
-	}
-	return "", false
 }

@@ -37,15 +37,11 @@ func isTrue(typ, message string) map[string]any {
 	return map[string]any{"type": typ, "status": "True", "message": message}
 }
 
-// TestRemains names what deletions wait for.
 func TestRemains(t *testing.T) {
 	t.Parallel()
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, gvk := range []schema.GroupVersionKind{
-		{Group: "example.com", Version: "v1", Kind: "Gauge"},
-	} {
-		mapper.Add(gvk, meta.RESTScopeNamespace)
-	}
+	gauge := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gauge"}
+	mapper.Add(gauge, meta.RESTScopeNamespace)
 	for _, gvk := range []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Namespace"}, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 		{Group: apiService.Group, Version: "v1", Kind: apiService.Kind},
@@ -67,7 +63,6 @@ func TestRemains(t *testing.T) {
 	fine.Object["status"] = map[string]any{"conditions": []any{isTrue("Available", "")}}
 	all := []client.Object{definition, held, broken, fine}
 	scheme := runtime.NewScheme()
-	gauge := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gauge"}
 	scheme.AddKnownTypeWithName(gauge, &metav1.PartialObjectMetadata{})
 	scheme.AddKnownTypeWithName(gauge.GroupVersion().WithKind("GaugeList"), &metav1.PartialObjectMetadataList{})
 	for name, namespace := range map[string]string{"a": "shop", "b": "shop", "c": "other", "d": "other"} {

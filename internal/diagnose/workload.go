@@ -57,7 +57,7 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 	return nil, nil
 }
 
-// loadBalancer tells of a Service that waits for its address.
+// loadBalancer finds a Service that waits for its address.
 func loadBalancer(key objects.Key, live *unstructured.Unstructured) []finding {
 	typ, _, _ := unstructured.NestedString(live.Object, "spec", "type")
 	addresses, _, _ := unstructured.NestedSlice(live.Object, "status", "loadBalancer", "ingress")
