@@ -272,7 +272,7 @@ func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) 
 	for _, note := range made.Notes {
 		fmt.Fprintf(c.streams.ErrOut, "note: %s\n", terminal.Line(note))
 	}
-	if made.Images {
+	if made.ProvisionalLock != nil {
 		fmt.Fprintf(c.streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
 	}
 }
@@ -280,7 +280,7 @@ func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) 
 // provisional are the files of a package as they will be when its images are
 // pinned, so that everything else can be checked now.
 func provisional(made *kickstart.Result) loader.Files {
-	if !made.Images {
+	if made.ProvisionalLock == nil {
 		return made.Files
 	}
 	files := maps.Clone(made.Files)
@@ -291,8 +291,7 @@ func provisional(made *kickstart.Result) loader.Files {
 // withFixtures adds what the test cases render to. Of a package that has a problem
 // there is nothing to add; its author writes the fixtures when it is corrected.
 func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
-	files := loader.Files{}
-	maps.Copy(files, made.Files)
+	files := maps.Clone(made.Files)
 	if fixtures, err := packagetest.Fixtures(ctx, provisional(made)); err == nil {
 		maps.Copy(files, fixtures)
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// dependents puts workloads behind the package's own resources where they call a
-// Service whose pods only a controller of those resources makes: in an earlier
-// phase, they may never become ready, and the resources would never be written.
+// dependents moves workloads behind the package's own resources if they call a Service
+// whose pods a controller creates from those resources: before, they may never become
+// ready.
 func (m *maker) dependents(all []*object) {
 	var resources []*object
 	for _, o := range all {
@@ -18,26 +18,26 @@ func (m *maker) dependents(all []*object) {
 	if len(resources) == 0 {
 		return
 	}
-	var made []*object
+	var generated []*object // Services without pods in the package
 	for _, service := range all {
-		if selector, _ := dig(service.value, "spec", "selector").(map[string]any); service.is("", "Service") && len(selector) > 0 && len(behind(all, service)) == 0 {
-			made = append(made, service)
+		if selector, _ := dig(service.value, "spec", "selector").(map[string]any); service.is("", "Service") && len(selector) > 0 && len(selected(all, service)) == 0 {
+			generated = append(generated, service)
 		}
 	}
-	webhooks := answering(all)
+	webhooks := webhookServers(all)
 	for _, o := range all {
 		if o.gvk.Group != "apps" || o.phase != phaseDeploy || slices.Contains(webhooks, o) || controls(all, o, resources) {
 			continue
 		}
-		if i := slices.IndexFunc(made, func(s *object) bool { return calls(o, s) }); i >= 0 {
+		if i := slices.IndexFunc(generated, func(s *object) bool { return calls(o, s) }); i >= 0 {
 			o.phase = phaseDependents
-			m.note("%s calls %s, which gets its pods from resources of the package: it is in phase %s, behind them", o, made[i], phaseDependents)
+			m.note("%s calls %s, which gets its pods from resources of the package: it is in phase %s, behind them", o, generated[i], phaseDependents)
 		}
 	}
 }
 
-// behind returns the objects with pods that a Service selects.
-func behind(all []*object, service *object) []*object {
+// selected returns the objects whose pods a Service selects.
+func selected(all []*object, service *object) []*object {
 	selector, _ := dig(service.value, "spec", "selector").(map[string]any)
 	var out []*object
 	for _, o := range all {
@@ -57,15 +57,15 @@ func behind(all []*object, service *object) []*object {
 	return out
 }
 
-// answering returns the workloads that answer webhooks of the package.
-func answering(all []*object) []*object {
+// webhookServers returns the workloads that serve webhooks of the package.
+func webhookServers(all []*object) []*object {
 	var out []*object
 	for _, config := range all {
 		webhooks, _ := config.value["webhooks"].([]any)
 		for _, w := range webhooks {
 			for _, service := range all {
 				if service.is("", "Service") && service.name() == text(w, "clientConfig", "service", "name") && service.namespace() == text(w, "clientConfig", "service", "namespace") {
-					out = append(out, behind(all, service)...)
+					out = append(out, selected(all, service)...)
 				}
 			}
 		}
@@ -73,10 +73,10 @@ func answering(all []*object) []*object {
 	return out
 }
 
-// controls reports whether the pods of an object may watch one of some resources, as
-// its controller does.
+// controls reports whether an object may be the controller of one of the resources: it
+// may watch them.
 func controls(all []*object, o *object, resources []*object) bool {
-	for _, rule := range rights(all, o) {
+	for _, rule := range rules(all, o) {
 		for _, r := range resources {
 			if grants(rule, "apiGroups", r.gvk.Group, "*") && grants(rule, "verbs", "watch", "*") {
 				return true
@@ -86,11 +86,11 @@ func controls(all []*object, o *object, resources []*object) bool {
 	return false
 }
 
-// calls reports whether a command line or a setting of an object names the host of a
-// Service.
+// calls reports whether a command line or environment variable of an object has the host
+// name of a Service.
 func calls(o, service *object) bool {
 	host := service.name() + "." + service.namespace()
-	return slices.ContainsFunc(spoken(o), func(s string) bool {
+	return slices.ContainsFunc(commandTexts(o), func(s string) bool {
 		for rest := s; ; {
 			_, after, found := strings.Cut(rest, host)
 			if !found {
@@ -107,7 +107,7 @@ func calls(o, service *object) bool {
 	})
 }
 
-// inName reports whether a text has a character of the name of a host there.
+// inName reports whether a text has a character of a host name at an index.
 func inName(s string, i int) bool {
 	if i < 0 || i >= len(s) {
 		return false

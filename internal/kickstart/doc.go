@@ -4,7 +4,7 @@
 //	YAML ─► objects ─► Helm's hooks and policies ─► namespaces and scope
 //	     ─► phases by kind ─► parameters ─► files, manifest with probes, test case
 //
-// The result is a package that passes validation and that somebody goes on
+// The result is a package that passes validation and that its author goes on
 // working on, so nothing is decided silently: what was dropped, moved or could
 // not be known is in [Result.Notes].
 //
@@ -14,10 +14,9 @@
 // kinds, too, as kstatus judges them; a kind that has nothing to wait for gets
 // none.
 //
-// A package remembers what was made of its release ([Record]). With the next one,
-// [Record.Upgrade] merges what changed since into what its author has made of the
-// package; see package threeway.
+// A package has a [Record] of the files as they were made. [Record.Upgrade] merges the
+// changes of the next release into the package; see package threeway.
 //
 // Limits: those of package document for each document, limits.PackageObjects for
-// their number; who reads the input bounds its size.
+// their number; the caller bounds the size of the input.
 package kickstart

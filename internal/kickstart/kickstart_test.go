@@ -316,7 +316,7 @@ func TestPhasesAndProbes(t *testing.T) {
 		"API":           {"after what serves it", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.example.com}\nspec: {group: a.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: a, namespace: shop}}", "publish", 1, false},
 		"certificate":   {"pods wait for its Secret", "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a}", "deploy", 1, false},
 		"replica set":   {"it has no condition Available", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: a}", "deploy", 1, false},
-		"unknown":       {"nobody knows", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}", "other", 0, true},
+		"unknown":       {"it is not known", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}", "other", 0, true},
 		"storage class": {"before what uses it", "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: a}\nprovisioner: x", "storage", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {

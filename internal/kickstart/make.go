@@ -33,16 +33,14 @@ type Options struct {
 type Result struct {
 	// Files of the package.
 	Files loader.Files
-	// IDs of the objects, by their files: what they are called in every release.
+	// IDs of the objects by file. They are the same in every release.
 	IDs map[string]string
 	// Objects counts them.
 	Objects int
-	// Unprobed are the kinds that nobody knows how to wait for.
+	// Unprobed are kinds without a known probe.
 	Unprobed []string
 	// Notes say what was decided, one sentence each.
 	Notes []string
-	// Images tells that the manifest lists images, which need a lock.
-	Images bool
 	// ProvisionalLock is a lock with digests of nothing, to check the package with
 	// before its images are looked up; nil where there are none.
 	ProvisionalLock []byte
@@ -82,7 +80,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 		return nil, err
 	}
 	return &Result{
-		ProvisionalLock: lock, Files: files, IDs: m.ids, Objects: len(all), Unprobed: unknown, Notes: m.notes, Images: len(m.images) > 0,
+		ProvisionalLock: lock, Files: files, IDs: m.ids, Objects: len(all), Unprobed: unknown, Notes: m.notes,
 		Cluster: m.scopes[0] == "Cluster",
 	}, nil
 }
@@ -128,7 +126,7 @@ func (m *maker) autoscaled(all []*object) {
 	}
 }
 
-// annotations writes what the options say of kinds.
+// annotations sets the annotations that the options want for kinds.
 func (m *maker) annotations(all []*object) {
 	lost := 0
 	for _, o := range all {

@@ -95,8 +95,7 @@ func texts(in []string) []any {
 
 var chartVersion = regexp.MustCompile(`-(\d+\.\d+\.\d+.*)$`)
 
-// version is that of the options, or of the chart, where all objects name the same
-// one.
+// version is that of the options, or of the chart if all objects name the same one.
 func (m *maker) version() string {
 	if m.opts.Version != "" {
 		return m.opts.Version
@@ -115,7 +114,7 @@ func (m *maker) version() string {
 	return match[1]
 }
 
-// ProvisionalLock pins all images of a manifest to a digest of nothing; nil where
+// ProvisionalLock returns a lock of all images of a manifest with a zero digest; nil if
 // it has none.
 func ProvisionalLock(manifest []byte) ([]byte, error) {
 	var m manifestsv1alpha1.PackageManifest

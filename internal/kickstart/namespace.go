@@ -98,8 +98,7 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 	return append(m.missing(all, used), all...), nil
 }
 
-// inAnyNamespace makes the package one for a Package in any namespace: its objects
-// name none.
+// inAnyNamespace makes a package for any namespace: its objects name none.
 func (m *maker) inAnyNamespace(all []*object, used map[string]bool) ([]*object, error) {
 	m.scopes = []string{string(corev1alpha1.ScopeNamespaced)}
 	var wrong violation.Violations
@@ -135,7 +134,7 @@ func (m *maker) inAnyNamespace(all []*object, used map[string]bool) ([]*object, 
 	return kept, nil
 }
 
-// place gives objects without a namespace one.
+// place sets the namespace of objects without one.
 func (m *maker) place(all []*object, used map[string]bool) {
 	guesses := map[string]bool{}
 	for _, o := range all {
@@ -159,7 +158,7 @@ func (m *maker) place(all []*object, used map[string]bool) {
 
 // referred returns the namespaces that are used, and those in which bindings look
 // for ServiceAccounts of the input: charts often name the namespace of the release
-// there alone. Those that every cluster has are nobody's home.
+// there alone. Those that every cluster has are left out.
 func referred(all []*object, used map[string]bool) []string {
 	named := maps.Clone(used)
 	accounts := map[string]bool{}
@@ -176,12 +175,12 @@ func referred(all []*object, used map[string]bool) []string {
 			}
 		}
 	}
-	maps.DeleteFunc(named, func(ns string, _ bool) bool { return clustersOwn(ns) })
+	maps.DeleteFunc(named, func(ns string, _ bool) bool { return isSystemNamespace(ns) })
 	return slices.Sorted(maps.Keys(named))
 }
 
-// clustersOwn reports whether every cluster has a namespace.
-func clustersOwn(name string) bool {
+// isSystemNamespace reports whether a namespace belongs to the cluster.
+func isSystemNamespace(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift-") || name == "openshift"
 }
 
@@ -195,7 +194,7 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	}
 	var out []*object
 	for _, name := range slices.Sorted(maps.Keys(used)) {
-		if clustersOwn(name) {
+		if isSystemNamespace(name) {
 			m.note("the namespace %s has to exist; none was added, as it belongs to the cluster", name)
 			continue
 		}

@@ -17,7 +17,7 @@ type object struct {
 	// at says where it came from.
 	at violation.Violation
 
-	// id tells the object from others of the package, in every release.
+	// id is the identity of the object.
 	id    string
 	phase string
 	// fileName is the name in the name of its file, where it is not the object's.
@@ -35,7 +35,7 @@ func (o *object) namespace() string { return text(o.value, "metadata", "namespac
 
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
 
-// identity tells an object from others of a package.
+// identity is unique in a package, and the same in every release.
 func identity(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + " " + namespace + "/" + name
 }

@@ -16,14 +16,14 @@ const (
 	phaseStorage    = "storage"
 	phasePreInstall = "pre-install"
 	phaseDeploy     = "deploy"
-	// phaseAdmission has webhooks and policies: behind what answers them, before
-	// what they are to check.
+	// phaseAdmission has webhooks and policies: behind their servers, before the
+	// objects that they check.
 	phaseAdmission      = "admission"
 	phaseAdmissionPatch = "admission-patch"
-	// phaseResources has resources of the package's own definitions, whose
-	// controllers and webhooks are there by then.
+	// phaseResources has resources of the package's own definitions, behind their
+	// controllers and webhooks.
 	phaseResources = "resources"
-	// phaseDependents has workloads that call what controllers make of those.
+	// phaseDependents has workloads that call what controllers create from those.
 	phaseDependents  = "dependents"
 	phasePublish     = "publish"
 	phaseOther       = "other"
@@ -142,7 +142,7 @@ func inOrder(used map[string]bool) []string {
 	return out
 }
 
-// aggregatedGroups are the API groups that an APIService of the input serves.
+// aggregatedGroups returns the API groups of the APIServices of the input.
 func aggregatedGroups(all []*object) map[string]bool {
 	out := map[string]bool{}
 	for _, o := range all {

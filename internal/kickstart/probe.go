@@ -19,7 +19,7 @@ func celProbe(rule, message string) map[string]any {
 	return map[string]any{"cel": map[string]any{"rule": rule, "message": message}}
 }
 
-// recipe returns the probes that everybody gets for a workload.
+// recipe returns the recommended probes for a workload.
 func recipe(kind string) []any {
 	entry, _ := recipes.Recipe(kind)
 	var all []any
@@ -70,8 +70,8 @@ var atOnce = map[string]bool{
 	"monitoring.coreos.com/PrometheusRule": true, "snapshot.storage.k8s.io/VolumeSnapshotClass": true,
 }
 
-// probesOf returns the probes for the kinds in use, and the kinds that nobody
-// knows how to wait for.
+// probesOf returns the probes for the kinds in use, and the kinds without a known
+// probe.
 func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	used := map[schema.GroupKind]bool{}
 	for _, o := range all {

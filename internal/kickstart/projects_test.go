@@ -236,8 +236,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// A kustomization that only names files of the input changes nothing; one that does
-// something has to be built, whether or not it says its kind.
+// A kustomization that only lists files of the input is skipped; others have to be
+// built, with or without a kind.
 func TestKustomization(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -21,7 +21,7 @@ type Input struct {
 	Data []byte
 }
 
-// read reads all objects, and says what it passed over. The error is of type
+// read reads all objects; notes name skipped documents. The error is of type
 // violation.Violations.
 func read(inputs []Input) (all []*object, notes []string, err error) {
 	r := reader{seen: map[string]*object{}, files: map[string]bool{}}
@@ -116,8 +116,7 @@ func kustomizes(file, group, kind string) bool {
 	return group == "kustomize.config.k8s.io" || kind == "" && slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, path.Base(filepath.ToSlash(file)))
 }
 
-// kustomization passes over one that names files of the input and does nothing with
-// them; others have to be built.
+// kustomization skips one that only lists files of the input; others have to be built.
 func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 	plain := true
 	for key := range m {
@@ -136,7 +135,7 @@ func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 	r.notes = append(r.notes, fmt.Sprintf("%s was left out: it names files of the input and changes nothing", at.Path))
 }
 
-// has reports whether a file, or one in a folder, is in the input.
+// has reports whether a file or folder is in the input.
 func (r *reader) has(name string) bool {
 	if r.files[name] {
 		return true

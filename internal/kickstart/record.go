@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// RecordFolder is where a package remembers what was made of the release that it
-// has. It is no part of the image, as everything that begins with a dot.
+// RecordFolder has the record of the current release. Like all dot files, it is not
+// part of the image.
 const RecordFolder = ".kickstart"
 
 const (
@@ -23,12 +23,12 @@ const recordHead = `# Written by kubectl package kickstart, which takes over new
 # Commit it, and leave it as it is. It is no part of the image.
 `
 
-// Record is what a package remembers of the last run.
+// Record is the input and output of the last run.
 type Record struct {
 	Options Options `json:"options"`
-	// Objects by the files that were made of them.
+	// Objects are the IDs by file.
 	Objects map[string]string `json:"objects,omitempty"`
-	// Notes that were given.
+	// Notes of the last run, which are not repeated.
 	Notes []string `json:"notes,omitempty"`
 	// Base are the files as they were made.
 	Base loader.Files `json:"-"`

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// patchable are the kinds that Jobs of installations patch, as with the
-// certificate of the webhook that they made, by their resources.
+// patchable are the resources of kinds that Jobs patch during installations, such as
+// with the certificate of a webhook.
 var patchable = map[schema.GroupKind]string{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: "validatingwebhookconfigurations",
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   "mutatingwebhookconfigurations",
@@ -18,8 +18,7 @@ var patchable = map[schema.GroupKind]string{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           "apiservices",
 }
 
-// patchJobs puts Jobs behind the objects that they patch, as far as their rights
-// say: before, those would not be there.
+// patchJobs moves Jobs behind the objects that they have the rights to patch.
 func (m *maker) patchJobs(all []*object) {
 	byAccount := map[string][]*object{}
 	for _, o := range all {
@@ -40,8 +39,8 @@ func (m *maker) patchJobs(all []*object) {
 	}
 }
 
-// putBehind puts a Job into a phase behind its targets. A probed APIService waits
-// for what is patched into it, so the Job is in its phase.
+// putBehind moves a Job behind its targets. A probed APIService waits for the patch,
+// so the Job is in its phase.
 func (m *maker) putBehind(job *object, targets []*object) {
 	last := targets[0]
 	for _, t := range targets {
@@ -61,21 +60,19 @@ func (m *maker) putBehind(job *object, targets []*object) {
 	}
 }
 
-// patchers returns those of the Jobs of one ServiceAccount that use its rights to
-// patch: all of them, but where some say so, such as the one of two that is called
-// with "patch" and not with "create".
+// patchers returns the Jobs of one ServiceAccount that patch: those with a name or
+// command line that says so, such as "patch" besides one with "create"; else all.
 func patchers(jobs []*object) []*object {
-	var say []*object
+	var out []*object
 	for _, job := range jobs {
-		words := append(spoken(job), job.name())
-		if slices.ContainsFunc(words, saysPatch) {
-			say = append(say, job)
+		if slices.ContainsFunc(append(commandTexts(job), job.name()), saysPatch) {
+			out = append(out, job)
 		}
 	}
-	if len(say) > 0 {
-		return say
+	if len(out) == 0 {
+		return jobs
 	}
-	return jobs
+	return out
 }
 
 func saysPatch(text string) bool {
@@ -85,8 +82,8 @@ func saysPatch(text string) bool {
 	})
 }
 
-// spoken are the command lines and settings of the containers of an object.
-func spoken(o *object) []string {
+// commandTexts returns the command lines and environment of the containers of an object.
+func commandTexts(o *object) []string {
 	var out []string
 	pod := podOf(o)
 	for _, field := range []string{"initContainers", "containers"} {
@@ -109,11 +106,11 @@ func spoken(o *object) []string {
 	return out
 }
 
-// patched returns the objects of the package that the pods of an object may
-// change, by rules that name their resource.
+// patched returns the objects of the package that an object may patch by a rule that
+// names their resource.
 func patched(all []*object, o *object) []*object {
 	var out []*object
-	for _, rule := range rights(all, o) {
+	for _, rule := range rules(all, o) {
 		if !grants(rule, "verbs", "patch", "update", "*") {
 			continue
 		}
@@ -130,7 +127,7 @@ func patched(all []*object, o *object) []*object {
 	return out
 }
 
-// grants reports whether a list of a rule has one of some values.
+// grants reports whether a field of a rule has one of the values.
 func grants(rule any, field string, values ...string) bool {
 	list, _ := dig(rule, field).([]any)
 	return slices.ContainsFunc(list, func(item any) bool {
@@ -150,9 +147,8 @@ func account(o *object) string {
 	return "default"
 }
 
-// rights returns the rules that the roles of the input give to the pods of an
-// object.
-func rights(all []*object, o *object) []any {
+// rules returns the rules that the roles of the input grant to the pods of an object.
+func rules(all []*object, o *object) []any {
 	const group = "rbac.authorization.k8s.io"
 	var out []any
 	for _, binding := range all {
@@ -162,8 +158,8 @@ func rights(all []*object, o *object) []any {
 		for _, role := range all {
 			here := role.is(group, "ClusterRole") || role.is(group, "Role") && role.namespace() == binding.namespace()
 			if here && role.gvk.Kind == text(binding.value, "roleRef", "kind") && role.name() == text(binding.value, "roleRef", "name") {
-				rules, _ := role.value["rules"].([]any)
-				out = append(out, rules...)
+				list, _ := role.value["rules"].([]any)
+				out = append(out, list...)
 			}
 		}
 	}

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// secrets makes configuration of the values of Secrets, so that whoever installs
-// the package can bring other ones. What the input has is the default, which
-// everybody can read who can pull the image.
+// secrets makes configuration of the values of Secrets. Their defaults, the values of
+// the input, are readable in the image.
 func (m *maker) secrets(all []*object) {
 	n := 0
 	for _, o := range all {
@@ -31,8 +30,8 @@ func (m *maker) secrets(all []*object) {
 	}
 }
 
-// secretValue returns the expression for one value. What is encoded text is text in
-// the configuration.
+// secretValue returns the expression for one value. The configuration has encoded text
+// decoded.
 func (m *maker) secretValue(o *object, field, key, value string) expression {
 	encode := ""
 	if field == "data" {

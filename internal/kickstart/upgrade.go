@@ -15,31 +15,29 @@ import (
 	"lockstep.run/lockstep/internal/threeway"
 )
 
-// manifestFile is the file that is no object.
+// manifestFile has no object.
 const manifestFile = "manifest.yaml"
 
-// Conflict is a field that the author and the new release changed in different
-// ways.
+// Conflict is a field that the author and the new release changed differently.
 type Conflict struct {
 	File, Object string
 	threeway.Conflict
 }
 
-// Upgrade is what a new release makes of a package that its author went on with.
+// Upgrade is the merge of a new release into a package.
 type Upgrade struct {
-	// Files of the package then.
+	// Files of the package after it.
 	Files loader.Files
-	// Added, Changed and Removed are paths of files; Kept are those of Changed in
-	// which the author has changed something, too.
+	// Added, Changed and Removed are paths of files; Kept are those that have changes
+	// of the author as well.
 	Added, Changed, Removed, Kept []string
-	// Conflicts leave nothing decided: Files are of no use then.
+	// Conflicts make Files unusable.
 	Conflicts []Conflict
 	Notes     []string
 }
 
-// Upgrade takes the release that made is of over into a package: what changed since
-// the release on record, object by object and field by field, where ours has them
-// now. prefer decides conflicts.
+// Upgrade merges the changes between the recorded release and the made one into ours,
+// object by object and field by field. prefer decides conflicts.
 func (r *Record) Upgrade(ours loader.Files, made *Result, prefer threeway.Side) *Upgrade {
 	u := &upgrade{out: &Upgrade{Files: maps.Clone(ours)}, prefer: prefer, where: places(ours), known: map[string]bool{}}
 	former, now := byID(r.Objects), byID(made.IDs)
@@ -77,11 +75,10 @@ func byID(ids map[string]string) map[string]string {
 	return out
 }
 
-// called is an identity in a message.
-func called(id string) string { return strings.Replace(id, " /", " ", 1) }
+// display returns an identity for messages.
+func display(id string) string { return strings.Replace(id, " /", " ", 1) }
 
-// places are the files with the objects of a package, as far as they are no
-// templates.
+// places returns the file of each object that is not in a template.
 func places(files loader.Files) map[string]string {
 	out := map[string]string{}
 	for _, p := range files.Paths() {
@@ -115,19 +112,19 @@ type upgrade struct {
 	known map[string]bool
 }
 
-// place is where a package has an object.
+// place is the location of an object in a package.
 type place struct {
 	path string
-	// at is its document, where the file has several.
+	// at is its document; nil if it is the whole file.
 	at *document.Span
 }
 
-// find looks for an object: in its file, in others, and, as a template, by the name
-// of its file in other folders.
+// find looks for an object in its file, in others, and as a template of the same name
+// in other folders.
 func (u *upgrade) find(id, was, is string) (place, bool) {
 	for _, p := range []string{was, is} {
 		if p == is && was == "" && u.where[id] == "" && !strings.HasSuffix(p, ".gotmpl") {
-			break // whatever is there is another object
+			break // the file has another object
 		}
 		for _, candidate := range []string{p, strings.TrimSuffix(p, ".gotmpl"), p + ".gotmpl"} {
 			data, there := u.out.Files[candidate]
@@ -156,8 +153,8 @@ func (u *upgrade) find(id, was, is string) (place, bool) {
 	return place{}, false
 }
 
-// within finds an object in a file: by what it is called, or as the only one, which
-// its author calls otherwise by now. What a template holds is not known.
+// within finds an object in a file by its ID, or as the only one, which its author may
+// have renamed. A template is taken to have it.
 func (u *upgrade) within(id, p string, data []byte) (*document.Span, bool) {
 	if id == "" || strings.HasSuffix(p, ".gotmpl") {
 		return nil, true
@@ -184,7 +181,7 @@ func (u *upgrade) text(at place) []byte {
 	return data
 }
 
-// object merges one object; was and is are its files in both releases.
+// object merges an object; was and is are its files in both releases.
 func (u *upgrade) object(id, was, is string, base, theirs []byte, had bool) {
 	at, found := u.find(id, was, is)
 	switch {
@@ -194,7 +191,7 @@ func (u *upgrade) object(id, was, is string, base, theirs []byte, had bool) {
 		u.add(is, theirs)
 	case !found:
 		if !bytes.Equal(base, theirs) {
-			u.out.Notes = append(u.out.Notes, fmt.Sprintf("%s, which you removed, changed in the new release; it stays out", called(id)))
+			u.out.Notes = append(u.out.Notes, fmt.Sprintf("%s, which you removed, changed in the new release; it stays out", display(id)))
 		}
 	default:
 		u.change(id, was, is, base, theirs, at)
@@ -214,7 +211,7 @@ func (u *upgrade) add(is string, theirs []byte) {
 	u.out.Added = append(u.out.Added, is)
 }
 
-// remove takes out what the new release does not have, unless its author has
+// remove removes an object that the new release does not have, unless its author has
 // changed it.
 func (u *upgrade) remove(id string, base []byte, at place, found bool) {
 	if !found {
@@ -223,7 +220,7 @@ func (u *upgrade) remove(id string, base []byte, at place, found bool) {
 	ours := u.text(at)
 	if !threeway.Same(base, ours) && u.prefer != threeway.Theirs {
 		if u.prefer == threeway.Neither {
-			u.out.Conflicts = append(u.out.Conflicts, Conflict{at.path, called(id), threeway.Conflict{Base: "as it was made", Ours: "changed", Theirs: threeway.None}})
+			u.out.Conflicts = append(u.out.Conflicts, Conflict{at.path, display(id), threeway.Conflict{Base: "as it was made", Ours: "changed", Theirs: threeway.None}})
 		}
 		return
 	}
@@ -243,7 +240,7 @@ func (u *upgrade) change(id, was, is string, base, theirs []byte, at place) {
 		if hides(id, c.Field) {
 			c.Base, c.Ours, c.Theirs = "(hidden)", "(hidden)", "(hidden)"
 		}
-		u.out.Conflicts = append(u.out.Conflicts, Conflict{at.path, called(id), c})
+		u.out.Conflicts = append(u.out.Conflicts, Conflict{at.path, display(id), c})
 	}
 	p := at.path
 	if at.at == nil && p == was && was != is && !taken(u.out.Files, is) {
@@ -269,7 +266,7 @@ func (u *upgrade) change(id, was, is string, base, theirs []byte, at place) {
 	u.out.Files[p] = merged
 }
 
-// hides reports whether values of a field may be those of a Secret.
+// hides reports whether a field may have values of a Secret.
 func hides(id, field string) bool {
 	lines := strings.HasPrefix(field, "line ")
 	if id == "" {

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/threeway"
 )
 
-// kickstarted makes a package and reads back what it remembers.
+// kickstarted makes a package and reads its record.
 func kickstarted(t *testing.T, text string) (*kickstart.Result, *kickstart.Record) {
 	t.Helper()
 	opts := kickstart.Options{Name: "shop", Version: "1.0.0", Parameters: []kickstart.Parameter{kickstart.Replicas}}
@@ -32,8 +32,8 @@ func kickstarted(t *testing.T, text string) (*kickstart.Result, *kickstart.Recor
 	return result, record
 }
 
-// A new release is taken over object by object and field by field; what the author
-// did to the package since stays.
+// A new release is merged object by object and field by field; changes of the author
+// stay.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	text := project(t, "monitoring")
