@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Denial is what refused a write at admission: a policy by one of its bindings, or a
-// webhook of some configuration.
+// Denial names what denied a request at admission: a policy and its binding, or a
+// webhook.
 type Denial struct{ Policy, Binding, Webhook string }
 
 var (
@@ -20,8 +20,8 @@ var (
 	deniedByHook   = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
 )
 
-// DeniedBy reads what refused a write from the message of the API server. What comes
-// first counts: the rest is what a policy or webhook says, which may quote anything.
+// DeniedBy parses the message of an admission error. The first match counts: the text
+// of a policy or webhook follows, and may quote anything.
 func DeniedBy(message string) (Denial, bool) {
 	policy, hook := deniedByPolicy.FindStringSubmatchIndex(message), deniedByHook.FindStringSubmatchIndex(message)
 	switch {
@@ -33,7 +33,7 @@ func DeniedBy(message string) (Denial, bool) {
 	return Denial{}, false
 }
 
-// Kinds are those of objects that may be behind a denial, the narrowest first.
+// Kinds returns the kinds of objects that may cause the denial, the narrowest first.
 func (d Denial) Kinds() []string {
 	if d.Webhook != "" {
 		return []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}
@@ -41,7 +41,7 @@ func (d Denial) Kinds() []string {
 	return []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"}
 }
 
-// Is reports whether an object is behind the denial.
+// Is reports whether an object causes the denial.
 func (d Denial) Is(key objects.Key, object *unstructured.Unstructured) bool {
 	switch {
 	case !key.Admission() || !slices.Contains(d.Kinds(), key.Kind):
@@ -58,10 +58,10 @@ func (d Denial) Is(key objects.Key, object *unstructured.Unstructured) bool {
 	})
 }
 
-// WayOut is what helps where a policy or webhook of a package refuses what the package
-// is to become, and would go, or change, behind that: the engine does not put such an
-// object back while it rolls that out.
-func WayOut(key objects.Key) string {
+// Remedy is the advice where a policy or webhook of a package denies a write that has
+// to precede its own deletion or update. The engine does not recreate such an object
+// during that rollout.
+func Remedy(key objects.Key) string {
 	return fmt.Sprintf("%s is this package's own, and goes or changes only behind that. When it is deleted during the rollout, it stays away, and the rollout goes on: kubectl delete %s %s",
 		key.Kind+" "+key.Name, strings.ToLower(key.Kind), key.Name)
 }

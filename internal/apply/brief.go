@@ -18,8 +18,8 @@ import (
 // server, a webhook or a proxy says may repeat the object (invariant 8).
 func Brief(err error) string { return withRequest(err, true) }
 
-// Briefest is Brief without field paths: keys of maps may be sensitive, too.
-func Briefest(err error) string { return withRequest(err, false) }
+// BriefWithoutFields omits field paths, too: map keys may be sensitive.
+func BriefWithoutFields(err error) string { return withRequest(err, false) }
 
 func withRequest(err error, fields bool) string {
 	var request *Error

@@ -1,5 +1,5 @@
 // Package apply sends single writes of managed objects to an API server and
-// tells what the answer means.
+// classifies the response.
 //
 // A Writer belongs to one configuration: one cluster, one identity. It neither
 // retries nor limits its rate; both are the engine's business, which also has

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The API server's rules for a condition on our statuses, which those of other kinds
-// need not follow. One condition that breaks them has the whole status refused.
+// Limits of metav1.Condition, which conditions of other kinds may exceed. The API server
+// rejects a whole status for one invalid condition.
 const (
 	maxReason = 1024
 	maxType   = 316
@@ -20,8 +20,8 @@ var (
 	qualifiedType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
 )
 
-// Reason returns text as a condition may have it for a reason: letters, digits and _
-// begin with a letter. Anything else becomes _; an empty one is Unknown.
+// Reason makes text a valid reason of a condition: invalid characters become _, and an
+// empty text Unknown.
 func Reason(text string) string {
 	if text == "" {
 		return "Unknown" // the schema asks for one
@@ -33,8 +33,8 @@ func Reason(text string) string {
 	return strings.TrimRight(text[:min(len(text), maxReason)], ",:")
 }
 
-// Foreign returns a condition that another kind reports as our statuses may carry it.
-// Its type has to be one that FitsType.
+// Foreign makes a condition of another kind valid for our statuses. Its type has to be
+// valid already, see ValidType.
 func Foreign(typ, status, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: Reason(reason), Message: message}
 	switch {
@@ -49,5 +49,5 @@ func Foreign(typ, status, reason, message string) metav1.Condition {
 	return c
 }
 
-// FitsType reports whether a condition may have that type.
-func FitsType(typ string) bool { return len(typ) <= maxType && qualifiedType.MatchString(typ) }
+// ValidType reports whether typ is a valid type of a condition.
+func ValidType(typ string) bool { return len(typ) <= maxType && qualifiedType.MatchString(typ) }

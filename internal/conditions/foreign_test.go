@@ -11,8 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/conditions"
 )
 
-// TestReason: whatever another kind has for a reason, our status may carry what becomes
-// of it, and a reason that it may carry anyhow stays.
+// TestReason: every reason becomes a valid one, and a valid one is not changed.
 func TestReason(t *testing.T) {
 	t.Parallel()
 	valid := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) // as metav1.Condition has it
@@ -40,7 +39,7 @@ func TestReason(t *testing.T) {
 	})
 }
 
-// TestForeign: a status that is none of ours is Unknown and told.
+// TestForeign: an invalid status becomes Unknown, and the message quotes it.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]struct {
@@ -59,7 +58,7 @@ func TestForeign(t *testing.T) {
 	for typ, want := range map[string]bool{
 		"example.com/Ready": true, "Ready": true, "example.com/": false, "a b/c": false, "": false, "example.com/" + strings.Repeat("x", 310): false,
 	} {
-		if got := conditions.FitsType(typ); got != want {
+		if got := conditions.ValidType(typ); got != want {
 			t.Errorf("%q fits: %t", typ, got)
 		}
 	}

@@ -19,7 +19,7 @@ func Message(text string) string {
 	return Cut(escape(text), limits.MessageBytes)
 }
 
-// Cut returns the beginning of a text that is longer than so many bytes, and says so.
+// Cut truncates a text that is longer than most bytes, and marks it as such.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -234,7 +234,7 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 		f.cause = c.inNamespace(key.Namespace)
 		own, found, err := e.obstacle(ctx, message)
 		if found {
-			f.cause.remedy = apply.WayOut(own) + "."
+			f.cause.remedy = apply.Remedy(own) + "."
 		}
 		if err != nil || c.reason != ReasonDeleting {
 			return f, err

@@ -7,10 +7,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// installers are the field managers of the commands that make whole objects from
-// somebody's files, by updates or by server-side apply. Nobody is behind them who
-// keeps a field as it is: controllers, and commands that change a field at a time
-// such as kubectl edit or scale, have names of their own.
+// installers are the field managers of commands that write whole objects from files, by
+// updates or server-side apply. Controllers, and commands that change single fields such
+// as kubectl edit or scale, have other names.
 var installers = []string{
 	"kubectl-client-side-apply", // kubectl apply
 	"kubectl",                   // kubectl apply --server-side
@@ -21,7 +20,7 @@ var installers = []string{
 }
 
 // HasInstaller reports whether managedFields hold an entry of a command that installs
-// objects. It becomes ours when the object is adopted, by [Migration].
+// objects. [Migration] makes it ours at adoption.
 func HasInstaller(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(&entry) })
 }
@@ -30,8 +29,8 @@ func isInstaller(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && slices.Contains(installers, entry.Manager)
 }
 
-// leftToInstaller returns the fields that the template does not have and that stay
-// as they are all the same: whoever set them, someone else relies on them.
+// leftToInstaller returns the fields that the template lacks and that are kept all the
+// same, as others rely on them.
 func leftToInstaller(fields *fieldpath.Set, template map[string]any) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	for path := range fields.All() {
@@ -42,9 +41,8 @@ func leftToInstaller(fields *fieldpath.Set, template map[string]any) *fieldpath.
 	return left
 }
 
-// isReliedOn reports whether a field is not the template's alone to decide on: status;
-// what keeps an object from going or has it go with another one; and how many
-// replicas there are, which an autoscaler only owns once it has changed them.
+// isReliedOn reports whether others rely on a field: status, finalizers and owner
+// references, and replicas, which an autoscaler owns only once it has changed them.
 func isReliedOn(path fieldpath.Path) bool {
 	if isField(path[0], "status") {
 		return true

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/yamltest"
 )
 
-// TestAdoption takes over what the commands that install objects made: what they
-// own and a template does not have leaves the object, and what others own stays.
+// TestAdoption: adopting what an installer wrote removes its fields that the template
+// lacks, and keeps those of others.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	const found = `
@@ -71,7 +71,7 @@ spec:
 				t.Errorf("%v replicas are left of 2, which no template states", spec["replicas"])
 			}
 			if fieldsAt(t, after, "metadata", "labels")["injected"] != "yes" {
-				t.Error("a label of somebody else is gone")
+				t.Error("a label of another manager is gone")
 			}
 			if diff := cmp.Diff([]any{"example.com/theirs"}, metadata["finalizers"]); diff != "" {
 				t.Errorf("finalizers (-want +got):\n%s", diff)
@@ -85,7 +85,7 @@ func adopt(t *testing.T, c *cluster, template string) {
 	t.Helper()
 	live := c.live()
 	if !HasInstaller(live.GetManagedFields()) {
-		t.Fatal("nothing is known of who installed it")
+		t.Fatal("there is no entry of an installer")
 	}
 	patch, needed, err := Migration(live, Origin{Adopting: c.object(template).Object})
 	if err != nil || !needed {

@@ -11,7 +11,7 @@ import (
 // Leaving foresees what an apply does to an object whose managedFields are put
 // right by [Migration] first: a dry run of the apply alone does not show which
 // fields it takes away. dry is the answer to that dry run. The object returned lacks
-// the fields that are ours, have left the template, and are nobody else's; values
+// the fields that are ours alone and have left the template; values
 // that the API server then puts in their place are not known here. removed is false
 // where nothing leaves; then the object is dry itself.
 func Leaving(dry *unstructured.Unstructured, from Origin) (after *unstructured.Unstructured, removed bool, err error) {

@@ -91,8 +91,7 @@ func TestLeavingElements(t *testing.T) {
 	}
 }
 
-// At adoption everything leaves that the command had which installed the object, but
-// for what others rely on.
+// At adoption all fields of the installer leave, but for those that others rely on.
 func TestLeavingAtAdoption(t *testing.T) {
 	t.Parallel()
 	dry := &unstructured.Unstructured{Object: yamltest.Decode(t, `{"spec":{"replicas":3,"size":1,"old":2,"injected":4}}`)}

@@ -49,15 +49,15 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 	return served != nil && entry.APIVersion != "" && !served(entry.APIVersion)
 }
 
-// Origin tells what an object was written by before it is applied, and so which
-// entries in its managedFields have to become ours.
+// Origin describes what wrote an object before it is applied, and so which entries of its
+// managedFields become ours.
 type Origin struct {
 	// Templates are those of revisions that may have written the object.
 	Templates []map[string]any
 	// Adopting is the template that takes the object from outside the engine; nil
 	// where it is the engine's already.
 	Adopting map[string]any
-	// Served tells which versions of the API are, such as apps/v1; nil means all.
+	// Served reports whether a version such as apps/v1 is served; nil means all are.
 	Served func(apiVersion string) bool
 }
 
@@ -67,16 +67,15 @@ func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
 }
 
 // Migration returns a JSON patch that turns our entries of live into one Apply
-// entry of the engine's field manager. The entry is limited to the
-// paths of the templates, so that the next apply removes what left them; owner
-// references that we set stay in it, so that the next apply removes those of
-// earlier owners. An Apply entry that we have already keeps its fields. Entries of
-// others in a version that is no longer served are put under the version of live.
+// entry of the engine's field manager. The entry is limited to the paths of the
+// templates, so that the next apply removes what left them; owner references that we
+// set stay in it, so that the next apply removes those of earlier owners. An Apply
+// entry that we have already keeps its fields. Entries of others in a version that is
+// no longer served are put under the version of live.
 //
-// When an object is adopted, the entries of what installed it become ours as well,
-// and whole: the apply removes what its template does not have, now and later. That
-// is what k8s.io/client-go/util/csaupgrade does when kubectl apply changes over to
-// the server's side. The fields of live controllers are in entries of their own.
+// At adoption the entries of installers become ours entirely, so that applies remove
+// what the template lacks, as k8s.io/client-go/util/csaupgrade does for kubectl apply
+// --server-side. Entries of controllers stay as they are.
 //
 // live may be the answer to a dry-run apply of the next template, too: the
 // fields that it takes over from others are then ours before they are applied.

@@ -28,6 +28,6 @@ const (
 	SchemaDownloadTime = 20 * time.Second
 )
 
-// ScopeCheck is for how long an installation looks into its image for the scopes of the
-// package. What takes longer is found out by the manager.
+// ScopeCheck bounds how long kubectl package install reads the image for the package's
+// scopes; the manager checks them anyway.
 const ScopeCheck = 5 * time.Second

@@ -15,17 +15,16 @@ const (
 	LookPauseMax = 250 * time.Millisecond
 	// BlockingObjects is how many objects a status names. The rest is counted.
 	BlockingObjects = 10
-	// StatusBytes is the size of a status, as JSON. It is decoded, compared and kept
-	// by everybody who watches its kind, and etcd stores it anew with each change.
+	// StatusBytes is the size of a status as JSON: every watcher decodes and caches it,
+	// and etcd stores it again with each change.
 	StatusBytes = 32 << 10
-	// JobRecords is how many Jobs that have finished status.jobs remembers: up to
-	// 280 bytes each, of which nothing can be left out.
+	// JobRecords is how many finished Jobs status.jobs records, of up to 280 bytes each.
+	// They are never truncated.
 	JobRecords = 50
-	// PhaseBytes is the size of all of status.phases, the record of how far a
-	// rollout is, of which nothing can be left out.
+	// PhaseBytes is the size of status.phases, the record of a rollout's progress, which
+	// is never truncated.
 	PhaseBytes = 14 << 10
-	// ControllerOfBytes is about the size of status.controllerOf, which is for
-	// readers: those of the first objects, 150 or so.
+	// ControllerOfBytes is about the size of status.controllerOf: 150 objects or so.
 	ControllerOfBytes = 14 << 10
 	// MappedConditions is how many conditions of its objects a revision reports.
 	MappedConditions = 50
@@ -50,33 +49,31 @@ const (
 	// more are listed, SlicePage at a time: 3 MiB at most in one answer.
 	SlicesAsked = 8
 	SlicePage   = 50
-	// ErrorsUnreported is for how long passes of an owner may fail for reasons that
-	// mostly pass by themselves before its status says so.
+	// ErrorsUnreported is how long passes of an owner may fail for transient reasons
+	// before its status reports it.
 	ErrorsUnreported = 10 * time.Second
-	// RestoreGrace is how long a starting manager tries again to restore the claims of
-	// an owner that cannot be read before it goes on with the others.
+	// RestoreGrace is how long a starting manager retries to restore the claims of an
+	// owner that cannot be read.
 	RestoreGrace = 5 * time.Second
-	// SlicesMissing is how many slices of a revision that do not exist are asked for
-	// at a time, so that one set that names thousands costs no more than others.
+	// SlicesMissing is after how many missing slices of a revision a pass stops looking
+	// for more, so that a set that names thousands is cheap.
 	SlicesMissing = 8
-	// OwnersAbove is how many owners are followed upwards from a deployment, for
-	// packages that bring packages: nobody has as many levels.
-	OwnersAbove = 64
+	// Ancestors is how many ancestors of a deployment are followed, for packages that
+	// contain packages.
+	Ancestors = 64
 	// MessageBytes bounds one condition message; API servers accept 32 KiB.
 	MessageBytes = 4 << 10
-	// HeldBytes bounds what is kept of why a deletion hangs, and HeldMessageBytes each
-	// condition of it: ten such objects fit into one message.
+	// HeldBytes bounds the reason why a deletion hangs, and HeldMessageBytes each
+	// condition in it: ten such objects fit into one message.
 	HeldBytes        = 400
 	HeldMessageBytes = 160
-	// LineRunes is how long a text is that says why something waits or is refused, in
-	// a condition or on a terminal: what is longer is not read. With the time and the
-	// indentation in front of it a line has at most 300. The whole of it is in
-	// status.blocking.
+	// LineRunes bounds a line that says why something waits or is refused, in a
+	// condition or on a terminal, where time and indentation make it up to 300. The full
+	// text is in status.blocking.
 	LineRunes = 280
-	// SettlingTime is how long an object that was ready may take to be so again at
-	// another generation, before it makes its package unavailable. Most controllers
-	// need milliseconds to look at one, and some seconds to act on it; where one of
-	// the control plane dies, another takes its Lease over after 15 to 17 s.
+	// SettlingTime is how long an object that was ready may take to be ready at another
+	// generation before its package becomes unavailable. Controllers mostly need seconds;
+	// the Lease of one that dies is taken over after 15 to 17 s.
 	SettlingTime = 20 * time.Second
 	// ProgressDeadline is the default of progressDeadlineSeconds.
 	ProgressDeadline = 600 * time.Second
@@ -92,8 +89,8 @@ const (
 	PackageStatusMax      = 30 * time.Second
 )
 
-// RetryValue is how long the value of the annotation package-operator.run/retry may
-// be, which a status repeats: a time is shorter.
+// RetryValue is the size of the annotation package-operator.run/retry, which is copied to
+// the status.
 const RetryValue = 253
 
 // StatusInterval coalesces status writes that only count further; transitions

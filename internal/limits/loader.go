@@ -63,9 +63,9 @@ const (
 	// costs little; the number is high so that many registries that hang do not
 	// hold up the others.
 	PullsInFlight = 256
-	// LoadsShort is how many packages are rendered at a time that take no longer than
-	// LoadShort: what one of a thousand objects takes. One more at a time takes up to
-	// LoadMedium, and one up to LoadTime: each waits for those only that take as long.
+	// LoadsShort is how many packages are rendered at a time that take up to LoadShort,
+	// as one of a thousand objects does. In addition one is that takes up to LoadMedium,
+	// and one that takes up to LoadTime.
 	LoadsShort = 2
 	LoadShort  = 250 * time.Millisecond
 	LoadMedium = 4 * time.Second

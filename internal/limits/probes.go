@@ -22,21 +22,21 @@ const (
 	// ProbeCost is what evaluating a probe costs beside what CEL and jq count, in the
 	// same units.
 	ProbeCost = 10
-	// ProbeObjectCost is what all probes on one object may cost: half a second of work,
-	// or a second in one regular expression. A pass does not end within an object.
+	// ProbeObjectCost is what all probes on one object may cost: half a second, or a
+	// second in one regular expression. A pass does not end within an object.
 	ProbeObjectCost = 5 * ProbeCELCost
-	// ProbesCost is what it may cost to judge all objects of a revision once: 5 to 20 s
-	// of work. 50,000 objects with ten ordinary probes each take a tenth of it.
+	// ProbesCost is what evaluating the probes on all objects of a revision may cost: 5
+	// to 20 s. 50,000 objects with ten ordinary probes each take a tenth of it.
 	ProbesCost = 200 * ProbeCELCost
-	// ProbeTurn is how long one pass evaluates probes. What is left then is judged in
-	// the next one, after other packages and with a look at what the owner wants by now.
+	// ProbeTurn is the time slice for probes in one pass. The rest is evaluated in the
+	// next one, after other packages and with the owner's current spec.
 	ProbeTurn = 100 * time.Millisecond
-	// ProbeTurns is how long statuses stay as they are while a package goes on with
-	// that: as long as judging all of its objects takes on a busy machine.
+	// ProbeTurns is how long statuses are not updated while that goes on: what
+	// evaluating all probes takes on a busy machine.
 	ProbeTurns = 30 * time.Second
 	// ProbePatternSteps is how many steps of a regular expression cost one unit of
 	// ProbeCELCost: the instructions of its program times the bytes of the text. A
-	// step takes up to 20 ns, so what costs the same takes about the same time.
+	// step takes up to 20 ns.
 	ProbePatternSteps = 10
 	// ProbeJQBytes is the size of one jq expression.
 	ProbeJQBytes = 2 << 10

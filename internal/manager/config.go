@@ -35,12 +35,11 @@ type Config struct {
 	PprofAddress string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string
-	// ImagePrefixes change the beginning of image references: of packages and of the
-	// images and dependencies in their locks. RegistryHosts lead pulls to other
-	// registries after that.
+	// ImagePrefixes replace prefixes of image references: of packages, and of images and
+	// dependencies in their locks. RegistryHosts then redirect pulls.
 	ImagePrefixes, RegistryHosts registry.Overrides
-	// PackageHashModifier is part of what a package is rendered from: another one has
-	// every package rendered anew.
+	// PackageHashModifier is part of every fingerprint: a change renders all packages
+	// again.
 	PackageHashModifier int32
 	// CacheDir keeps pulled images; empty means that nothing is kept.
 	CacheDir string
@@ -111,7 +110,7 @@ func Parse(args []string) (*Config, error) {
 	return c, c.validate()
 }
 
-// overrides names what the manager changes about how packages are rendered.
+// overrides identifies the settings that affect rendering.
 func (c *Config) overrides() string {
 	if len(c.ImagePrefixes) == 0 && c.PackageHashModifier == 0 {
 		return ""

@@ -8,20 +8,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// renamed are Package Operator's names of flags, by which they are known as well.
+// renamed maps Package Operator's names of flags to ours.
 var renamed = map[string]string{
 	"metrics-addr":           "metrics-bind-address",
 	"pprof-addr":             "pprof-bind-address",
 	"enable-leader-election": "leader-elect",
 }
 
-// formerOptions are flags of Package Operator that say nothing here.
+// formerOptions are flags of Package Operator that are only checked.
 type formerOptions struct {
 	serviceAccountNamespace, selfBootstrap string
 }
 
-// formerFlags accepts the flags of Package Operator, so that its Deployment starts this
-// manager with another image alone.
+// formerFlags accepts the flags of Package Operator, so that its Deployment needs no
+// change but the image.
 func formerFlags(flags *pflag.FlagSet) *formerOptions {
 	o := &formerOptions{}
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -33,7 +33,7 @@ func formerFlags(flags *pflag.FlagSet) *formerOptions {
 	var unused string
 	for name, value := range map[string]*string{
 		"service-account-namespace": &o.serviceAccountNamespace, "self-bootstrap": &o.selfBootstrap,
-		// What these say has no meaning here, or is not served yet.
+		// These are ignored.
 		"package-operator-package-image": &unused, "self-bootstrap-config": &unused,
 		"object-template-resource-retry-interval": &unused, "object-template-optional-resource-retry-interval": &unused,
 		"sub-component-affinity": &unused, "sub-component-tolerations": &unused,
@@ -44,7 +44,7 @@ func formerFlags(flags *pflag.FlagSet) *formerOptions {
 	return o
 }
 
-// check refuses what would be done otherwise than Package Operator does it.
+// check refuses flags whose meaning would differ.
 func (o *formerOptions) check(c *Config) error {
 	if o.selfBootstrap != "" {
 		return fmt.Errorf("--self-bootstrap is not supported: this manager is installed by kubectl apply --server-side -k config")
@@ -55,7 +55,7 @@ func (o *formerOptions) check(c *Config) error {
 	return nil
 }
 
-// doubleDashes gives long flags with one dash, as Go's package flag has them, two.
+// doubleDashes accepts long flags with one dash, as Go's package flag does.
 func doubleDashes(args []string) []string {
 	long := make([]string, len(args))
 	for i, arg := range args {
@@ -67,7 +67,7 @@ func doubleDashes(args []string) []string {
 	return long
 }
 
-// number reads a 32-bit number; nothing is 0.
+// number parses a 32-bit number; an empty text is 0.
 func number(text string) (int32, error) {
 	if text == "" {
 		return 0, nil

@@ -28,7 +28,7 @@ type packageLoader struct {
 	credentials *sources.Credentials
 	// namespaced reports whether a kind is namespaced, as the cluster knows it.
 	namespaced func(schema.GroupKind) (namespaced, known bool)
-	// rendering bounds what takes memory and processors.
+	// rendering bounds memory and CPU.
 	rendering turns.Levels
 }
 

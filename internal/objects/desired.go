@@ -29,9 +29,9 @@ type Desired struct {
 	Mappings []corev1alpha1.ConditionMapping
 	// Keep means that the object is released instead of deleted.
 	Keep bool
-	// Above means that the owner itself hangs on the object, such as a Package on
-	// itself: a teardown does not wait for it, which waits for the teardown.
-	Above bool
+	// Reserved means that a package may not have the object, such as an ancestor of the
+	// owner: a teardown does not wait for it, as it waits for the teardown.
+	Reserved bool
 	// Recreate means that the object is deleted and made anew where a field differs
 	// that cannot be changed. Keep comes first.
 	Recreate bool

@@ -6,10 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// HeldBy says what holds an object that is being deleted: its finalizers, and what its
-// conditions say of it. Of those, a Namespace has several, such as which resources
-// remain in it and for which API discovery fails, and a CustomResourceDefinition has
-// one.
+// HeldBy returns why a deletion hangs: finalizers, and conditions about it, which
+// Namespaces and CustomResourceDefinitions have.
 func HeldBy(finalizers []string, conditions []any) string {
 	var parts []string
 	if len(finalizers) > 0 {
@@ -26,7 +24,7 @@ func HeldBy(finalizers []string, conditions []any) string {
 	return short(strings.Join(parts, "; "), limits.HeldBytes)
 }
 
-// short cuts a text.
+// short truncates a text.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestHeldBy repeats what the API server says of a deletion that hangs.
+// TestHeldBy quotes finalizers and the conditions that concern a deletion.
 func TestHeldBy(t *testing.T) {
 	t.Parallel()
 	condition := func(typ, status, message string) any {

@@ -19,8 +19,8 @@ func (k Key) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}
 }
 
-// Admission reports whether k names an object that judges writes of others: a policy, its
-// binding, or the configuration of webhooks.
+// Admission reports whether k is an admission policy, its binding, or a webhook
+// configuration.
 func (k Key) Admission() bool { return k.Group == "admissionregistration.k8s.io" }
 
 // NamespacedName returns "namespace/name", or "name" for cluster-scoped kinds.

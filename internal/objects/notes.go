@@ -10,18 +10,17 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Note is what is said of an object, such as why it is refused.
+// Note is a message about an object, such as why it is refused.
 type Note struct{ Object, Text string }
 
-// Remark is one text and the objects of which it is said.
+// Remark is a message and the objects that have it in common.
 type Remark struct {
 	Objects []string
 	Text    string
 }
 
-// Remarks says once what is said of several objects, in the order of the notes. A
-// text does not name its object again: neither by the request that was refused nor
-// as the API server begins its refusals.
+// Remarks groups notes by their text, in order. The request and the object that errors
+// begin with are removed from a text.
 func Remarks(notes []Note) []Remark {
 	var remarks []Remark
 	at := map[string]int{}
@@ -60,7 +59,7 @@ func Cut(text string) string {
 // requests are how errors of package apply begin.
 var requests = []string{"dry-run apply ", "dry-run update ", "apply ", "create ", "patch ", "delete ", "get "}
 
-// withoutObject takes off a text what names its object.
+// withoutObject removes the request and the object from the beginning of a text.
 func withoutObject(n Note) string {
 	text := strings.TrimSpace(n.Text)
 	name := n.Object[strings.LastIndexAny(n.Object, " /")+1:]
@@ -74,8 +73,8 @@ func withoutObject(n Note) string {
 	return text
 }
 
-// KeepField is the remedy where a field of the object cannot be changed. What may hold
-// data is not to be deleted.
+// KeepField is the remedy for an immutable field. It does not advise to delete what may
+// hold data.
 func (k Key) KeepField() string {
 	if k.HoldsData() {
 		return "Keep the field as it was, or give the object another name."
@@ -84,8 +83,7 @@ func (k Key) KeepField() string {
 		corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + "."
 }
 
-// HoldsData reports whether deleting the object may lose what nobody can make again.
-// Of kinds that are defined by others nobody knows.
+// HoldsData reports whether deleting the object may lose data. Custom resources may.
 func (k Key) HoldsData() bool {
 	switch k.Group {
 	case "":

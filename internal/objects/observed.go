@@ -50,8 +50,8 @@ type Observed struct {
 	// Keep means that the object is released instead of deleted, by its
 	// annotation.
 	Keep bool
-	// Recreate means that the object may be deleted and made anew where a field cannot
-	// be changed, by its annotation.
+	// Recreate means that the object may be recreated where a field is immutable, by its
+	// annotation.
 	Recreate bool
 	// Matches means that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.

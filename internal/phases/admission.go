@@ -2,12 +2,11 @@ package phases
 
 import "lockstep.run/lockstep/internal/objects"
 
-// withdrawn tells of a policy or webhook that someone deleted whether it stays away.
-// That it is gone is confirmed first: what it refused can be written then, and the
-// caller does not wait until it would be tried again anyway.
+// withdrawn reports whether a policy or webhook that was deleted is not recreated. Its
+// absence is confirmed first, which also ends the backoff of writes that it denied.
 //
-// One that only older revisions have like this stays away: else nothing could be
-// written that it refuses, and it only goes, or changes, behind that.
+// One that the active revision lacks, or has with other content, is not recreated: it
+// would deny writes that have to precede its own deletion or update.
 func (p *planner) withdrawn(r *Revision, c *Case, v *Verdict) bool {
 	if !c.Key.Admission() || c.Sight.Object != nil || v.Action != Create && v.Drift == "" {
 		return false
@@ -20,8 +19,8 @@ func (p *planner) withdrawn(r *Revision, c *Case, v *Verdict) bool {
 	return away
 }
 
-// superseded reports whether the active revision is being written and does not have an
-// object of r, or not with this content.
+// superseded reports whether the active revision is being rolled out and lacks an object
+// of r, or has it with other content.
 func (p *planner) superseded(r *Revision, d *objects.Desired) bool {
 	active := p.active()
 	if active == r || !active.Claimed || active.Opened == 0 {

@@ -65,7 +65,7 @@ type Verdict struct {
 	// Completed means that the object is a Job that is gone after it succeeded; the
 	// action is None then.
 	Completed bool
-	// Foreign means that what is adopted comes from outside the engine.
+	// Foreign means that the adopted object was not written by the engine.
 	Foreign bool
 }
 
@@ -94,9 +94,9 @@ type Case struct {
 	Ran, Recorded bool
 	// Report means that what someone else did to an object is named and left so.
 	Report bool
-	// Keep means that an object to go is released instead of deleted, and Above that
-	// it is not waited for where it goes by itself: it waits for the owner.
-	Keep, Above bool
+	// Keep means that an object to go is released instead of deleted, and Reserved that
+	// its deletion is not waited for.
+	Keep, Reserved bool
 	// Confirm means that an object to go that the watch does not show is looked
 	// for before it counts as gone.
 	Confirm bool
@@ -152,10 +152,9 @@ func decideLive(c Case) Verdict {
 	return decideContent(c, live)
 }
 
-// recreates reports whether the API server refused to change the object for a field
-// that cannot be changed, and whether it may be made anew. The live object may say so,
-// too: a rollback goes to a template that need not have said so yet. An object that is
-// to be kept is never deleted.
+// recreates reports whether the API server refused to change an immutable field, and the
+// object may be recreated. The annotation may be on the live object, too: a rollback may
+// be to a template without it. An object that is to be kept is never deleted.
 func (c *Case) recreates() bool {
 	live := c.Sight.Object
 	return c.immutable() && (c.Desired.Recreate || live.Recreate) && !c.Desired.Keep && !live.Keep
@@ -249,8 +248,8 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 
 func (c *Case) takes(ref *metav1.OwnerReference) bool { return c.Takes != nil && c.Takes(ref) }
 
-// Collision says who is in the way of taking an object, and what to do. It does not
-// advise to delete the object: it may hold data.
+// Collision names the controller of an object that cannot be adopted, and a remedy, which
+// is never to delete it: it may hold data.
 func Collision(controller *metav1.OwnerReference) string {
 	if controller == nil {
 		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, " +
@@ -351,7 +350,7 @@ func decideGone(c Case) Verdict {
 		// taken off by the garbage collector on an orphaning delete: never delete.
 		return Verdict{Action: None}
 	}
-	if live.Terminating && c.Above {
+	if live.Terminating && c.Reserved {
 		return Verdict{Action: None}
 	}
 	switch {

@@ -271,7 +271,7 @@ func TestDecide(t *testing.T) {
 			given: []func(*phases.Case){
 				immutable(content), func(c *phases.Case) { c.Desired.Recreate = false }, live(func(o *objects.Observed) { o.Recreate = true }),
 			},
-			want: phases.Recreate, reason: "the revision that is gone back to may not have said so",
+			want: phases.Recreate, reason: "the revision that is rolled back to may lack the annotation",
 		},
 		{
 			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.Case){immutable(content), func(c *phases.Case) { c.Desired.Keep = true }},
@@ -465,7 +465,7 @@ func TestDecide(t *testing.T) {
 			reason: "whatever wrote it",
 		},
 		{
-			name: "to go, terminating, the owner hangs on it", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Above = true }}, want: phases.None,
+			name: "to go, terminating, an ancestor of the owner", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Reserved = true }}, want: phases.None,
 			reason: "it waits for the owner, which would wait for it",
 		},
 		{

@@ -16,8 +16,7 @@ import (
 type Run struct {
 	Content objects.Digest
 	Outcome objects.Outcome
-	// UID is that of the Job, Namespace that of the namespace it ran in; empty where
-	// they are not known.
+	// UID of the Job, and of its namespace; empty where they are not known.
 	UID, Namespace types.UID
 }
 
@@ -93,15 +92,15 @@ func (p *planner) remembers(key objects.Key) bool {
 	})
 }
 
-// lostNamespace reports whether the namespace that a Job ran in is gone, and another one
-// has its name now: what the Job made went with it.
+// lostNamespace reports whether the namespace that a Job ran in was recreated since: what
+// the Job did is lost.
 func (p *planner) lostNamespace(key objects.Key, run Run) bool {
 	now := p.namespaceOf(key)
 	return now != "" && run.Namespace != "" && now != run.Namespace
 }
 
-// namespaceOf returns the UID of the namespace that an object is in, empty where it is
-// not known. That a watch does not show it proves nothing: it may have lost its label.
+// namespaceOf returns the UID of an object's namespace, empty where it is not known. A
+// watch may miss a namespace that lost its label.
 func (p *planner) namespaceOf(key objects.Key) types.UID {
 	namespace := objects.Key{Kind: "Namespace", Name: key.Namespace}
 	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(namespace) }) {

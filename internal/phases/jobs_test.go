@@ -263,16 +263,16 @@ func TestCompletedJobOpensTheNextPhase(t *testing.T) {
 	}
 }
 
-// TestJobsOfAFormerNamespace: a Job that succeeded in a namespace that is gone runs again
-// in the one that has its name now, whether the package brings that or not.
+// TestJobsOfAFormerNamespace: a Job that succeeded runs again when its namespace was
+// recreated, whether that is part of the package or not.
 func TestJobsOfAFormerNamespace(t *testing.T) {
 	t.Parallel()
 	job, namespace := jobKey("migrate"), objects.Key{Kind: "Namespace", Name: "n"}
 	recorded := phases.Run{Content: digest("one"), Outcome: objects.Succeeded, UID: "a", Namespace: "former"}
 	for name, tc := range map[string]struct {
 		reason string
-		// brings means that the package has the namespace, which is live then; empty for
-		// one that the watch does not show.
+		// brings means that the namespace is part of the package; live is its UID, empty
+		// where the watch does not show it.
 		brings bool
 		live   types.UID
 		known  map[string]types.UID
@@ -284,11 +284,11 @@ func TestJobsOfAFormerNamespace(t *testing.T) {
 		"another":                        {"what it made went with the former one", true, "now", nil, nil, recorded, true},
 		"not shown":                      {"it may have lost its label", true, "", nil, nil, recorded, false},
 		"seen to end as the former went": {"that is no news of the present one", true, "now", nil, &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, recorded, true},
-		"of an older record":             {"nobody knows where it ran", true, "now", nil, nil, phases.Run{Content: digest("one"), Outcome: objects.Succeeded}, false},
+		"of an older record":             {"it is not known where it ran", true, "now", nil, nil, phases.Run{Content: digest("one"), Outcome: objects.Succeeded}, false},
 		"foreign, the same":              {"nothing went", false, "", map[string]types.UID{"n": "former"}, nil, recorded, false},
 		"foreign, another":               {"what it made went with the former one", false, "", map[string]types.UID{"n": "now"}, nil, recorded, true},
 		"foreign, gone":                  {"there is nothing to create it in", false, "", map[string]types.UID{"n": ""}, nil, recorded, false},
-		"foreign, not known":             {"nobody has asked", false, "", nil, nil, recorded, false},
+		"foreign, not known":             {"it was not looked up", false, "", nil, nil, recorded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

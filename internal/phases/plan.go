@@ -43,8 +43,8 @@ type Step struct {
 	// Report means that a Verify which finds other values records what the object
 	// should show, so that the difference is named and left.
 	Report bool
-	// Foreign means that what is adopted comes from outside the engine: what kubectl
-	// or Helm own of it becomes ours with it.
+	// Foreign means that the adopted object was not written by the engine: fields that
+	// kubectl or Helm own become ours.
 	Foreign bool
 }
 

@@ -39,10 +39,9 @@ type Blocker struct {
 	Phase   string
 	Message string
 	Kind    BlockKind
-	// New means that the object has never been ready, in no revision, so that nothing
-	// is broken by it.
-	New bool
-	// Settling means that the object was ready, and has just got another generation.
+	// NeverReady means that the object has not been ready in any revision.
+	NeverReady bool
+	// Settling means that the object was ready until its generation changed recently.
 	Settling bool
 }
 
@@ -94,8 +93,8 @@ func (r *Report) Complete() bool {
 }
 
 // Describe names the phase of the first blocker and what its objects lack, in
-// the words of Package Operator, in one line. What several objects
-// lack is said once; what has no room is counted.
+// the words of Package Operator, in one line. Objects with the same message are
+// grouped; those that do not fit are counted.
 func Describe(blocking []Blocker) string {
 	if len(blocking) == 0 {
 		return ""
@@ -159,8 +158,8 @@ func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
-// wait names an object that is not written now, and reports whether that forbids the
-// entry of its phase.
+// wait reports an object that is not written now as blocking; held means that its phase
+// must not be entered.
 func (p *planner) wait(r *Revision, ph int, c *Case, v Verdict, report *Report) (held bool) {
 	report.block(p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Sight)))
 	report.Unknown = report.Unknown || starting(c.Sight)
@@ -169,7 +168,7 @@ func (p *planner) wait(r *Revision, ph int, c *Case, v Verdict, report *Report) 
 
 // blocker returns an object of r that a phase waits for.
 func (p *planner) blocker(r *Revision, ph int, key objects.Key, message string, kind BlockKind) Blocker {
-	return Blocker{Key: key, Phase: r.Phases[ph].Name, Message: message, Kind: kind, New: !p.stood(r, key)}
+	return Blocker{Key: key, Phase: r.Phases[ph].Name, Message: message, Kind: kind, NeverReady: !p.wasReady(r, key)}
 }
 
 func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Observed, report *Report) {

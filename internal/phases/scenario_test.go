@@ -438,7 +438,7 @@ func reportText(r *phases.Report, name string) []string {
 		switch {
 		case b.Settling:
 			was = ", has just changed"
-		case !b.New:
+		case !b.NeverReady:
 			was = ", was ready"
 		}
 		lines = append(lines, fmt.Sprintf("%s %s waits for %s/%s: %s%s", name, b.Phase, b.Key.Kind, b.Key.Name, b.Message, was))

@@ -10,19 +10,19 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Settling is an object that passed its probes, and has got another generation since.
-// Its controller may not have seen that one, or reports what it has not acted on yet:
-// that something fails is not known. It is never changed.
+// Settling is an object that passed its probes before its generation changed. Its
+// controller may not have observed or acted on that yet, so that a failing probe is not
+// conclusive. It is immutable.
 type Settling struct {
 	Since time.Time
-	// UID of the object, and the generation at which it passed its probes before; below
-	// 0 where that is not known.
+	// UID of the object, and the generation at which it passed its probes; negative where
+	// that is not known.
 	UID        types.UID
 	Generation int64
 }
 
-// Settle returns what is remembered of an object after a look at it; nil for nothing.
-// before is how it was judged at the look before, zero where there was none.
+// Settle returns the state after an object was judged; nil where it is not settling.
+// before is the previous judgement, zero for none.
 func Settle(known *Settling, before, now Judged, at time.Time) *Settling {
 	judged := !now.Result.Outdated && !now.Result.Unseen
 	if before.Result.Status == probes.True && (known == nil || known.Generation != before.Object.Generation) &&
@@ -38,7 +38,7 @@ func Settle(known *Settling, before, now Judged, at time.Time) *Settling {
 	return known
 }
 
-// over is when the object has had its time.
+// over is when the object has to be ready.
 func (s *Settling) over() time.Time { return s.Since.Add(limits.SettlingTime) }
 
 // Judged is how an object was judged by its probes.
@@ -47,8 +47,7 @@ type Judged struct {
 	Result probes.Result
 }
 
-// settles reports whether an object that does not pass its probes has the time to do so
-// at the generation that it has.
+// settles reports whether an object that fails its probes is still settling.
 func (p *planner) settles(result probes.Result) bool {
 	if result.Settling.IsZero() {
 		return false
@@ -61,9 +60,9 @@ func (p *planner) settles(result probes.Result) bool {
 	return true
 }
 
-// stood reports whether an object was ready before, by what is durable: a revision that
-// has it was complete, or has opened a later phase.
-func (p *planner) stood(r *Revision, key objects.Key) bool {
+// wasReady reports whether an object was ready before, by durable records: a revision
+// with it has succeeded, or has opened a later phase.
+func (p *planner) wasReady(r *Revision, key objects.Key) bool {
 	for _, o := range p.Revisions {
 		if d, ph := o.Find(key); d != nil && (o.Succeeded || ph < o.Begun()-1) {
 			return true

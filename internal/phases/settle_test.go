@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// TestSettle looks at one object again and again, a second apart, and tells after
-// each look since which one it settles; 0 for not at all.
+// TestSettle judges one object every second; want is the look since which it settles, 0
+// for none.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	type look struct {

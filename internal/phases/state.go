@@ -182,8 +182,8 @@ func (r *Revision) Contains(key objects.Key) bool {
 type Sight struct {
 	// Unserved means that the API of the object is certainly not served.
 	Unserved bool
-	// Unstored means that the API server keeps no objects of the kind, such as a
-	// SubjectAccessReview, so that none was ever written.
+	// Unstored means that objects of the kind are not persisted, such as a
+	// SubjectAccessReview.
 	Unstored bool
 	// Synced means that the watch of its kind has delivered everything.
 	Synced bool

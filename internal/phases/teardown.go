@@ -105,7 +105,7 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
-				l := p.removal(d.Key, true, p.keeps(d), d.Above)
+				l := p.removal(d.Key, true, p.keeps(d), d.Reserved)
 				if l.verdict.Action == None {
 					report.Phases[ph].Gone++
 					continue
@@ -175,9 +175,9 @@ func (p *planner) keeps(d *objects.Desired) bool {
 }
 
 // removal decides what the removal of one object needs.
-func (p *planner) removal(key objects.Key, confirm, keep, above bool) removal {
+func (p *planner) removal(key objects.Key, confirm, keep, reserved bool) removal {
 	c := p.caseOf(key)
-	c.Confirm, c.Keep, c.Above = confirm, keep, above
+	c.Confirm, c.Keep, c.Reserved = confirm, keep, reserved
 	return removal{key: key, sight: c.Sight, verdict: Decide(c)}
 }
 

@@ -5,8 +5,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// denier returns the policy or webhook of the package itself that refuses a write, by
-// the message of the API server. mu is held.
+// denier returns the policy or webhook of the package itself that denies a write, by the
+// error message. mu is held.
 func (w *world) denier(message string) (objects.Key, *object) {
 	denial, denied := apply.DeniedBy(message)
 	if !denied {
@@ -23,7 +23,7 @@ func (w *world) denier(message string) (objects.Key, *object) {
 	return objects.Key{}, nil
 }
 
-// controls reports whether an object is the package's own.
+// controls reports whether the package controls an object.
 func (w *world) controls(o *object) bool {
 	ref := o.observed.Controller()
 	if ref == nil {
@@ -33,9 +33,9 @@ func (w *world) controls(o *object) bool {
 	return sibling || w.rollout.Owner.Is(ref)
 }
 
-// judgedAnew tells of a refused dry run that it says nothing about the write, because
-// the policy or webhook that refused it is another one by then.
-func (w *world) judgedAnew(err error) (why string, is bool) {
+// deniedByStale reports whether a dry run was denied by a policy or webhook that the
+// rollout changes before the write, so that it is not conclusive.
+func (w *world) deniedByStale(err error) (why string, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key, o := w.denier(err.Error())
@@ -45,8 +45,8 @@ func (w *world) judgedAnew(err error) (why string, is bool) {
 	return "it is refused by " + key.Kind + " " + key.Name + ", which the package changes before", true
 }
 
-// obstacle is what refuses a write, where that is the package's own, and goes or
-// changes only behind it. mu is held.
+// obstacle is the policy or webhook of the package itself that denies a write which has
+// to precede its deletion or update. mu is held.
 func (s *simulation) obstacle(message string) *Obstacle {
 	key, o := s.denier(message)
 	if o == nil {
@@ -55,5 +55,5 @@ func (s *simulation) obstacle(message string) *Obstacle {
 	if d, _ := s.next.Find(key); d != nil && s.had(d) {
 		return nil // it stays as it is, and would be put back
 	}
-	return &Obstacle{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.WayOut(key)}
+	return &Obstacle{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.Remedy(key)}
 }

@@ -16,9 +16,9 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// Deletion foresees what the deletion of a package does, of which a request needs no
-// template: what goes in which order, what stays, which data go along, and which
-// custom resources may hang.
+// Deletion foresees the deletion of a package: what is deleted in which order, what is
+// kept, which data are lost, and which custom resources may hang. The request needs no
+// template.
 func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil {
@@ -46,8 +46,7 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	return plan, nil
 }
 
-// Stranded names what may hang in the deletion of a package, without a look at its
-// other objects. See Plan.Stranded.
+// Stranded returns Plan.Stranded, without a simulation where no definition can hang.
 func Stranded(ctx context.Context, c *Cluster, r Request) ([]Loss, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil || len(in.sets) == 0 {
@@ -68,7 +67,7 @@ func Stranded(ctx context.Context, c *Cluster, r Request) ([]Loss, error) {
 	return plan.Stranded, nil
 }
 
-// tearDown plays a teardown to its end.
+// tearDown simulates a teardown to its end.
 func (s *simulation) tearDown(ctx context.Context) error {
 	for {
 		plan := phases.Next(s.state)
@@ -78,7 +77,7 @@ func (s *simulation) tearDown(ctx context.Context) error {
 			}
 			continue
 		}
-		// What is on its way already is waited for.
+		// Objects that are being deleted are waited for.
 		if mended, err := s.mend(&plan); err != nil || !mended {
 			return err
 		}
@@ -90,9 +89,9 @@ var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, statefulSetKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"},
 }
 
-// stranded names custom resources that a deletion of their definition waits for, with
-// finalizers that nobody may be there to remove any more: workloads of the package go
-// before the definition, or along with it.
+// stranded names custom resources with finalizers that block the deletion of their
+// definition: their controller may be a workload of the package, which is deleted before
+// the definition, or with it.
 func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
 	revisions := s.rollout.Revisions()
 	if len(revisions) == 0 {
@@ -119,7 +118,7 @@ func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
 	return found, nil
 }
 
-// lastWorkload is the last phase with something that runs; -1 where there is none.
+// lastWorkload is the last phase with a workload; -1 for none.
 func lastWorkload(rev *rollout.Revision) int {
 	for i := len(rev.Phases) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) }) {
@@ -130,14 +129,14 @@ func lastWorkload(rev *rollout.Revision) int {
 }
 
 const (
-	// resourcesListed bounds how many custom resources of one kind are looked at, and
-	// resourcesNamed how many of them are named.
+	// resourcesListed bounds how many custom resources of a kind are listed, and
+	// resourcesNamed how many are named.
 	resourcesListed = 500
 	resourcesNamed  = 3
 )
 
-// held says which resources of a definition have finalizers; those that the package
-// removes itself before its workloads are in good hands.
+// held names the resources of a definition that have finalizers, without those that the
+// package itself deletes before its workloads.
 func (s *simulation) held(ctx context.Context, rev *rollout.Revision, last int, crd *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")

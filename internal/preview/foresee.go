@@ -50,7 +50,7 @@ func (w *world) foresee(ctx context.Context, s phases.Step) (*unstructured.Unstr
 	if err != nil {
 		why, is := unverifiable(err)
 		if !is {
-			why, is = w.judgedAnew(err)
+			why, is = w.deniedByStale(err)
 		}
 		if is {
 			return w.guess(o, template, why), nil

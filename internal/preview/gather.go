@@ -133,7 +133,7 @@ func (c *Cluster) readStored(
 	return nil
 }
 
-// TemplateOf is what a revision was made of, the objects of its slices included.
+// TemplateOf returns the template of a revision, with the objects of its slices.
 func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) (corev1alpha1.ObjectSetTemplateSpec, error) {
 	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
 	stored := newStored()

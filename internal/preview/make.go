@@ -31,7 +31,7 @@ type Request struct {
 	Sensitive func(phase, object int) bool
 	// ReportDrift means that what others changed is named and left so.
 	ReportDrift bool
-	// Alone means that the deployment was asked for by itself, not for a package.
+	// Alone means that the deployment is not managed by a package.
 	Alone bool
 	// ManagerNamespace is where the objects of a ClusterPackage with such values are.
 	ManagerNamespace string
@@ -115,7 +115,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision
 			continue
 		}
 		rev := rollout.Load(set, in.stored, roll.Owner, in.namespaced)
-		rev.Spare(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
+		rev.RejectReserved(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
 		rev.Recall(set, true)
 		roll.Put(rev)
 	}
@@ -178,7 +178,7 @@ func (in *input) revision(roll *rollout.Rollout) *rollout.Revision {
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)
 	spec.Revision = in.number
 	rev := rollout.Load(set, rollout.Stored{}, roll.Owner, in.namespaced)
-	rev.Spare(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
+	rev.RejectReserved(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
 	rev.Sensitive = rev.Sensitive || in.Sensitive != nil
 	roll.Put(rev)
 	return rev

@@ -45,7 +45,7 @@ type Plan struct {
 	Losses []Loss `json:"losses,omitempty"`
 	// Deletes means that the package is deleted: Cleanup is all that goes then.
 	Deletes bool `json:"deletes,omitempty"`
-	// Stranded are definitions whose resources have finalizers that nobody may remove
+	// Stranded are definitions whose resources have finalizers that may not be removed
 	// any more once the package is being deleted.
 	Stranded []Loss `json:"stranded,omitempty"`
 	// Warnings are what else is worth knowing.
@@ -154,12 +154,12 @@ type Refusal struct {
 	// Fields that may not be changed.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
-	// Obstacle is what refuses it, where that is an object of the package itself.
+	// Obstacle is the object of the package itself that denies it.
 	Obstacle *Obstacle `json:"obstacle,omitempty"`
 }
 
-// Obstacle is a policy or webhook of a package that refuses what the package is to
-// become, and that goes or changes only behind that.
+// Obstacle is a policy or webhook of a package that denies a write which has to precede
+// its own deletion or update.
 type Obstacle struct {
 	Group  string `json:"group"`
 	Kind   string `json:"kind"`

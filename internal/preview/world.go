@@ -297,7 +297,7 @@ func (w *world) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	after.SetDeletionTimestamp(nil)
 	w.settle(phases.Step{Key: d.Key, Desired: d, Stamp: rev.Stamp, Labels: rev.Labels}, after, false)
 	w.mu.Lock()
-	o.served = true // else it would be waited for again
+	o.served = true // so that it is waited for once
 	w.mu.Unlock()
 	return nil
 }

@@ -127,7 +127,7 @@ func (p celProbe) evaluate(o *object) outcome {
 	return outcome{status: False, message: p.message}
 }
 
-// celCost is what an evaluation cost: more than its limit where the last step was large.
+// celCost returns the cost of an evaluation, which may exceed the limit by its last step.
 func celCost(details *cel.EvalDetails) int {
 	if cost := details.ActualCost(); cost != nil {
 		return int(min(*cost, limits.ProbeObjectCost))

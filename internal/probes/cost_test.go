@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// TestCost: what CEL and jq count adds up over all probes on an object, and the object
-// is Unknown once that is too much. What follows is not evaluated.
+// TestCost: the cost of CEL and jq adds up over all probes on an object. Beyond the limit
+// the object is Unknown, and further probes are not evaluated.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	list := "[" + strings.Repeat("0,", 49) + "0]"

@@ -17,7 +17,7 @@ type object struct {
 	secret bool
 	// jq is root in the types of gojq; nil until it is needed.
 	jq any
-	// cost is what the probes so far took.
+	// cost is that of the probes so far.
 	cost int
 }
 

@@ -42,15 +42,14 @@ type Result struct {
 	// where another probe makes the status Unknown. During a rollout this counts
 	// at once, everything else after the deadline.
 	ConditionFalse bool
-	// Outdated means that what the object says of itself is of an earlier generation, so
-	// that it was not judged. The status is Unknown then.
+	// Outdated means that the object's status is of an earlier generation. The result is
+	// Unknown then.
 	Outdated bool
 	// Unseen means that the object was not judged: its watch has not shown yet what
 	// the probes read. The status is Unknown then.
 	Unseen bool
-	// Settling is since when the object, which had passed its probes, has had another
-	// generation; zero where that is long ago, and for any other. Whoever knows how the
-	// object was judged before sets it.
+	// Settling is when the generation of an object changed that had passed its probes;
+	// zero where it is not settling. It is set by the caller, who knows earlier results.
 	Settling time.Time
 }
 

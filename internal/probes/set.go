@@ -151,8 +151,8 @@ func (s *Set) Evaluate(obj map[string]any) Result {
 	return result
 }
 
-// judge is Evaluate, and tells what that cost. Probes are passed over once those before
-// them cost too much.
+// judge is Evaluate, and returns the cost. Probes beyond limits.ProbeObjectCost are
+// skipped.
 func (s *Set) judge(obj map[string]any) (result Result, cost int) {
 	if s == nil {
 		return Result{Status: True}, 0
@@ -185,7 +185,7 @@ func (s *Set) EvaluateJSON(trimmed []byte) Result {
 	return result
 }
 
-// Judge is EvaluateJSON, and tells what it cost, in units of limits.ProbesCost.
+// Judge is EvaluateJSON, and returns the cost in units of limits.ProbesCost.
 func (s *Set) Judge(trimmed []byte) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {

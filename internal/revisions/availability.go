@@ -53,12 +53,12 @@ func Available(s Standing) Verdict {
 		}
 		return unready("the first revision has not become available yet", s.Current.Blocking)
 	}
-	if failing := slices.DeleteFunc(slices.Clone(s.Previous.Blocking), excused); len(failing) > 0 {
+	if failing := slices.DeleteFunc(slices.Clone(s.Previous.Blocking), harmless); len(failing) > 0 {
 		return unready("objects of previous revision "+s.PreviousName+" are unavailable", failing)
 	}
 	if failing := harmful(s); len(failing) > 0 {
 		what := "revision " + s.CurrentName + " broke what was available"
-		if !slices.ContainsFunc(failing, func(b phases.Blocker) bool { return !b.New }) {
+		if !slices.ContainsFunc(failing, func(b phases.Blocker) bool { return !b.NeverReady }) {
 			what = "revision " + s.CurrentName + " missed its progress deadline"
 		}
 		return unready(what, failing)
@@ -80,8 +80,8 @@ func harmful(s Standing) []phases.Blocker {
 		probe := b.Kind == phases.BlockProbe || b.Kind == phases.BlockProbeFalse || b.Kind == phases.BlockUnseen
 		switch {
 		case at < 0, at > inProgress: // nothing of it was written
-		case at < inProgress && !excused(b),
-			b.Kind == phases.BlockProbeFalse && !b.New,
+		case at < inProgress && !harmless(b),
+			b.Kind == phases.BlockProbeFalse && !b.NeverReady,
 			at == inProgress && s.DeadlinePassed && probe:
 			failing = append(failing, b)
 		}
@@ -89,9 +89,9 @@ func harmful(s Standing) []phases.Blocker {
 	return failing
 }
 
-// excused reports whether an object takes nothing away: it never was ready, or may be
-// so still.
-func excused(b phases.Blocker) bool { return b.New || b.Settling }
+// harmless reports whether an object does not affect availability: it was never ready, or
+// is settling.
+func harmless(b phases.Blocker) bool { return b.NeverReady || b.Settling }
 
 func unready(what string, blocking []phases.Blocker) Verdict {
 	message := what

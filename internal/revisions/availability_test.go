@@ -28,8 +28,8 @@ func blocker(phase string, kind phases.BlockKind) phases.Blocker {
 	return phases.Blocker{Key: objects.Key{Kind: "App", Name: phase}, Phase: phase, Message: "is not as it should be", Kind: kind}
 }
 
-// made is a blocker that was never ready, settling one that may be so again soon.
-func made(b phases.Blocker) phases.Blocker     { b.New = true; return b }
+// made is a blocker that was never ready, settling one that was until its generation changed.
+func made(b phases.Blocker) phases.Blocker     { b.NeverReady = true; return b }
 func settling(b phases.Blocker) phases.Blocker { b.Settling = true; return b }
 
 func TestAvailable(t *testing.T) {

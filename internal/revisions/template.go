@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// SpecDigest is a digest of canonical JSON, so that it does not depend on Go's types or
-// on how the API server orders keys.
+// SpecDigest returns a digest of the canonical JSON of a template.
 func SpecDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
@@ -36,15 +35,15 @@ func WellKnown(dep corev1alpha1.GenericObjectDeployment) map[string]string {
 	return objects.WellKnown(labels)
 }
 
-// TemplateHash returns the hash that names the revision of a template with that
-// digest: with other well-known labels it is another one.
+// TemplateHash returns the hash in the name of a revision, of the template's digest and
+// the well-known labels.
 func TemplateHash(digest objects.Digest, wellKnown map[string]string) string {
 	return drift.Hash([]any{digest[:], wellKnown})
 }
 
-// Describes reports whether the status of a deployment is about the template and the
-// well-known labels that it has. Its generation alone does not say so: labels are no
-// part of it. A status without a hash is not held against its generation.
+// Describes reports whether the status of a deployment reflects its template and
+// well-known labels: labels do not change the generation. A status without a hash is
+// judged by the generation alone.
 func Describes(dep corev1alpha1.GenericObjectDeployment) bool {
 	status := dep.ObjectDeploymentStatus()
 	if status.ObservedGeneration != dep.GetGeneration() {

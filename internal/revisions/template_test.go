@@ -7,8 +7,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// TestDescribes: a status is about the template and the labels that its hash was made
-// of, and about no generation but its own.
+// TestDescribes: a status reflects the template and labels of its hash, at its own
+// generation.
 func TestDescribes(t *testing.T) {
 	t.Parallel()
 	reported := func(change func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {

@@ -38,7 +38,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// What is to be tried again is as if nothing had failed; what was written is known on.
+// A retry forgets failures, and keeps what is known of writes.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}

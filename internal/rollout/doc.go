@@ -11,9 +11,8 @@
 // by one reconcile at a time; the Tracker is what the watches of all kinds
 // share: it knows which owner and which template an object belongs to.
 //
-// Probes are evaluated for a moment in each pass, and verdicts are kept: what is not
-// judged yet is Unknown until a later pass has come to it (judge.go). A teardown
-// evaluates none.
+// Each pass has a time slice for probes, and verdicts are kept: what is not judged yet is
+// Unknown until a later pass (judge.go). A teardown evaluates none.
 //
 // Nothing here is durable. What has to survive a crash is on the sets: that the
 // claim was taken, and which phases were opened. Jobs that have finished are on the

@@ -186,8 +186,8 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 func (s *step) write(ctx context.Context, correction bool) error {
 	err := s.own(ctx)
 	if err != nil && s.migrates() && !s.Live.StaleFields && apply.Classify(err) == apply.Blocked {
-		// Admission may refuse the object as it is and admit it with its new content.
-		// Fields that left the template are then removed by a second apply.
+		// Admission may deny the object as it is, and admit its new content. A second
+		// apply then removes fields that left the template.
 		if _, s.Live, err = s.submit(ctx); err == nil {
 			err = s.own(ctx)
 		}
@@ -203,7 +203,7 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	return nil
 }
 
-// submit sends the template, and returns its identity and the object that it led to.
+// submit applies the template, and returns its identity and the resulting object.
 func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, error) {
 	id := s.follow()
 	s.begin()
@@ -256,7 +256,7 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	rec.Gone, rec.Failure = false, nil
 	delete(s.run.rollout.seen, s.Key)
 	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-		s.run.rollout.forgive(s.Key)
+		s.run.rollout.clearFailures(s.Key)
 	}
 	if correction {
 		rival := ""
@@ -285,7 +285,7 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 		rec := s.run.rollout.Memory.At(s.Key)
 		rec.Gone, rec.UID, rec.Failure = true, "", nil
 		if s.Key.Admission() {
-			s.run.rollout.forgive(s.Key)
+			s.run.rollout.clearFailures(s.Key)
 		}
 		delete(s.run.rollout.seen, s.Key)
 		if s.Live != nil {

@@ -92,9 +92,9 @@ func (x *run) catch(ctx context.Context, s phases.Step) {
 	}
 }
 
-// forgive has objects tried again at once whose writes another object was in the way
-// of: those in a namespace that is there now, and all where a policy or webhook is gone.
-func (r *Rollout) forgive(because objects.Key) {
+// clearFailures ends the backoff of writes after a change of another object: of those in a
+// namespace that was created, and of all when a policy or webhook is gone.
+func (r *Rollout) clearFailures(because objects.Key) {
 	for key, rec := range r.Memory {
 		if because.Admission() || key.Namespace == because.Name {
 			rec.Failure = nil
@@ -102,8 +102,8 @@ func (r *Rollout) forgive(because objects.Key) {
 	}
 }
 
-// Retry has everything tried again at once that failed or that others change again and
-// again, and looks anew at what no watch shows.
+// Retry ends the backoff of failed writes and of conflicts with other writers, and looks
+// again at what no watch shows.
 func (r *Rollout) Retry() {
 	for _, rec := range r.Memory {
 		rec.Failure, rec.Fight = nil, nil
@@ -145,13 +145,13 @@ func reduced(err error, exposes bool) string {
 		return unavailable.Error() // about schemas, not about the object
 	}
 	if exposes {
-		return apply.Briefest(err)
+		return apply.BriefWithoutFields(err)
 	}
 	return apply.Brief(err)
 }
 
-// Reduced returns what may be said of an error about an object where a revision of the
-// owner has sensitive values; sensitive reports whether one has.
+// Reduced returns the text of an error about an object without sensitive values; sensitive
+// means that a revision of the owner has any.
 func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bool) {
 	if !r.sensitive() {
 		return "", false
@@ -159,8 +159,8 @@ func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bo
 	return reduced(err, r.exposes(key)), true
 }
 
-// exposes reports whether a revision of the owner says of an object that it may hold
-// sensitive values although it is no Secret.
+// exposes reports whether a revision of the owner annotates an object as holding
+// sensitive values outside of Secrets.
 func (r *Rollout) exposes(key objects.Key) bool {
 	for _, rev := range r.revisions {
 		if d, _ := rev.Find(key); d != nil && bytes.Contains(d.Raw, []byte(corev1alpha1.ExposeSecretValuesAnnotation)) {

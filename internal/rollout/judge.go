@@ -11,21 +11,20 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// verdict is what the probes of a revision said of a record of an object, and what
-// finding that out cost.
+// verdict is the result of a revision's probes on a record, and its cost.
 type verdict struct {
 	obs    *objects.Observed
 	result probes.Result
 	cost   int
 }
 
-// turn bounds how long one pass evaluates probes. The zero value has no bound.
+// turn is the time slice for probes of one pass. The zero value is unlimited.
 type turn struct {
 	now  func() time.Time
 	left time.Duration
 }
 
-// over reports whether what is not judged yet is left to another pass.
+// over reports whether the time slice is used up.
 func (t *turn) over() bool { return t.now != nil && t.left <= 0 }
 
 // spend performs work and counts how long that takes.
@@ -39,17 +38,16 @@ func (t *turn) spend(work func()) {
 	t.left -= t.now().Sub(began)
 }
 
-// BeginTurn has the pass that begins evaluate probes for so long at most: a package
-// with many costly probes lets others come between, and its own deletion.
+// BeginTurn limits the time for probes in this pass, so that costly ones block neither
+// other packages nor the deletion of their own.
 func (r *Rollout) BeginTurn(now func() time.Time, most time.Duration) {
 	r.turn = turn{now: now, left: most}
 }
 
-// TurnOver reports whether the time of this pass for probes is up: objects may wait to be
-// judged by the next one, which goes on where this one ended.
+// TurnOver reports whether the time for probes in this pass is up. The next pass continues.
 func (r *Rollout) TurnOver() bool { return r.turn.over() }
 
-// judge evaluates the probes on a live object, and knows whether it settles.
+// judge evaluates the probes on a live object, and tracks whether it is settling.
 func (r *Revision) judge(key objects.Key, obs *objects.Observed, at time.Time, in *turn) probes.Result {
 	last, looked := r.verdicts[key]
 	before := phases.Judged{Object: last.obs, Result: last.result}
@@ -69,8 +67,8 @@ func (r *Revision) judge(key objects.Key, obs *objects.Observed, at time.Time, i
 	return now.Result
 }
 
-// recorded is how an object was judged by an earlier process, as far as that is on
-// record: where its phase was ready, it passed its probes, at whatever generation.
+// recorded returns the judgement of an earlier process: where the phase was ready, the
+// object passed its probes at some generation.
 func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Judged {
 	if _, ph := r.Find(key); ph >= len(r.ready) || !r.ready[ph] {
 		return phases.Judged{}
@@ -78,10 +76,9 @@ func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Judge
 	return phases.Judged{Object: &objects.Observed{UID: obs.UID, Generation: -1}, Result: probes.Result{Status: probes.True}}
 }
 
-// probe evaluates the probes on a live object; what they read is not evaluated twice
-// as long as it is the same. A record that only our own write's response showed proves nothing yet:
-// the verdicts of one kind have to belong to one moment (invariant 1). Nor does one
-// that lacks what the probes read.
+// probe evaluates the probes on a live object, once as long as what they read is the same.
+// A record from the response to our own write proves nothing yet: the verdicts of one kind
+// have to belong to one moment (invariant 1). Nor does one that lacks what the probes read.
 func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *turn) probes.Result {
 	if !r.Probes.Selects(key.GroupKind()) {
 		return probes.Result{Status: probes.True}
@@ -97,7 +94,7 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *turn) probe
 	case judged && v.obs == obs:
 		return v.result
 	case judged && bytes.Equal(v.obs.Trimmed, obs.Trimmed):
-		v.obs = obs // and not the record before
+		v.obs = obs
 	case in.over():
 		return unseen("waiting to be judged by the probes, which take long")
 	default:
@@ -117,7 +114,7 @@ func unseen(why string) probes.Result {
 	return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{why}}
 }
 
-// tooCostly is the verdict on objects for which nothing is left of limits.ProbesCost.
+// tooCostly is the verdict on objects beyond limits.ProbesCost.
 var tooCostly = probes.Result{Status: probes.Unknown, Messages: []string{fmt.Sprintf(
 	"not judged: the probes of this revision cost more than %d on all of its objects together: simplify them, or split the package", limits.ProbesCost,
 )}}

@@ -31,8 +31,8 @@ func recordOf(ready bool) *objects.Observed {
 	return &objects.Observed{Watched: true, Trimmed: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","data":{"ready":"%t"}}`, ready)}
 }
 
-// TestTurn: a pass ends when its time for probes is up, however many objects there are,
-// and the next one goes on where it ended.
+// TestTurn: a pass stops evaluating when its time for probes is up, and the next one
+// continues.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	const each, all = 30 * time.Millisecond, 10
@@ -81,8 +81,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestProbesCost: what judging all objects costs together is limited, and those beyond
-// say so. Objects that cost less by now make room for them.
+// TestProbesCost: the total cost of judging all objects is limited, and freed when an
+// object gets cheaper.
 func TestProbesCost(t *testing.T) {
 	t.Parallel()
 	rev := judged(t)

@@ -28,9 +28,9 @@ type Revision struct {
 	// Unscoped are objects whose kind was not served at loading, so that the
 	// scope rule has to be asked again.
 	Unscoped []objects.Key
-	// Unrecorded means that there is no room in a status for its phases, so that it
+	// TooManyPhases means that the phases exceed limits.PhaseBytes, so that the revision
 	// is never rolled out.
-	Unrecorded bool
+	TooManyPhases bool
 	// Denied means that another revision holds what this one has a durable claim
 	// to.
 	Denied bool
@@ -48,7 +48,7 @@ type Revision struct {
 	verdicts map[objects.Key]verdict
 	// cost is what the verdicts cost.
 	cost int
-	// settling are the objects that were ready and have got another generation.
+	// settling are the objects that are settling.
 	settling map[objects.Key]*phases.Settling
 	// ready are the phases that were ready when this process began.
 	ready []bool
@@ -127,7 +127,7 @@ func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// record checks that the record of phases finds room in a status.
+// record checks that status.phases stays within limits.PhaseBytes.
 func (l *loader) record(all []corev1alpha1.ObjectSetTemplatePhase) {
 	const entry = `{"name":"","state":"TearingDown","ready":10000,"total":10000},`
 	size := 0
@@ -136,7 +136,7 @@ func (l *loader) record(all []corev1alpha1.ObjectSetTemplatePhase) {
 		size += len(entry) + len(name)
 	}
 	if size > limits.PhaseBytes {
-		l.revision.Unrecorded = true
+		l.revision.TooManyPhases = true
 		l.problem("%d phases take %d bytes of status; the limit is %d: have fewer, or shorter names", len(all), size, limits.PhaseBytes)
 	}
 }
@@ -159,8 +159,8 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	l.revision.Phases = append(l.revision.Phases, phase)
 }
 
-// object checks one object by the local rules and returns it, or nil where no request
-// can be about it: nothing ever wrote it, and nothing is to be removed.
+// object checks one object by the local rules and returns it, or nil where its key is
+// invalid, so that it cannot exist.
 func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.Desired {
 	content := map[string]any{}
 	if err := json.Unmarshal(o.Object.Raw, &content); err != nil {
@@ -186,7 +186,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return nil
 	}
-	if why := nameable(gvk, d.Key); why != "" {
+	if why := nameProblem(gvk, d.Key); why != "" {
 		l.problem("Phase %q, %.100s: %s", phase, d.Key, why)
 		return nil
 	}
@@ -205,8 +205,8 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 }
 
 // place applies the scope rules: before the namespace is defaulted, so that a
-// user of one namespace never gets a cluster-scoped object. It
-// reports whether the object has a place.
+// user of one namespace never gets a cluster-scoped object. It reports whether the scope
+// is valid.
 func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersionKind) bool {
 	namespaced, known := l.scope(gvk.GroupKind(), gvk.Version)
 	if !known {

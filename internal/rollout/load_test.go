@@ -33,8 +33,8 @@ func loaded(t *testing.T, namespace, apiVersion, kind string, metadata map[strin
 	})
 }
 
-// TestLoadLeavesOutWhatHasNoPath: an object that no request can be about is a problem
-// of its revision, and none of its objects: nothing looks for it or waits for it.
+// TestLoadLeavesOutWhatHasNoPath: an object with an invalid key is a problem of its
+// revision, and is neither looked up nor waited for.
 func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 	t.Parallel()
 	named := func(name string) map[string]any { return map[string]any{"name": name} }
@@ -76,8 +76,8 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 	}
 }
 
-// TestOfEngine: every object that config installs is the engine's, the engine's own
-// package apart, and objects of others are not.
+// TestOfEngine: every object that config installs is reserved for the engine's own
+// package, and others are not.
 func TestOfEngine(t *testing.T) {
 	t.Parallel()
 	const ns = corev1alpha1.DefaultNamespace
@@ -111,20 +111,19 @@ func TestOfEngine(t *testing.T) {
 	}
 }
 
-// TestSpare: what is not for a package to have blocks its revision, once, and is never
-// deleted with it.
-func TestSpare(t *testing.T) {
+// TestRejectReserved: reserved objects block their revision, once, and are never deleted.
+func TestRejectReserved(t *testing.T) {
 	t.Parallel()
 	rev := loaded(t, "shop", "v1", "ConfigMap", map[string]any{"name": "a"})
-	rev.Spare(func(objects.Key) string { return "" })
+	rev.RejectReserved(func(objects.Key) string { return "" })
 	if rev.Blocked != "" {
 		t.Fatalf("it is blocked: %s", rev.Blocked)
 	}
 	for range 2 {
-		rev.Spare(func(key objects.Key) string { return fmt.Sprintf("%s is not yours", key.Name) })
+		rev.RejectReserved(func(key objects.Key) string { return fmt.Sprintf("%s is not yours", key.Name) })
 	}
 	d := rev.Phases[0].Objects[0]
-	if rev.Blocked != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Above {
-		t.Errorf("it is blocked by %q, keep: %t, above: %t", rev.Blocked, d.Keep, d.Above)
+	if rev.Blocked != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Reserved {
+		t.Errorf("it is blocked by %q, keep: %t, reserved: %t", rev.Blocked, d.Keep, d.Reserved)
 	}
 }

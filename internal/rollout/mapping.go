@@ -13,11 +13,9 @@ import (
 )
 
 // Mapped returns the conditions that the objects in keys report by their
-// condition mappings, under the destination's type, and how many it
-// leaves out. A condition of an older generation of its object is passed over; of two
-// objects with one destination the later one in the order of the phases counts. What
-// an object reports is made to fit our own statuses: a rollout does not wait for the
-// spelling of a reason.
+// condition mappings, under the destination's type, and how many were omitted.
+// Conditions of an older generation are skipped; of two objects with one destination the
+// later one in the order of the phases counts. Invalid conditions are made valid.
 func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) (mapped []metav1.Condition, left int) {
 	at := map[string]int{}
 	for _, key := range keys {
@@ -40,7 +38,7 @@ func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) (mapped []m
 				case twice && i < 0:
 				case twice:
 					mapped[i] = c
-				case len(mapped) == limits.MappedConditions, !conditions.Mapped(c.Type), !conditions.FitsType(c.Type):
+				case len(mapped) == limits.MappedConditions, !conditions.Mapped(c.Type), !conditions.ValidType(c.Type):
 					at[c.Type] = -1
 					left++
 				default:
@@ -54,8 +52,8 @@ func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) (mapped []m
 	return mapped, left
 }
 
-// reported returns the conditions of the present generation that an object reports,
-// whatever else there is in their list.
+// reported returns the conditions of an object for its present generation; malformed
+// ones are skipped.
 func reported(obs *objects.Observed) []metav1.Condition {
 	var object struct {
 		Status struct {

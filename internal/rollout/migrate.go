@@ -15,10 +15,9 @@ type migration struct {
 	patch           []byte
 }
 
-// migrates reports whether managedFields have to be rewritten before the object is
-// applied: so that fields which left the template are removed, or those of an
-// adopted object that it never had, or because no apply is possible before. Putting
-// back the same content removes nothing.
+// migrates reports whether managedFields have to be rewritten before an apply, so that it
+// removes fields that left the template or that it never had, or succeeds at all.
+// Correcting drift removes nothing.
 func (s *step) migrates() bool {
 	if s.Live == nil {
 		return false
@@ -27,8 +26,8 @@ func (s *step) migrates() bool {
 	return s.Live.StaleFields || s.Live.UpdateFields && another || s.Foreign && s.Live.InstallerFields
 }
 
-// migrate turns the entries in managedFields that are to be ours into an Apply
-// entry. The dry run of the phase's entry has mostly shown what they are.
+// migrate turns entries in managedFields into an Apply entry of ours. The dry run of the
+// phase's entry has mostly prepared that.
 func (s *step) migrate(ctx context.Context) error {
 	patch, err := s.migration(ctx)
 	if err != nil || patch == nil {

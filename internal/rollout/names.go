@@ -11,11 +11,10 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// nameable says why no request can be about an object of that name; empty where one
-// can. Group, kind, namespace and name are parts of a request's path: one with a
-// slash in it would be a request about something else. What a kind asks of its names
-// beyond that is the API server's to say.
-func nameable(gvk schema.GroupVersionKind, key objects.Key) string {
+// nameProblem validates the parts of a request's path, in which a slash would address
+// another resource; it is empty where they are valid. Further rules of a kind are left to
+// the API server.
+func nameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
 	if errs := validation.IsDNS1123Subdomain(gvk.Group); gvk.Group != "" && len(errs) > 0 {
 		return fmt.Sprintf("%.100q is no API group: %s", gvk.Group, errs[0])
 	}
@@ -37,6 +36,6 @@ func nameable(gvk schema.GroupVersionKind, key objects.Key) string {
 	return ""
 }
 
-// Stores reports whether something that holds objects of a revision can have that name.
-// The API server refuses others in new sets; those of before may have them.
+// Stores reports whether name is valid for a slice. Sets from before the CRD validated
+// names may have others.
 func Stores(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }

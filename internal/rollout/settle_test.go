@@ -12,9 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestJudgeKnowsWhatSettles: what passed its probes and has got another generation is
-// told apart from what fails, also by a process that has just begun, which has nothing
-// but the record.
+// TestJudgeKnowsWhatSettles: an object that passed its probes before its generation changed
+// is settling, also after a restart, by the recorded status.
 func TestJudgeKnowsWhatSettles(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -34,8 +33,8 @@ func TestJudgeKnowsWhatSettles(t *testing.T) {
 		name, reason string
 		recorded     corev1alpha1.ObjectSetStatus
 		looks        []*objects.Observed
-		// want tells for each look, a second after the one before, in which second the
-		// object began to settle; -1 for not at all.
+		// want is, for each look, a second after the one before, the second in which the
+		// object began to settle; -1 for none.
 		want []int
 	}{
 		{

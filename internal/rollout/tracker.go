@@ -91,13 +91,13 @@ type follower struct {
 	stamp objects.Stamp
 }
 
-// nobody follows what is in no track.
-var nobody = &follower{}
+// noFollower is that of objects without a track.
+var noFollower = &follower{}
 
 // track returns how an object is looked at.
 func (t *Tracker) track(key objects.Key) (tr track, followed bool) {
 	if tr, followed = t.tracks[key]; !followed {
-		tr.follower = nobody
+		tr.follower = noFollower
 	}
 	return tr, followed
 }
@@ -288,7 +288,7 @@ func (t *Tracker) probeLocked(owner OwnerKey, needs map[schema.GroupKind]probes.
 	return since
 }
 
-// held says what holds an object that is being deleted.
+// held returns why the deletion of an object hangs.
 func held(live *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	return objects.HeldBy(live.GetFinalizers(), conditions)
@@ -374,10 +374,10 @@ func slim(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	return refs
 }
 
-// Changed wakes the owner of an object. An object that nobody follows, yet is
-// controlled by an owner of ours, is a stray: a write that came late. The former
-// controllers that its references name learn that it is not theirs any more: lone
-// sets that a successor took it from.
+// Changed enqueues the owner of an object. An object that is not followed, yet is
+// controlled by an owner of ours, is a stray: a write that came late. Former controllers
+// among its owner references are enqueued, too, as lone sets that a successor took it
+// from.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	t.mu.Lock()
 	tr, followed := t.track(key)
@@ -395,8 +395,7 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	}
 }
 
-// formerLocked returns those of our owners that the references of an object name
-// beside the one that has it now.
+// formerLocked returns the other owners of ours among the owner references of an object.
 func (t *Tracker) formerLocked(owner OwnerKey, obs *objects.Observed) (former []OwnerKey) {
 	if obs == nil {
 		return nil

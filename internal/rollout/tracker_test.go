@@ -146,8 +146,8 @@ func decoded(t *testing.T, trimmed []byte) map[string]any {
 	return object
 }
 
-// TestChangedWakesFormerControllers: a lone set learns that its successor took an
-// object, by the reference that adoption leaves.
+// TestChangedWakesFormerControllers: adoption leaves an owner reference, by which a lone
+// set is enqueued when its successor adopts an object.
 func TestChangedWakesFormerControllers(t *testing.T) {
 	t.Parallel()
 	first, second, foreign := OwnerKey{Name: "first"}, OwnerKey{Name: "second"}, types.UID("foreign")
@@ -160,7 +160,7 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		{"no references", nil, []OwnerKey{second}},
 		{"its own controller", []metav1.OwnerReference{{UID: "2", Controller: new(true)}}, []OwnerKey{second}},
 		{"a former controller", []metav1.OwnerReference{{UID: "1"}, {UID: "2", Controller: new(true)}}, []OwnerKey{second, first}},
-		{"nobody that is known", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []OwnerKey{second}},
+		{"an unknown owner", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []OwnerKey{second}},
 	} {
 		tracker := NewTracker()
 		var woken []OwnerKey

@@ -12,12 +12,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Fit cuts a status that is larger than limits.StatusBytes: messages first, then what
-// status.controllerOf names, mapped conditions, shorter messages, and blocking objects.
-// What a status is the record of stays: phases and Jobs, which have limits of their own.
+// Fit truncates a status that is larger than limits.StatusBytes: messages first, then
+// status.controllerOf, mapped conditions, messages again, and blocking objects. Phases and
+// Jobs are kept: they are records, and have limits of their own.
 //
-// The condition Truncated says what is left out, as more does of what its writer has
-// left out already, or else the conditions that it is made of; it goes when nothing is.
+// The condition Truncated names what is left out, including more, which the caller left
+// out already. Where nothing is, it is copied from below, the conditions that the status
+// mirrors, or removed.
 func Fit(status any, generation int64, below []metav1.Condition, more ...string) {
 	s := partsOf(status)
 	if s == nil {
@@ -45,10 +46,10 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		conditions.Cut("Left out: "+strings.Join(more, "; "), room/2))
 }
 
-// room is kept free for the condition that says what was cut.
+// room is reserved for the condition Truncated.
 const room = 1 << 10
 
-// parts of a status that may be cut, and the phases.
+// parts of a status that determine its size.
 type parts struct {
 	status     any
 	phases     []corev1alpha1.PhaseStatus
@@ -70,8 +71,8 @@ func partsOf(status any) *parts {
 	return nil
 }
 
-// small reports whether the status fits however it is encoded, without encoding it: a
-// byte of a text takes six at most. Nearly all statuses are small.
+// small reports whether the status certainly fits, without encoding it: a byte of text
+// takes six at most. Nearly all statuses are small.
 func (s *parts) small() bool {
 	const escaped, entry, names = 6, 256, 1024 // names are those of one object
 	size := entry*(len(s.phases)+len(*s.conditions)) + (entry+names)*(len(*s.blocking)+len(*s.controlled)+s.jobs)
@@ -87,7 +88,7 @@ func (s *parts) small() bool {
 	return size <= limits.StatusBytes-2*room
 }
 
-// fits reports whether the status is small enough, but for what says so.
+// fits reports whether the status is small enough without the condition Truncated.
 func (s *parts) fits() bool {
 	if s.small() {
 		return true
@@ -108,7 +109,7 @@ func sizeOf(v any) int {
 	return len(text)
 }
 
-// shorten cuts messages.
+// shorten truncates messages.
 func (s *parts) shorten(most int) string {
 	for i := range *s.conditions {
 		c := &(*s.conditions)[i]

@@ -48,9 +48,8 @@ func large(t *rapid.T) *corev1alpha1.ObjectDeploymentStatus {
 	return status
 }
 
-// TestFit: however much there is to say, a status stays within its limit, says what it
-// leaves out, keeps what it is the record of, and is the same when it is made again on
-// top of itself.
+// TestFit: a status stays within its limit, names what it leaves out, keeps its records,
+// and is stable when it is computed again from itself.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,8 +89,8 @@ func TestFit(t *testing.T) {
 	})
 }
 
-// TestFitRepeatsWhatIsLeftOutBelow: a status that is made of another one's conditions
-// says so where that one is not whole, and no longer than it is not.
+// TestFitRepeatsWhatIsLeftOutBelow: Truncated is mirrored from the status below, and
+// removed with it.
 func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
 	t.Parallel()
 	set, pkg := &corev1alpha1.ObjectSetStatus{}, &corev1alpha1.PackageStatus{}

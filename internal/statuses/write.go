@@ -34,8 +34,8 @@ func bare(obj corev1alpha1.Conditioned) client.Object {
 	return alone
 }
 
-// bound cuts a status that is too large. Whoever writes one cuts it before they compare
-// it with what is there; this is for what they forgot.
+// bound truncates a status that is too large. Callers do so before they compare it with
+// the live one; this is a safety net.
 func bound(obj client.Object, generation int64) {
 	var status any
 	switch o := obj.(type) {

@@ -10,20 +10,19 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Levels share processors between pieces of work of which nobody knows beforehand how
-// long they take: a multilevel feedback queue. Work begins at the first level. What
-// takes longer than a level allows goes on at the next one where that has room; else it
-// is given up and done anew there, so that what waits holds no memory. So work waits
-// for what takes as long as itself, and never for what takes much longer.
+// Levels are a multilevel feedback queue for work of unknown duration. Work begins at the
+// first level. What exceeds the time of its level moves to the next one if that has
+// capacity; else it is cancelled, to be repeated there, so that waiting work holds no
+// memory. So short work never waits for long work.
 type Levels []*level
 
 type level struct {
 	room *semaphore.Weighted
-	// most is how long work may stay; zero means for ever.
+	// most is how long work may take at this level; zero means unlimited.
 	most time.Duration
 }
 
-// LaterError is that work was given up, to be done anew at a level.
+// LaterError means that work was cancelled, to be repeated at a level.
 type LaterError struct{ Level int }
 
 // Error names the level.
@@ -31,7 +30,7 @@ func (e *LaterError) Error() string {
 	return fmt.Sprintf("the work takes long, and is to be done at level %d", e.Level)
 }
 
-// Later returns the level at which work is to be done anew that ended with err.
+// Later returns the level at which work that ended with err is to be repeated.
 func Later(err error) (level int, ok bool) {
 	var later *LaterError
 	if !errors.As(err, &later) {
@@ -40,8 +39,8 @@ func Later(err error) (level int, ok bool) {
 	return later.Level, true
 }
 
-// NewLevels returns a level for each of the times and one for what takes longer. The
-// first has room for so many at a time, each other one for one.
+// NewLevels returns a level for each time limit, and an unlimited one. The first has the
+// given capacity, the others have one of 1.
 func NewLevels(first int64, most ...time.Duration) Levels {
 	levels := make(Levels, len(most)+1)
 	for i := range levels {
@@ -54,8 +53,8 @@ func NewLevels(first int64, most ...time.Duration) Levels {
 	return levels
 }
 
-// Do performs work as soon as a level has room for it. Where the work is given up its
-// context ends, and the error is a *LaterError if the work returns the cause of that.
+// Do performs work when its level has capacity. Work that exceeds its time is cancelled
+// with a *LaterError as the cause, which it should return.
 func (l Levels) Do(ctx context.Context, at int, work func(context.Context) error) error {
 	if err := l[at].room.Acquire(ctx, 1); err != nil {
 		return err
@@ -85,14 +84,14 @@ func (s *stay) begin() {
 	s.arm()
 }
 
-// arm has the work leave its level in time. It is called with mu held.
+// arm starts the timer of the level. mu is held.
 func (s *stay) arm() {
 	if most := s.levels[s.at].most; most > 0 {
 		s.timer = time.AfterFunc(most, s.leave)
 	}
 }
 
-// leave takes the work to the next level, or gives it up.
+// leave moves the work to the next level, or cancels it.
 func (s *stay) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +103,7 @@ func (s *stay) leave() {
 		s.arm()
 		return
 	}
-	// It may take a moment to notice: meanwhile it holds up nobody.
+	// It holds no capacity until it returns.
 	s.over = true
 	s.cancel(&LaterError{Level: s.at})
 }

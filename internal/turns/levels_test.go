@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// try performs work that takes so long, and says at which level and when it has ended.
+// try performs work of the given duration, and returns the level at which it ended.
 func try(ctx context.Context, l Levels, takes time.Duration) (level int, err error) {
 	for {
 		err := l.Do(ctx, level, func(ctx context.Context) error {
@@ -27,8 +27,7 @@ func try(ctx context.Context, l Levels, takes time.Duration) (level int, err err
 	}
 }
 
-// TestLevels: what is short never waits for what is long, what is long waits for its
-// like alone, and all of it ends.
+// TestLevels: short work never waits for long work, and all of it ends.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestLevels(t *testing.T) {
 	})
 }
 
-// TestLevelsWithRoom: nothing is given up while there is room.
+// TestLevelsWithRoom: no work is cancelled while there is capacity.
 func TestLevelsWithRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,9 +76,9 @@ func TestLevelsWithRoom(t *testing.T) {
 	})
 }
 
-// TestLevelsDoNotWaitForTheDeaf: work that does not notice that it is given up, or takes
-// a moment to, holds up nobody.
-func TestLevelsDoNotWaitForTheDeaf(t *testing.T) {
+// TestLevelsDoNotWaitForWorkThatIgnoresItsContext: work that was cancelled holds no
+// capacity until it returns.
+func TestLevelsDoNotWaitForWorkThatIgnoresItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLevels(1, time.Second)

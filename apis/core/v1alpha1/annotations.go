@@ -119,10 +119,10 @@ const (
 	// PauseMessageAnnotation says why a Package was paused.
 	PauseMessageAnnotation = "package-operator.run/pause-message"
 
-	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet that stands
-	// alone, has what failed tried again at once, whenever it gets another value of at
-	// most 253 bytes: the pauses between attempts begin anew. status.lastHandledRetry of a Package tells
-	// which value was acted upon.
+	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet without one,
+	// requests a retry of what failed whenever its value changes, and resets the
+	// backoff. The value has at most 253 bytes; a Package reports the last one in
+	// status.lastHandledRetry.
 	RetryAnnotation = "package-operator.run/retry"
 
 	// ChunkingStrategyAnnotation says how a Package is split into slices: one of

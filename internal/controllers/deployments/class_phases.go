@@ -17,20 +17,20 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// agentRetry is after what time an ObjectSetPhase is looked at again that the agent of
-// another cluster has to let go: nothing watches them.
+// agentRetry is the interval at which an ObjectSetPhase is polled whose finalizer the
+// agent of another cluster has to remove: they are not watched.
 const agentRetry = 5 * time.Second
 
-// dropClassPhases deletes the ObjectSetPhases that an earlier engine made for the phases
-// of a set that have a class, the last one first, and reports whether none is left. Those of
-// the class that the manager itself served hold objects of this cluster, which are gone by
-// now; of other classes it is their agent that takes the objects away and lets go.
-func (s *session) dropClassPhases(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {
+// deleteClassPhases deletes the ObjectSetPhases that Package Operator created for the
+// phases of a set that have a class, in reverse, and reports whether all are gone. The
+// objects of the default class are gone by now; those of other classes are deleted by
+// their agent, which then removes its finalizer.
+func (s *session) deleteClassPhases(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {
 	for _, phase := range slices.Backward(set.ObjectSetSpec().Phases) {
 		if phase.Class == "" {
 			continue
 		}
-		left, err := s.dropClassPhase(ctx, set, phase.Name, phase.Class)
+		left, err := s.deleteClassPhase(ctx, set, phase.Name, phase.Class)
 		if err != nil {
 			return false, err
 		}
@@ -42,8 +42,8 @@ func (s *session) dropClassPhases(ctx context.Context, set corev1alpha1.GenericO
 	return true, nil
 }
 
-// dropClassPhase deletes one ObjectSetPhase, and returns it where it stays for now.
-func (s *session) dropClassPhase(
+// deleteClassPhase deletes one ObjectSetPhase, and returns it until it is gone.
+func (s *session) deleteClassPhase(
 	ctx context.Context, set corev1alpha1.GenericObjectSet, name, class string,
 ) (left *metav1.PartialObjectMetadata, err error) {
 	phase := &metav1.PartialObjectMetadata{}
@@ -73,7 +73,7 @@ func (s *session) dropClassPhase(
 	return nil, nil
 }
 
-// awaitAgent has the pass repeated, and says what is waited for.
+// awaitAgent requeues the owner, and reports the ObjectSetPhase as blocking.
 func (s *session) awaitAgent(phase *metav1.PartialObjectMetadata, name, class string) {
 	s.requeue(agentRetry)
 	if len(s.plan.Reports) == 0 {
@@ -84,7 +84,7 @@ func (s *session) awaitAgent(phase *metav1.PartialObjectMetadata, name, class st
 		Key: objects.Key{
 			Group: corev1alpha1.GroupVersion.Group, Kind: s.scope.Kind("ObjectSetPhase"), Namespace: phase.Namespace, Name: phase.Name,
 		},
-		Phase: name, Kind: phases.BlockWait, New: true, // what the revision has of its own is none the worse
+		Phase: name, Kind: phases.BlockWait, NeverReady: true, // it does not affect availability
 		Message: fmt.Sprintf("is being deleted and has the finalizers %v: the agent of the class %q has to take its objects away and let it go. "+
 			"Where there is no such agent any more, remove the finalizers", phase.Finalizers, class),
 	})

@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// TestAgentsAreNoFailure: what an agent has not let go of yet is named, and breaks
-// nothing of the revision that is being rolled out, whose phases have the same names.
+// TestAgentsAreNoFailure: an ObjectSetPhase that is still held is reported, and does not
+// make the current revision unavailable, whose phases have the same names.
 func TestAgentsAreNoFailure(t *testing.T) {
 	t.Parallel()
 	s := sessionOf(nil, nil)

@@ -77,8 +77,7 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	return status
 }
 
-// newest names the sets in ascending order, as many of the newest ones as
-// limits.ControllerOfBytes hold.
+// newest names the newest sets in ascending order, within limits.ControllerOfBytes.
 func (s *session) newest() []corev1alpha1.ControlledObjectReference {
 	var refs []corev1alpha1.ControlledObjectReference
 	size := 0

@@ -46,9 +46,9 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// jobNamespaces returns the namespaces of recorded Jobs that are to be looked up: those
-// that are not known yet, and that no watch shows because the package does not bring
-// them. A namespaced deployment goes with its namespace.
+// jobNamespaces returns the namespaces of recorded Jobs whose UID is not known: those
+// that are not part of the package are not watched. A namespaced deployment is deleted
+// with its namespace.
 func (s *session) jobNamespaces() []string {
 	if s.deployment == nil || s.key.Namespace != "" {
 		return nil
@@ -63,8 +63,7 @@ func (s *session) jobNamespaces() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// recreatedIn returns those of the namespaces of Jobs in which something is to be
-// created that was there before.
+// recreatedIn returns the known namespaces of Jobs in which steps create objects.
 func (s *session) recreatedIn(steps []phases.Step) []string {
 	names := map[string]bool{}
 	for _, step := range steps {
@@ -75,18 +74,18 @@ func (s *session) recreatedIn(steps []phases.Step) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// lookUpNamespaces asks for the UIDs of namespaces and reports whether one of them is news.
-func (s *session) lookUpNamespaces(ctx context.Context, names []string) (news bool, err error) {
+// lookUpNamespaces reads the UIDs of namespaces, and reports whether one is new.
+func (s *session) lookUpNamespaces(ctx context.Context, names []string) (changed bool, err error) {
 	for _, name := range names {
 		m := &metav1.PartialObjectMetadata{}
 		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
 		if err != nil && !apply.IsAbsent(err) {
-			return news, fmt.Errorf("cannot read namespace %s: %w", name, err)
+			return changed, fmt.Errorf("cannot read namespace %s: %w", name, err)
 		}
 		before, known := s.namespaces[name]
-		news = news || !known || before != m.UID
+		changed = changed || !known || before != m.UID
 		s.namespaces[name] = m.UID
 	}
-	return news, nil
+	return changed, nil
 }

@@ -87,7 +87,7 @@ func (s *session) loadSets(ctx context.Context) error {
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
 			if rev == nil && s.warmed && loaded.Claimed {
-				s.reclaim(loaded) // it could not be loaded when claims were restored
+				s.reclaim(loaded) // loading failed when claims were restored
 			}
 			continue
 		}

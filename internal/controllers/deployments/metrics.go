@@ -23,7 +23,7 @@ var (
 		[]string{"pko_name", "pko_namespace", "pko_package_instance", "image"}, nil)
 )
 
-// metrics reads the sets from the cache when it is asked, as that of packages does.
+// metrics reads the sets from the cache at each scrape, as that of packages does.
 type metrics struct {
 	reader client.Reader
 	// leading is set while this process reconciles: a standby has no cache.
@@ -53,7 +53,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
-	// History is cached without the labels of its package, whose name its deployment has.
+	// Archived sets are cached without the labels of their package, which is named like the deployment.
 	instance := cmp.Or(set.GetLabels()[corev1alpha1.PackageInstanceLabel], set.GetLabels()[corev1alpha1.ObjectDeploymentLabel])
 	labels := []string{set.GetName(), set.GetNamespace(), instance}
 	out <- prometheus.MustNewConstMetric(createdAt, prometheus.GaugeValue, float64(set.GetCreationTimestamp().Unix()), labels...)
@@ -65,8 +65,7 @@ func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
 	out <- prometheus.MustNewConstMetric(succeededAt, prometheus.GaugeValue, float64(succeeded.LastTransitionTime.Unix()), append(labels, image)...)
 }
 
-// start takes over the queue of the controller, which is started where this process
-// leads and its caches are filled.
+// start is called when this process leads and its caches have synced.
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[rollout.OwnerKey]) error {
 	r.metrics.leading.Store(true)
 	return r.queue.Start(ctx, queue)

@@ -47,7 +47,7 @@ type Reconciler struct {
 	// written are slices of deployments by the UID of their owner.
 	written *fresh.Store
 	warmed  bool
-	warming time.Time // when an owner could not be loaded first
+	warming time.Time // since when the restoration of claims fails
 	warmMu  sync.Mutex
 	// shelf is there while the first pass is made ready.
 	shelf shelf
@@ -70,13 +70,13 @@ type owner struct {
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is looked at again.
 	prechecked map[types.UID]time.Time
-	// asked is what the retry annotation said last.
-	asked string
+	// retryValue is the last value of the retry annotation.
+	retryValue string
 	// looked is when the missing slices of a revision were looked for.
 	looked map[types.UID]time.Time
 	// stored are the contents of the slices of loaded revisions.
 	stored rollout.Stored
-	// unreferenced are those slices, by name, that no set is an owner of yet.
+	// unreferenced are those slices, by name, that have no set as owner yet.
 	unreferenced map[string]*metav1.PartialObjectMetadata
 	// slicesDue is when unused slices are looked for again that were too young.
 	slicesDue time.Time
@@ -86,13 +86,12 @@ type owner struct {
 	// unlooked means that a look for unused slices is due: what takes uses away was
 	// written or tried, or a look has failed.
 	unlooked bool
-	// failing is since when every pass has ended with an error; zero where the last
-	// one did not.
+	// failing is since when every pass has failed; zero after a success.
 	failing time.Time
 	// spins counts reconciles in a row that ended by maxPasses.
 	spins int
-	// namespaces are the UIDs of the namespaces that Jobs have run in and the package does
-	// not bring; empty for those that were not there.
+	// namespaces are the UIDs of namespaces that Jobs ran in and that are not part of the
+	// package; empty for those that do not exist.
 	namespaces map[string]types.UID
 	// overflown means that it was said that there is no room to record a Job.
 	overflown bool
@@ -148,8 +147,8 @@ func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, erro
 	return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, false))
 }
 
-// reportError puts an error on the status of the owner: one that a user can fix, or one
-// that does not pass.
+// reportError puts an error on the status of the owner; stalled means that a user has to
+// fix it.
 func (s *session) reportError(ctx context.Context, err error, stalled bool) error {
 	top, message := s.top(), conditions.Message(err.Error())
 	typ := corev1alpha1.ConditionReconciling
@@ -173,13 +172,13 @@ const startRetry = 5 * time.Millisecond
 // conflictRetry is after what time a pass is repeated that met a newer object.
 const conflictRetry = 50 * time.Millisecond
 
-// retry has everything tried again at once where the owner asks for it anew.
+// retry clears failures and backoff where the retry annotation has changed.
 func (s *session) retry() {
-	asked := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
-	if asked == s.asked {
+	value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
+	if value == s.retryValue {
 		return
 	}
-	s.asked = asked
+	s.retryValue = value
 	s.rollout.Retry()
 	clear(s.prechecked)
 }

@@ -16,9 +16,9 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// store keeps the content of a slice, and that no set is an owner of it yet. Those of
-// lone sets are somebody else's, and other sets may name them: with one of them for an
-// owner, and no deployment, they would go with it, and with them what is to be removed.
+// store caches the content of a slice, and whether it needs an owner reference to its
+// set. Slices of lone sets get none: they are the user's, may be shared with other sets,
+// and would be garbage-collected with the first of them.
 func (s *session) store(slice corev1alpha1.GenericObjectSlice) {
 	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
 	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
@@ -34,13 +34,12 @@ func (s *session) isSet(ref metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
 }
 
-// referencesInFlight is how many slices are patched together, before the owner is
-// looked at anew: a gate may be due.
+// referencesInFlight is how many slices are patched in one pass: a gate may be due after.
 const referencesInFlight = 8
 
-// referenceSlices makes sets owners of the slices that were written for them, as tools
-// expect that follow owner references. Nothing here depends on it: a slice has one such
-// reference, also where later revisions share it.
+// referenceSlices makes sets owners of the slices that were written for them, for tools
+// that follow owner references. A slice gets one such reference, also where later
+// revisions share it.
 func (s *session) referenceSlices(ctx context.Context) error {
 	if len(s.unreferenced) == 0 {
 		return nil
@@ -78,8 +77,8 @@ func (s *session) referenceSlices(ctx context.Context) error {
 	return group.Wait()
 }
 
-// referenceSlice returns the slice where it is to be tried again: as it is now, where
-// someone else has written it.
+// referenceSlice returns the slice where it has to be retried, after a conflict as it is
+// live.
 func (s *session) referenceSlice(
 	ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -90,7 +89,7 @@ func (s *session) referenceSlice(
 	})
 	err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(slice, client.MergeFromWithOptimisticLock{}))
 	if err != nil && apply.Classify(err) == apply.Conflict {
-		// Or the answer to an earlier try was lost.
+		// Or the response to an earlier attempt was lost.
 		err = s.Reader.Get(ctx, client.ObjectKeyFromObject(slice), slice)
 		if err == nil && !slices.ContainsFunc(slice.OwnerReferences, s.isSet) {
 			return slice, nil

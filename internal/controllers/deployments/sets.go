@@ -64,7 +64,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 		if !due && !(unfinishedArchival(set) && s.plan.Torn) {
 			continue
 		}
-		if gone, err := s.dropClassPhases(ctx, set); err != nil {
+		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
 			return false, err
 		} else if !gone {
 			continue
@@ -107,7 +107,7 @@ func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && rollout.Owns(set) || letGo(set) {
 			continue
 		}
-		if gone, err := s.dropClassPhases(ctx, set); err != nil || !gone {
+		if gone, err := s.deleteClassPhases(ctx, set); err != nil || !gone {
 			return removed, err
 		}
 		s.unlooked = true
@@ -181,9 +181,8 @@ func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, 
 	return digest, err
 }
 
-// createSet makes the next revision of the template. Its name has a suffix where
-// that of the template's hash is taken: going back to an older template makes a new
-// revision.
+// createSet creates the next revision of the template. Its name gets a suffix where the
+// name by hash is taken, as after a rollback to an older template.
 func (s *session) createSet(ctx context.Context, number int64) error {
 	rev := s.pledge(ctx, number)
 	want, err := s.newSet(number)
@@ -224,7 +223,7 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 	}
 }
 
-// setName returns the name to try for a revision after so many that were taken.
+// setName returns the name to try after so many collisions.
 func setName(base string, number int64, taken int32) string {
 	switch taken {
 	case 0:

@@ -71,8 +71,8 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	}
 }
 
-// TestSetsOwnTheirSlices: the set that a slice was written for becomes an owner of it,
-// once; revisions that share it do not write it again.
+// TestSetsOwnTheirSlices: the set that a slice was written for becomes its owner, once,
+// also where later revisions share it.
 func TestSetsOwnTheirSlices(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -136,8 +136,8 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 	}
 }
 
-// TestLoneSetsLeaveTheirSlicesAlone: slices that a user made, and that several lone sets
-// may name, do not go with the first of them.
+// TestLoneSetsLeaveTheirSlicesAlone: slices of users, which several lone sets may share,
+// are not garbage-collected with the first of them.
 func TestLoneSetsLeaveTheirSlicesAlone(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

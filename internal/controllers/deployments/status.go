@@ -44,9 +44,9 @@ func (s *session) unknown() bool {
 	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
 }
 
-// awaitsVerdict reports whether an object cannot be judged for the moment: its watch does
-// not show yet what was just written, or there was no time for its probes. After
-// limits.StatusInterval and limits.ProbeTurns that is news.
+// awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
+// write, or its probes were not evaluated for lack of time. After limits.StatusInterval
+// or limits.ProbeTurns that is reported.
 func (s *session) awaitsVerdict() bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
 	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
@@ -166,7 +166,7 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 // phaseStatuses returns the state of each phase; what was ready once is Unready
 // afterwards, not Probing.
 func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *rollout.Revision) []corev1alpha1.PhaseStatus {
-	if rev.Unrecorded && rev.Begun() == 0 {
+	if rev.TooManyPhases && rev.Begun() == 0 {
 		return nil
 	}
 	statuses := make([]corev1alpha1.PhaseStatus, len(rev.Phases))
@@ -220,8 +220,8 @@ func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *ro
 		report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 
-// controllerOf names the first objects, as many as limits.ControllerOfBytes hold. How
-// many there are is in status.phases.
+// controllerOf names the first objects, within limits.ControllerOfBytes. Their number is
+// in status.phases.
 func controllerOf(report *phases.Report) []corev1alpha1.ControlledObjectReference {
 	var refs []corev1alpha1.ControlledObjectReference
 	size := 0
@@ -235,7 +235,7 @@ func controllerOf(report *phases.Report) []corev1alpha1.ControlledObjectReferenc
 	return refs
 }
 
-// sizeOf returns about how many bytes an entry takes in JSON.
+// sizeOf estimates the size of an entry in JSON.
 func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
 	const fields = `{"kind":"","group":"","name":"","namespace":"","version":""},`
 	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)

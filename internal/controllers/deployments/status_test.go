@@ -63,9 +63,8 @@ func TestArchivedStatus(t *testing.T) {
 	}
 }
 
-// TestAwaitsVerdict: a watch that shows a write a moment late is no news, nor are probes
-// that take long, so that what is available does not seem to be unavailable when drift
-// was corrected, or after a start.
+// TestAwaitsVerdict: neither a watch that lags nor slow probes make an available owner
+// unavailable after a correction of drift or a restart.
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

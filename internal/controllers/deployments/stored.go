@@ -30,7 +30,7 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 		return nil, err
 	}
 	rev := rollout.Load(set, s.stored, s.rollout.Owner, s.namespaced)
-	if err := s.spare(ctx, rev); err != nil {
+	if err := s.rejectReserved(ctx, rev); err != nil {
 		return nil, err
 	}
 	if missing = append(missing, secrets...); len(missing) > 0 {
@@ -42,7 +42,7 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 	return rev, nil
 }
 
-// named lists what is missing; beyond SlicesMissing it was not looked for.
+// named lists missing slices; the search ends at limits.SlicesMissing.
 func named(missing []string) string {
 	text := fmt.Sprintf("%q", missing)
 	if len(missing) >= limits.SlicesMissing {
@@ -51,12 +51,12 @@ func named(missing []string) string {
 	return text
 }
 
-// readSlices reads the ObjectSlices of a set and returns those that are missing. What
-// no slice can be called is missing for good.
+// readSlices reads the ObjectSlices of a set and returns those that are missing. Invalid
+// names count as missing.
 func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	for _, name := range slicesOf(set) {
 		if len(missing) >= limits.SlicesMissing {
-			break // each of the others would be asked for, too
+			break // each of the others would cost a request
 		}
 		if _, known := s.stored.Slices[name]; known {
 			continue // a slice never changes, and revisions share them

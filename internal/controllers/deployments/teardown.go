@@ -24,7 +24,7 @@ func (s *session) teardown(ctx context.Context) error {
 		if err := s.load(ctx); err != nil {
 			return err
 		}
-		if err := s.spareAll(ctx); err != nil {
+		if err := s.rejectAllReserved(ctx); err != nil {
 			return err
 		}
 		if orphaned(s.top()) {
@@ -63,7 +63,7 @@ func (s *session) keepAll() {
 // off: nothing is left that needs them.
 func (s *session) letGo(ctx context.Context) error {
 	for _, set := range slices.Backward(s.sets) {
-		if gone, err := s.dropClassPhases(ctx, set); err != nil {
+		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
 			return err
 		} else if !gone {
 			return s.reportTeardown(ctx)
@@ -101,7 +101,7 @@ func (s *session) archiveAlone(ctx context.Context) error {
 		}
 		s.replan()
 		if s.plan.Torn {
-			if gone, err := s.dropClassPhases(ctx, set); err != nil {
+			if gone, err := s.deleteClassPhases(ctx, set); err != nil {
 				return err
 			} else if !gone {
 				return s.reportTeardown(ctx)
@@ -167,7 +167,7 @@ func tearing(conds *[]metav1.Condition, gen int64, message string) {
 // tornPhases returns how far the teardown of the newest revision is.
 func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
 	revs := s.rollout.Revisions()
-	if len(revs) == 0 || len(s.plan.Reports) < len(revs) || revs[len(revs)-1].Unrecorded {
+	if len(revs) == 0 || len(s.plan.Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
 		return nil
 	}
 	report := &s.plan.Reports[len(revs)-1]

@@ -54,7 +54,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 				return fmt.Errorf("cannot restore the claims of %s: %w", key, err)
 			}
 			if err != nil {
-				// What is wrong with one owner is for its own pass to say: nobody else waits.
+				// Its own pass reports the error; other owners do not wait.
 				log.FromContext(ctx).Error(err, "cannot restore the claims of an owner, goes on without", "owner", key.String())
 				r.forgetOwner(key)
 				continue
@@ -74,9 +74,8 @@ func (r *Reconciler) warm(ctx context.Context) error {
 	return nil
 }
 
-// patient reports whether an owner that cannot be loaded is tried again before the others
-// begin: an API server that hiccups should not cost it its claims. Nothing that is
-// wrong with one owner alone holds the others up for longer.
+// patient reports whether an owner that cannot be loaded is retried before the others
+// begin: a transient error should not cost it its claims.
 func (r *Reconciler) patient() bool {
 	if r.warming.IsZero() {
 		r.warming = r.Now()

@@ -23,15 +23,15 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// TestNobodyWaitsForOneOwner: an owner that cannot be loaded at the start, or not
-// without a panic, holds the others up for a moment only. Its claim counts when it can
-// be loaded, as far as nobody else has its objects by then (invariant 10).
-func TestNobodyWaitsForOneOwner(t *testing.T) {
+// TestOneOwnerDoesNotBlockOthers: an owner whose loading fails or panics at the start
+// delays the others for limits.RestoreGrace only. Its claim is restored once it can be
+// loaded, unless its objects are claimed by then (invariant 10).
+func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	object := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
 	for name, tc := range map[string]struct {
 		fail func() error
-		// taken means that another takes the object meanwhile.
+		// taken means that another owner claims the object meanwhile.
 		taken bool
 	}{
 		"an error": {fail: func() error { return errors.New("cannot be decrypted") }},

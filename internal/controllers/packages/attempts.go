@@ -45,8 +45,8 @@ type attempt struct {
 	moved       string
 	// turn is how often the Package was given another try for what others did.
 	turn int
-	// asked is what the Package's retry annotation said.
-	asked string
+	// retryValue is that of the Package's retry annotation.
+	retryValue string
 	// around is what a failed attempt may have failed by, beside its input; empty
 	// while that is not known.
 	around string
@@ -108,7 +108,7 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 	failures := 0
 	if old := a.byUID[uid]; old != nil {
 		a.remove(uid, old)
-		if old.fingerprint == f && old.moved == moved && old.asked == asked(in.Package) {
+		if old.fingerprint == f && old.moved == moved && old.retryValue == retryValue(in.Package) {
 			failures = old.failures
 		}
 	}
@@ -117,15 +117,15 @@ func (a *attempts) start(ctx context.Context, in Input, f fingerprint, moved str
 		life = context.WithoutCancel(ctx)
 	}
 	life, cancel := context.WithCancel(life)
-	j := &job{attempt: attempt{fingerprint: f, moved: moved, turn: in.turn, asked: asked(in.Package), started: a.now()}, cancel: cancel, failures: failures}
+	j := &job{attempt: attempt{fingerprint: f, moved: moved, turn: in.turn, retryValue: retryValue(in.Package), started: a.now()}, cancel: cancel, failures: failures}
 	a.byUID[uid] = j
 	in.Package = in.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	*in.Package.PackageStatus() = corev1alpha1.PackageStatus{}
 	a.enqueue(life, in, j)
 }
 
-// enqueue has an attempt run as soon as there is room for it. One that takes long does
-// not take the room of others.
+// enqueue runs an attempt when its queue has capacity. Long attempts have queues of their
+// own.
 func (a *attempts) enqueue(ctx context.Context, in Input, j *job) {
 	room := registryOf(in.Image)
 	if in.Level > 0 {

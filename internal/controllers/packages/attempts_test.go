@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/turns"
 )
 
-// bench is what attempts are tested with: loads that end when they are told to.
+// bench tests attempts with loads that end on demand.
 type bench struct {
 	*attempts
 	mu      sync.Mutex
@@ -402,8 +402,8 @@ func statusWith(conds string) *corev1alpha1.PackageStatus {
 	return status
 }
 
-// TestLongLoadsHoldUpNoOther: what is given up because it takes long is loaded again
-// apart from the others of its registry, and nobody is told of the first try.
+// TestLongLoadsHoldUpNoOther: a load that is aborted because it takes long is repeated in
+// another queue than the others of its registry, and the abort is not reported.
 func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := newBench()

@@ -26,7 +26,7 @@ type Input struct {
 	Others func(packageName string) []types.NamespacedName
 	// HashKey hashes what is sensitive; nil where nothing is.
 	HashKey []byte
-	// Level is at which of turns.Levels it is rendered.
+	// Level is the one of turns.Levels that it is rendered at.
 	Level int
 
 	turn int
@@ -36,8 +36,8 @@ type Input struct {
 type Content struct {
 	// Resolved says what the image turned out to hold.
 	Resolved corev1alpha1.ResolvedPackage
-	// SourceImage is the image of the spec as overrides of the manager change it; empty
-	// means as it is.
+	// SourceImage is the image of the spec after the manager's overrides; empty where
+	// there are none.
 	SourceImage string
 	// Labels are the well-known labels.
 	Labels map[string]string

@@ -104,7 +104,7 @@ func byAttempt(v view) step {
 		return stepLoad // what was deployed is gone, and what was loaded with it
 	case a.err == nil:
 		return stepDeploy
-	case a.asked != asked(v.pkg):
+	case a.retryValue != retryValue(v.pkg):
 		return stepLoad // without waiting for the end of the pause
 	case a.turn != v.turn, a.around != "" && v.around != "" && a.around != v.around:
 		return stepLoad // what it failed by may be gone
@@ -116,9 +116,9 @@ func byAttempt(v view) step {
 	return stepLoad
 }
 
-// asked is what the retry annotation of a Package says, as far as a status can record
-// it.
-func asked(pkg corev1alpha1.GenericPackage) string {
+// retryValue returns the retry annotation of a Package; one that is too long for the
+// status is ignored.
+func retryValue(pkg corev1alpha1.GenericPackage) string {
 	value := pkg.GetAnnotations()[corev1alpha1.RetryAnnotation]
 	if len(value) > limits.RetryValue {
 		return ""

@@ -77,12 +77,12 @@ func TestDecide(t *testing.T) {
 			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepWait,
 		},
 		"failed, asked for again": {
-			reason: "someone knows that the time is over", pkg: newPackage(retried("1")),
+			reason: "the user resets the backoff", pkg: newPackage(retried("1")),
 			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepLoad,
 		},
 		"failed again": {
 			reason: "it was tried as asked", pkg: newPackage(retried("1")),
-			attempt: attempted(func(a *attempt) { a.err, a.retry, a.asked = errors.New("x"), start.Add(time.Second), "1" }), want: stepWait,
+			attempt: attempted(func(a *attempt) { a.err, a.retry, a.retryValue = errors.New("x"), start.Add(time.Second), "1" }), want: stepWait,
 		},
 		"wrong, asked for again": {
 			reason: "another image may have its name by now", pkg: newPackage(retried("1")),
@@ -96,7 +96,7 @@ func TestDecide(t *testing.T) {
 			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSettle,
 		},
 		"asked for at too great length": {
-			reason: "no status could say that it was heard", pkg: newPackage(retried(strings.Repeat("x", 254))),
+			reason: "no status could record it", pkg: newPackage(retried(strings.Repeat("x", 254))),
 			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepRefuse,
 		},
 		"failed, due again": {

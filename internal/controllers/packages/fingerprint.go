@@ -41,9 +41,8 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 	return f, ok
 }
 
-// fingerprintOf names what a package is rendered from: spec and cluster, the
-// versions of the Secrets and ConfigMaps that the spec names, and the overrides of the
-// manager. What is not set is
+// fingerprintOf hashes what a package is rendered from: spec, environment, the versions
+// of referenced Secrets and ConfigMaps, and the manager's overrides. What is not set is
 // left out, so that an engine that knows more fields computes the same.
 func fingerprintOf(
 	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,

@@ -43,7 +43,7 @@ func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Packag
 	return pkg
 }
 
-// retried is a Package that was asked to be tried again.
+// retried sets the retry annotation.
 func retried(value string) func(*corev1alpha1.Package) {
 	return func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{corev1alpha1.RetryAnnotation: value}
@@ -87,13 +87,13 @@ func rolledOut(dep *corev1alpha1.ObjectDeployment) {
 	dep.Status.Revision = 3
 }
 
-// relabelled gives a deployment the labels of another release after it has reported.
+// relabelled changes the labels of a deployment after its status was written.
 func relabelled(dep *corev1alpha1.ObjectDeployment) {
 	described(dep)
 	dep.Labels[corev1alpha1.PackageVersionLabel] = "1.1.0"
 }
 
-// described has the status of a deployment be about its template and labels.
+// described makes the status of a deployment up to date with its template and labels.
 func described(dep *corev1alpha1.ObjectDeployment) {
 	digest, err := revisions.SpecDigest(dep.Spec.Template.Spec)
 	if err != nil {

@@ -33,7 +33,7 @@ type Reconciler struct {
 	Now    func() time.Time
 
 	environment Environment
-	// overrides are what the manager changes; see Options.
+	// overrides are those of Options.
 	overrides  string
 	unserved   func(schema.GroupKind) bool
 	sources    *sources.Watches
@@ -191,7 +191,7 @@ func (s *session) run(ctx context.Context) error {
 	case stepDeploy:
 		o.content = s.attempt.content
 		err = s.rollOut(ctx)
-		o.changed = err == nil && !told(s.view, o)
+		o.changed = err == nil && !observed(s.view, o)
 	case stepYield, stepAwait:
 		s.attempts.drop(s.pkg.GetUID())
 	case stepLoad:

@@ -51,8 +51,8 @@ type Options struct {
 	Fresh *fresh.Store
 	// Slices takes the slices that were written, for the controller of deployments.
 	Slices *fresh.Store
-	// Overrides name what the manager changes about images, and whatever else is to
-	// have packages rendered anew; empty where it changes nothing.
+	// Overrides identify the manager's settings that affect rendering, such as image
+	// overrides; empty for none. A change renders all packages again.
 	Overrides string
 	// Namespace is the manager's: it has what ClusterPackages name, and the Secrets
 	// of cluster kinds.

@@ -50,7 +50,7 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 	if outdated(pkg, dep) {
 		stamp(dep, pkg) // by someone else: the Package was looked at
 	}
-	handOn(dep, pkg)
+	propagateRetry(dep, pkg)
 	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.UID == pkg.GetUID() || namesake(&ref, pkg)
 	})
@@ -61,10 +61,10 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
 }
 
-// handOn tells a deployment that its Package is to be tried again, and returns whether
-// that is news.
-func handOn(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
-	value := asked(pkg)
+// propagateRetry copies the retry annotation of a Package to its deployment, and reports
+// whether that changed it.
+func propagateRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+	value := retryValue(pkg)
 	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
 		return false
 	}

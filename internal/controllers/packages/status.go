@@ -42,13 +42,13 @@ func statusOf(v view, o outcome) *corev1alpha1.PackageStatus {
 	return status
 }
 
-// wholeStatus is the status before it is bounded.
+// wholeStatus returns the status before truncation.
 func wholeStatus(v view, o outcome) *corev1alpha1.PackageStatus {
 	status := v.pkg.PackageStatus().DeepCopy()
 	generation := v.pkg.GetGeneration()
 	mirror(status, v, o)
 	if v.pkg.GetDeletionTimestamp() != nil || !loading(v, o) && o.step != stepGather {
-		status.LastHandledRetry = asked(v.pkg)
+		status.LastHandledRetry = retryValue(v.pkg)
 	}
 	if v.pkg.GetDeletionTimestamp() != nil {
 		status.ObservedGeneration = generation
@@ -182,10 +182,10 @@ func current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
-// told reports whether the deployment's status is about what the Package asks for now.
-// That of a Package which is Ready by its generation, and of which nothing was written
-// since, was found to be so before.
-func told(v view, o outcome) bool {
+// observed reports whether the deployment's status reflects the current spec of the
+// Package. That of a Package that is Ready at its generation, and has not been deployed
+// since, does.
+func observed(v view, o outcome) bool {
 	if !current(v.dep) {
 		return false
 	}
@@ -193,9 +193,9 @@ func told(v view, o outcome) bool {
 	return settled || revisions.Describes(v.dep)
 }
 
-// mirror copies what the deployment says about itself, where that is about its
-// present spec and labels. A deployment of someone else does not count. While another spec of the
-// Package is loaded, nobody may take it for what is said of that one.
+// mirror copies the status of the deployment where that reflects its present spec and
+// labels. Deployments that the Package does not own are ignored. While another spec of
+// the Package is loaded, the status must not seem to be about that one.
 func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	conds, generation, dep := &status.Conditions, v.pkg.GetGeneration(), v.dep
 	if dep == nil || o.step == stepYield || o.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
@@ -209,7 +209,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		status.Phases, status.Blocking = nil, nil
 		return
 	}
-	if !told(v, o) {
+	if !observed(v, o) {
 		return
 	}
 	from := dep.ObjectDeploymentStatus()
@@ -297,13 +297,13 @@ func stateOf(v view, o outcome) conditions.State {
 	if o.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: o.writeErr.Error()}
 	}
-	if !told(v, o) {
+	if !observed(v, o) {
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: awaitsDeployment}
 	}
 	return deploymentState(v.dep)
 }
 
-// awaitsDeployment is said until the deployment has reported on what it was given.
+// awaitsDeployment is the message until the deployment's status is up to date.
 const awaitsDeployment = "Waiting for the deployment to be rolled out."
 
 // deploymentState is how the deployment is doing.

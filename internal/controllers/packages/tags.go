@@ -42,8 +42,8 @@ type tag struct {
 	// unpacked is the digest that was unpacked when the registry was asked. An
 	// answer is older than what was unpacked since, and must not take that back.
 	unpacked string
-	// asked is what the Package's retry annotation said when it was looked at.
-	asked string
+	// retryValue is that of the Package's retry annotation at the last look.
+	retryValue string
 }
 
 func newTags(resolve Resolve, wake func(types.NamespacedName), now func() time.Time, pool *pool) *tags {
@@ -68,7 +68,7 @@ func (t *tags) look(ctx context.Context, in Input) (digest string, next time.Tim
 	interval := max(spec.Interval.Duration, limits.TagIntervalMin)
 	known := t.byUID[uid]
 	if known == nil || known.image != spec.Image || known.interval != interval {
-		known = &tag{image: spec.Image, interval: interval, due: t.now().Add(t.spread(interval)), asked: asked(in.Package)}
+		known = &tag{image: spec.Image, interval: interval, due: t.now().Add(t.spread(interval)), retryValue: retryValue(in.Package)}
 		t.byUID[uid] = known
 	}
 	switch unpacked := unpackedDigest(in.Package); unpacked {
@@ -81,8 +81,8 @@ func (t *tags) look(ctx context.Context, in Input) (digest string, next time.Tim
 	if known.asking {
 		return known.digest, time.Time{}, known.err
 	}
-	if retry := asked(in.Package); retry != known.asked {
-		known.asked, known.due = retry, t.now()
+	if retry := retryValue(in.Package); retry != known.retryValue {
+		known.retryValue, known.due = retry, t.now()
 	}
 	if t.now().Before(known.due) {
 		return known.digest, known.due, known.err

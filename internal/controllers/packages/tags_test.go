@@ -72,15 +72,15 @@ func TestTags(t *testing.T) {
 		t.Errorf("the answer is older than what was unpacked: %q", got)
 	}
 
-	// Who asks for a retry has it looked up now.
+	// A retry resolves the tag at once.
 	retried("1")(pkg)
 	if _, next, _ := look(); !next.IsZero() {
-		t.Errorf("a retry asks at once, not at %s", next)
+		t.Errorf("a retry resolves the tag at %s, want at once", next)
 	}
 	answers <- nil
 	<-woken
 	if _, next, _ := look(); next.IsZero() {
-		t.Error("a retry asks once")
+		t.Error("one retry resolves the tag twice")
 	}
 
 	pkg = newPackage(every(time.Second))

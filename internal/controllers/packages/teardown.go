@@ -56,7 +56,7 @@ func (s *session) tearDown(ctx context.Context) error {
 			return s.letGo(ctx)
 		}
 	}
-	if before := s.dep.DeepCopyObject().(client.Object); handOn(s.dep, s.pkg) {
+	if before := s.dep.DeepCopyObject().(client.Object); propagateRetry(s.dep, s.pkg) {
 		if err := s.send(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
 			return err
 		}
@@ -103,8 +103,8 @@ func (s *session) deleteDeployment(ctx context.Context) error {
 	return nil
 }
 
-// propagation says what becomes of the objects. With Orphan the engine leaves
-// them running, controlled by nobody.
+// propagation maps the deletion policy. With Orphan the engine leaves the objects
+// running without a controller.
 func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 	if spec.DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
 		return metav1.DeletePropagationOrphan

@@ -16,19 +16,19 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// spare refuses a revision with objects of the engine, and with objects that its owner
-// hangs on: a deletion of one would wait for the other.
-func (s *session) spare(ctx context.Context, rev *rollout.Revision) error {
+// rejectReserved blocks a revision that contains objects of the engine, or ancestors of
+// its owner: the deletion of one would wait for the other.
+func (s *session) rejectReserved(ctx context.Context, rev *rollout.Revision) error {
 	ofEngine := rollout.OfEngine(s.rollout.Owner, s.Namespace)
-	above := map[objects.Key]struct{}{}
+	ancestors := map[objects.Key]struct{}{}
 	if slices.ContainsFunc(rev.Keys(), func(k objects.Key) bool { return k.Group == corev1alpha1.GroupVersion.Group }) {
 		var err error
-		if above, err = s.above(ctx); err != nil {
+		if ancestors, err = s.ancestors(ctx); err != nil {
 			return err
 		}
 	}
-	rev.Spare(func(key objects.Key) string {
-		if _, is := above[key]; is {
+	rev.RejectReserved(func(key objects.Key) string {
+		if _, is := ancestors[key]; is {
 			return "the package itself belongs to it, so that its deletion would never end: remove it, or rename it"
 		}
 		return ofEngine(key)
@@ -36,28 +36,28 @@ func (s *session) spare(ctx context.Context, rev *rollout.Revision) error {
 	return nil
 }
 
-// spareAll is spare for a teardown: what the owner hangs on may be others by now.
-func (s *session) spareAll(ctx context.Context) error {
+// rejectAllReserved is for a teardown: the ancestors may have changed since loading.
+func (s *session) rejectAllReserved(ctx context.Context) error {
 	for _, rev := range s.rollout.Revisions() {
-		if err := s.spare(ctx, rev); err != nil {
+		if err := s.rejectReserved(ctx, rev); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// above returns the objects of our kinds that the owner hangs on: itself, its sets and
-// slices, the Package that has it, the deployment that has that Package, and so on.
-func (s *session) above(ctx context.Context) (map[objects.Key]struct{}, error) {
-	above := map[objects.Key]struct{}{}
+// ancestors returns the objects of our kinds that the owner depends on: itself, its sets
+// and slices, its Package, the deployment that manages that Package, and so on.
+func (s *session) ancestors(ctx context.Context) (map[objects.Key]struct{}, error) {
+	ancestors := map[objects.Key]struct{}{}
 	next := []objects.Key{ownKey(s.key.Kind, s.key.Namespace, s.key.Name)}
-	for len(next) > 0 && len(above) < limits.OwnersAbove {
+	for len(next) > 0 && len(ancestors) < limits.Ancestors {
 		key := next[0]
 		next = next[1:]
-		if _, seen := above[key]; seen {
+		if _, seen := ancestors[key]; seen {
 			continue
 		}
-		above[key] = struct{}{}
+		ancestors[key] = struct{}{}
 		owners, err := s.ownersOf(ctx, key)
 		if err != nil {
 			return nil, err
@@ -65,15 +65,15 @@ func (s *session) above(ctx context.Context) (map[objects.Key]struct{}, error) {
 		next = append(next, owners...)
 	}
 	for _, set := range s.sets {
-		above[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
+		ancestors[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
 		for _, name := range slicesOf(set) {
-			above[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}
+			ancestors[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}
 		}
 	}
-	return above, nil
+	return ancestors, nil
 }
 
-// ownersOf returns the objects of our kinds that an object has as its owners.
+// ownersOf returns the owners of an object that are of our kinds.
 func (s *session) ownersOf(ctx context.Context, key objects.Key) ([]objects.Key, error) {
 	var obj client.Object
 	scope := corev1alpha1.ScopeOf(key.Namespace)

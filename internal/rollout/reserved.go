@@ -8,14 +8,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Spare refuses a revision with objects that are not for a package to have: why says
-// of each, or is empty. They are written by nobody, and never deleted.
-func (r *Revision) Spare(why func(objects.Key) string) {
+// RejectReserved blocks a revision with objects that a package may not have, for which why
+// returns a reason. They are neither written nor deleted.
+func (r *Revision) RejectReserved(why func(objects.Key) string) {
 	var notes []objects.Note
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
-			if reason := why(d.Key); reason != "" && !d.Above {
-				d.Keep, d.Above = true, true
+			if reason := why(d.Key); reason != "" && !d.Reserved {
+				d.Keep, d.Reserved = true, true
 				notes = append(notes, objects.Note{Object: d.Key.String(), Text: reason})
 			}
 		}
@@ -30,16 +30,14 @@ func (r *Revision) Spare(why func(objects.Key) string) {
 	r.Blocked = strings.Join(problems, "; ")
 }
 
-// names of the objects of this engine, as config has them.
+// engineNames are those of the objects in config.
 var engineNames = []string{
 	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
 	"lockstep-view", "lockstep-edit", "lockstep-admin",
 }
 
-// OfEngine says why an object is not for a package to have: it is one of those that
-// this engine itself is made of, in the namespace that it is installed in. Whoever
-// takes one of them, or deletes it with a package, stops the engine for everybody.
-// The engine's own package may have them.
+// OfEngine returns why an object is reserved, or nothing: it is part of the engine in its
+// namespace, and only the engine's own package may have it.
 func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
 	return func(key objects.Key) string {
 		if owner.Namespace == "" && owner.Name == corev1alpha1.EnginePackage || !ofEngine(key, namespace) {
