@@ -65,8 +65,8 @@ func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMap
 	return &env, err
 }
 
-// others returns what tells of the other packages of a name that are installed; nil
-// where the caller may not know.
+// others returns a lister of the other installed packages of a name; nil if the caller
+// may not list them.
 func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {

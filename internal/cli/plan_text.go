@@ -143,8 +143,8 @@ func (t *planPrinter) paint(a preview.Action, text string) string {
 	return t.styles.Busy(text)
 }
 
-// change shows one object; said tells that its phase is reached, so that it is to be
-// said of the object if it is not.
+// change shows one object; said is set if its phase is reached, so that a line says if
+// the object is not.
 func (t *planPrinter) change(c *preview.Change, said bool) {
 	as := planMarks[c.Action]
 	word := as.word

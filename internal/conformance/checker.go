@@ -24,7 +24,7 @@ type Finding struct {
 	Problem string
 	// Remedy as a sentence; may be empty.
 	Remedy string
-	// Doubtful tells that admission may still set it right.
+	// Doubtful is set for what admission may still correct.
 	Doubtful bool
 }
 

@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// withDefaults states what the schemas of Kubernetes require although the API
-// server accepts objects without it: a default that the schemas do not have, or a
-// bool, which is false where nothing is said. The object is not changed.
+// withDefaults returns an object with the fields that the schemas of Kubernetes
+// require and the API server defaults: the schemas lack these defaults.
 func withDefaults(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	switch gvk := obj.GroupVersionKind(); {
 	case gvk.Group == rbacv1.GroupName && slices.Contains([]string{"RoleBinding", "ClusterRoleBinding"}, gvk.Kind):

@@ -62,7 +62,7 @@ func missingProbe(c *oneCase, r reporter) {
 	}
 }
 
-// probeMissesFailedRollout shows the probes every state of a rollout that fails.
+// probeMissesFailedRollout evaluates the probes in every state of a rollout that fails.
 func probeMissesFailedRollout(c *oneCase, r reporter) {
 	set, err := probes.Compile(c.manifest.Spec.AvailabilityProbes)
 	if err != nil || !c.first() {

@@ -12,11 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// failedRollout returns a workload as its controller reports it, one state after
-// the other, while a new template is rolled out whose pods never become ready:
-// what a probe is shown at the upgrade to an image that cannot start. There are
-// none for what replaces no pods: without replicas, with the strategy OnDelete,
-// or with a partition above all of them.
+// failedRollout returns the states of a workload during the rollout of a template
+// whose pods never become ready, such as with an image that cannot start. There are
+// none if no pods are replaced: without replicas, with the strategy OnDelete, or
+// with a partition above all of them.
 func failedRollout(o *object) []map[string]any {
 	spec := mapping(o.Object, "spec")
 	switch o.kind {
@@ -30,14 +29,13 @@ func failedRollout(o *object) []map[string]any {
 	return nil
 }
 
-// observed is an object with a status, and with what the API server states in
-// its spec where the package does not.
+// observed returns an object with a status and with the defaults of the API server.
 func observed(o *object, defaults, status map[string]any) map[string]any {
 	live := runtime.DeepCopyJSON(o.Object)
 	for path, value := range defaults {
 		keys := strings.Split(path, ".")
 		if at(live, keys...) == nil {
-			_ = unstructured.SetNestedField(live, value, keys...) // where it cannot be, the object is not valid
+			_ = unstructured.SetNestedField(live, value, keys...) // fails for invalid objects
 		}
 	}
 	_ = unstructured.SetNestedField(live, int64(2), "metadata", "generation")
@@ -47,7 +45,7 @@ func observed(o *object, defaults, status map[string]any) map[string]any {
 	return live
 }
 
-// counter is a number of a status that is left out where it is 0.
+// counter is a number of a status that is omitted if it is 0.
 func counter(n int64) any {
 	if n == 0 {
 		return nil
@@ -55,7 +53,7 @@ func counter(n int64) any {
 	return n
 }
 
-// scaled is a number, or a percentage of a total.
+// scaled resolves a number or a percentage of a total.
 func scaled(value any, fallback string, total int64, roundUp bool) int64 {
 	parsed := intstr.Parse(fallback)
 	switch value := value.(type) {
@@ -130,8 +128,8 @@ func failedStatefulSet(o *object, spec map[string]any) (states []map[string]any)
 	return states
 }
 
-// failedDaemonSet assumes clusters of one node and of three. Where the new pod of
-// a node starts beside the old one, the controller counts the older of both.
+// failedDaemonSet assumes clusters of one node and of three. With a surge, the
+// controller counts the older of two pods on a node.
 func failedDaemonSet(o *object, spec map[string]any) (states []map[string]any) {
 	if text(spec, "updateStrategy", "type") == "OnDelete" {
 		return nil
@@ -152,7 +150,7 @@ func failedDaemonSet(o *object, spec map[string]any) (states []map[string]any) {
 	return states
 }
 
-// brief are the counters of a status.
+// brief lists the counters of a status.
 func brief(status map[string]any) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(status)) {

@@ -41,7 +41,7 @@ func entry(kind string, checks ...string) string {
 
 const (
 	available = `{condition: {type: Available, status: "True"}}`
-	// whole is what packages for Package Operator have.
+	// whole is common in packages for Package Operator.
 	whole      = "{fieldsEqual: {fieldA: .status.updatedReplicas, fieldB: .status.replicas}}"
 	allReady   = "{fieldsEqual: {fieldA: .status.readyReplicas, fieldB: .status.replicas}}"
 	allUpdated = "{fieldsEqual: {fieldA: .status.updatedReplicas, fieldB: .spec.replicas}}"
@@ -49,9 +49,8 @@ const (
 	noneLeft   = "replicas: 4\nstrategy: {rollingUpdate: {maxUnavailable: 100%}}"
 )
 
-// The rule warns where a probe is true in the middle of a rollout that fails, and
-// nowhere else. That controllers report what it assumes is tested on a cluster,
-// in e2e/rollout.
+// The rule warns if and only if a probe is true during a rollout that fails. Its
+// assumptions about controllers are tested in e2e/rollout.
 func TestProbeMissesFailedRollout(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -92,7 +91,7 @@ func TestProbeMissesFailedRollout(t *testing.T) {
 	}
 }
 
-// The recipes have no such hole, whatever the strategy.
+// The rule accepts the recipes with every strategy.
 func TestRecipesNoticeFailedRollouts(t *testing.T) {
 	t.Parallel()
 	specs := map[string][]string{

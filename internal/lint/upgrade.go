@@ -34,10 +34,9 @@ type immutable struct {
 	// below and except: everything in the field below cannot change, except these.
 	below  string
 	except []string
-	// defaults are what the API server fills in where the package states nothing.
+	// defaults are those of the API server.
 	defaults map[string]any
-	// chosen are fields that the cluster fills in, nobody knows with what: stating
-	// one later may be no change.
+	// chosen are fields that the cluster fills in: a value stated later may be the same.
 	chosen []string
 }
 
@@ -98,8 +97,7 @@ func immutableField(c *oneCase, r reporter) {
 		if before == nil {
 			continue
 		}
-		// As the engine decides: a wish of either version counts, and so does that the
-		// object is to be kept.
+		// As in the engine, the annotations of either version count, and Keep wins.
 		kept := slices.ContainsFunc([]*object{before, o}, func(o *object) bool {
 			return o.annotated(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 		})
@@ -139,7 +137,7 @@ func changedImmutable(before, after *object) []string {
 	}
 	return slices.DeleteFunc(fields, func(field string) bool {
 		old, now := rule.value(before, field), rule.value(after, field)
-		// A cluster chooses an address, and not that there is none.
+		// A cluster never chooses to be without an address.
 		unknown := old == nil && slices.Contains(rule.chosen, field) && now != corev1.ClusterIPNone
 		// Where a Job is indexed, its completions may change with its parallelism.
 		elastic := field == "spec.completions" && text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, at(after.Object, "spec", "parallelism"))
@@ -147,7 +145,7 @@ func changedImmutable(before, after *object) []string {
 	})
 }
 
-// value is what a field has in a cluster, as far as a package tells.
+// value returns a field with its default.
 func (i immutable) value(o *object, field string) any {
 	if value := at(o.Object, strings.Split(field, ".")...); value != nil {
 		return value

@@ -70,7 +70,7 @@ func TestWithoutVersionAsPackageOperator(t *testing.T) {
 	}
 }
 
-// A scope that nobody knows allows nothing.
+// An unknown scope allows nothing.
 func TestUnknownScopeAllowsNothing(t *testing.T) {
 	t.Parallel()
 	_, err := Load(context.Background(), pkg("manifest.yaml", strings.Replace(plain, "Namespaced, Cluster", "Namespacd", 1)), namespaced())
@@ -93,8 +93,8 @@ func TestDocumentsBehindAManifest(t *testing.T) {
 	}
 }
 
-// Nothing that Package Operator reads without a context is refused for what only
-// the example configuration lacks.
+// Templates and expressions that fail with the example configuration only are no
+// error without a version.
 func TestValidateWithoutTestCases(t *testing.T) {
 	t.Parallel()
 	for _, files := range []Files{
@@ -121,8 +121,8 @@ func TestValidateWithoutTestCases(t *testing.T) {
 	}
 }
 
-// Labels and annotations of a Package without any are empty texts to index, as by
-// Package Operator, and maps to everything else.
+// As by Package Operator, index returns empty text for labels and annotations of a
+// Package without any.
 func TestIndexOfUnsetLabels(t *testing.T) {
 	t.Parallel()
 	const text = "{{index .package.metadata.labels `x`}}|{{index .package.metadata.annotations `x`}}|{{index .package `metadata` `labels` `x`}}|" +

@@ -55,7 +55,7 @@ type load struct {
 	problems, warnings violation.Violations
 	// secrets are the sensitive values; nil where there are none.
 	secrets *sensitive.Values
-	// configFailed tells that the configuration is not admitted.
+	// configFailed is set if the configuration is not admitted.
 	configFailed bool
 }
 

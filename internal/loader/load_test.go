@@ -45,8 +45,7 @@ func namespaced(change ...func(*Options)) Options {
 	return o
 }
 
-// stated is a manifest that states its version, so that the package is checked
-// strictly.
+// stated adds a version to a manifest, so that the package is checked strictly.
 func stated(manifest string) string {
 	return strings.TrimRight(manifest, "\n") + "\n  version: 1.0.0\n"
 }

@@ -84,8 +84,8 @@ func (c *check) annotations() map[string]any {
 	return annotations
 }
 
-// unreadableLabels drops labels that are not all text where that is no error:
-// Package Operator reads none of them then.
+// unreadableLabels drops all labels if one is no text and that is no error, as
+// Package Operator does.
 func (c *check) unreadableLabels() {
 	if c.r.strict || c.meta["labels"] == nil {
 		return

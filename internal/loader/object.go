@@ -24,7 +24,7 @@ type check struct {
 	body map[string]any
 	meta map[string]any
 	out  object
-	// left tells that its condition leaves the object out.
+	// left is set if its condition leaves the object out.
 	left bool
 	// patched are the patches that changed the object.
 	patched []string
@@ -54,7 +54,7 @@ func (c *check) warn(field, remedy, format string, args ...any) {
 	c.warnings = append(c.warnings, c.r.sourceOf(v))
 }
 
-// doubtful reports what is an error only where the manifest states a version.
+// doubtful reports an error if the manifest states a version, else a warning.
 func (c *check) doubtful(reason violation.Reason, field, remedy, format string, args ...any) {
 	if c.r.strict {
 		c.fail(reason, field, remedy, format, args...)
@@ -65,7 +65,7 @@ func (c *check) doubtful(reason violation.Reason, field, remedy, format string, 
 	c.warnings = append(c.warnings, c.r.sourceOf(v))
 }
 
-// dropped is doubtful for what is taken out of the object.
+// dropped is doubtful for what is removed from the object.
 func (c *check) dropped(reason violation.Reason, field, remedy, format string, args ...any) {
 	if !c.r.strict {
 		format += ", dropped"
@@ -73,7 +73,7 @@ func (c *check) dropped(reason violation.Reason, field, remedy, format string, a
 	c.doubtful(reason, field, remedy, format, args...)
 }
 
-// afterPatches tells the reader that the object is not as it stands in the file.
+// afterPatches notes that the object differs from its file.
 func (c *check) afterPatches() string {
 	if len(c.patched) == 0 {
 		return ""

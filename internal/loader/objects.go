@@ -32,7 +32,7 @@ type object struct {
 	name      string
 	phase     string
 	stored    corev1alpha1.ObjectSetObject
-	// sensitive tells that it holds a sensitive value, or may.
+	// sensitive is set if it holds a sensitive value, or may.
 	sensitive bool
 	// defines is set for a CustomResourceDefinition.
 	defines *definition
@@ -46,7 +46,7 @@ type definition struct {
 
 // reader reads the objects of a package.
 type reader struct {
-	// strict tells that the manifest states a version.
+	// strict is set if the manifest states a version.
 	strict bool
 	opts   *Options
 	// phases of the manifest; nil where they are not known.
@@ -133,7 +133,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	return all
 }
 
-// full tells that a limit on all objects is exceeded: what follows is not read.
+// full reports whether a limit on all objects is exceeded: what follows is not read.
 func (r *reader) full() bool {
 	return r.bytes.Load() > limits.PackageBytes || r.count.Load() > limits.PackageObjects
 }

@@ -82,7 +82,7 @@ func (v *validator) try(opts Options, name string) violation.Violations {
 	return problems
 }
 
-// render is try; it also reports whether templates could be executed.
+// render is try, and reports whether the templates could be executed.
 func (v *validator) render(opts Options, name string) (problems violation.Violations, executed bool) {
 	var rendered Files
 	opts.keep = &rendered
@@ -196,8 +196,8 @@ func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	return problems
 }
 
-// needsContext reports whether a problem may be one of the example alone. Without
-// test cases Package Operator checks what needs no context.
+// needsContext reports whether a problem may be due to the example configuration.
+// Without test cases, Package Operator checks only what needs no context.
 func needsContext(p violation.Violation, rendered bool) bool {
 	switch p.Reason {
 	case violation.ReasonLimit:

@@ -125,7 +125,7 @@ func (c *Checker) check(
 	return true, nil
 }
 
-// currentIndex returns the index; fresh tells that it was read just now.
+// currentIndex returns the index; fresh is set if it was read just now.
 func (c *Checker) currentIndex(ctx context.Context) (current *index, fresh bool, err error) {
 	c.mu.Lock()
 	current = c.index

@@ -1,6 +1,7 @@
 // Package schemas checks objects for types and unknown fields against the
-// schemas that the API server serves, before anything of a phase is written. It finds what the API server would refuse as "failed to create
-// typed patch object", with the same code, and reports all of it at once.
+// schemas that the API server serves, before anything of a phase is written. It
+// finds what the API server would refuse as "failed to create typed patch
+// object", with the same code, and reports all of it at once.
 //
 // The model:
 //

@@ -27,8 +27,8 @@ func (e *UnavailableError) Error() string {
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // InvalidError is that an object does not fit the schema of its kind. It quotes
-// no values of the object, but for those that are part of a path: keys of maps, names
-// of fields, and what elements of lists are known by.
+// no values of the object except in paths: keys of maps, names of fields, and keys of
+// list elements.
 type InvalidError struct {
 	// Fields are sorted by path, at most limits.SchemaErrors.
 	Fields []FieldError
@@ -46,7 +46,7 @@ type FieldError struct {
 	// none is similar.
 	Suggestion string
 
-	// declared is Path as far as the schema names it.
+	// declared is Path with the undeclared parts replaced.
 	declared string
 }
 
@@ -74,9 +74,8 @@ func (e *InvalidError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Reduced is the error about an object of which values are not to be repeated: of
-// elements of lists it is left out by which values they are known. Where keys may be
-// such values, too, so is everything that the schema does not name.
+// Reduced is the error without sensitive values: without the keys of list elements, and
+// with keys also without everything that the schema does not declare.
 func (e *InvalidError) Reduced(keys bool) string {
 	reduced := &InvalidError{More: e.More}
 	for _, field := range e.Fields {
@@ -90,8 +89,7 @@ func (e *InvalidError) Reduced(keys bool) string {
 	return reduced.Error()
 }
 
-// problems are how those of the converter begin that quote nothing; what follows some of
-// them is cut off.
+// problems are the prefixes of the converter's problems that quote no values.
 var problems = []string{Undeclared, "expected ", "associative list", "element ", "schema error"}
 
 func reducedProblem(problem string) string {

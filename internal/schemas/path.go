@@ -40,11 +40,10 @@ func splitPath(path string) []step {
 	return steps
 }
 
-// unnamed stands in a path for what is left out.
+// unnamed replaces a part of a path.
 const unnamed = "*"
 
-// withoutValues is a step to an element of a list without the values that it is known
-// by; its place in the list is none.
+// withoutValues returns a step to a list element without its key; an index stays.
 func (s step) withoutValues() string {
 	if strings.Trim(s.element, "0123456789") == "" {
 		return "[" + s.element + "]"
@@ -52,8 +51,8 @@ func (s step) withoutValues() string {
 	return "[" + unnamed + "]"
 }
 
-// withoutElements leaves such values out of a whole path; nothing is left of one that
-// cannot be read.
+// withoutElements returns a path without the keys of list elements; it is empty for one
+// that cannot be parsed.
 func withoutElements(path string) string {
 	var b strings.Builder
 	for _, step := range splitPath(path) {
@@ -122,7 +121,7 @@ func (s step) follow(from any) any {
 	return nil
 }
 
-// hasKeys tells that an element has the keys of name="x",port=80. Keys that it
+// hasKeys reports whether an element has the keys of name="x",port=80. Keys that it
 // leaves out were defaulted.
 func hasKeys(fields map[string]any, keys string) bool {
 	for len(keys) > 0 {

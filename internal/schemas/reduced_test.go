@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/yamltest"
 )
 
-// TestReduced: what stands in a path may be a value of a Secret: a key of a map, the name
-// of a field, a port (invariant 8). What the schema names is left.
+// Parts of a path may be values of a Secret: a key of a map, the name of a field, a port.
 func TestReduced(t *testing.T) {
 	t.Parallel()
 	const value = "s3cr3t.value"

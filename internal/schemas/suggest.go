@@ -37,8 +37,8 @@ func (d *document) suggest(gvk schema.GroupVersionKind, path string) string {
 	return mostSimilar(steps[len(steps)-1].field, slices.Sorted(maps.Keys(at.Properties)))
 }
 
-// declared returns a path with marks in place of what the schema does not name: keys of
-// maps, fields that are not declared, and values that elements of lists are known by.
+// declared returns a path with marks for keys of maps, undeclared fields, and keys of
+// list elements.
 func (d *document) declared(gvk schema.GroupVersionKind, path string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

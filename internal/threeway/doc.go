@@ -1,14 +1,12 @@
-// Package threeway merges what two sides made of the same text: of YAML field by
-// field, of anything else line by line. It is pure.
+// Package threeway merges two changed versions of a text: YAML field by field, other
+// text line by line. It is pure.
 //
 //	base ─┬─► ours   ─┐
 //	      └─► theirs ─┴─► merged, or the conflicts
 //
-// A field that one side changed is as that side has it; one that both changed
-// alike is so; one that both changed otherwise is a [Conflict]. Items of lists are
-// told apart by what names them, such as containers by name; other lists are merged
-// as texts are by their lines. What ours has in comments and order stays.
+// A field that both sides changed differently is a [Conflict]. List items are matched
+// by key, such as containers by name; lists without keys are merged like lines.
+// Comments and order of ours are kept.
 //
-// The texts are bounded by who reads them; YAML has passed package document, which
-// limits depth and size.
+// The caller bounds the texts; package document limits depth and size of YAML.
 package threeway

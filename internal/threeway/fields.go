@@ -14,17 +14,17 @@ import (
 type merger struct {
 	prefer    Side
 	conflicts []Conflict
-	// changed tells that the outcome is not what ours was.
+	// changed is set if the result differs from ours.
 	changed bool
 }
 
-// value merges one value; nil stands for none, before and after.
+// value merges one value; nil is none.
 func (m *merger) value(path string, base, ours, theirs *yaml.Node) *yaml.Node {
 	switch {
 	case same(base, theirs), same(ours, theirs):
 		return ours
 	case ours == nil || theirs == nil || base == nil && ours.Kind != yaml.MappingNode:
-	// Comments within values of ours stay, also where it changed nothing.
+	// Merged even if ours is unchanged, to keep its comments.
 	case ours.Kind == yaml.MappingNode && theirs.Kind == yaml.MappingNode:
 		return m.mapping(path, base, ours, theirs)
 	case ours.Kind == yaml.SequenceNode && theirs.Kind == yaml.SequenceNode && base.Kind == yaml.SequenceNode:
@@ -39,7 +39,7 @@ func (m *merger) value(path string, base, ours, theirs *yaml.Node) *yaml.Node {
 	return ours
 }
 
-// replace takes the other side's value under the comments of ours.
+// replace returns theirs with the comments of ours.
 func (m *merger) replace(ours, theirs *yaml.Node) *yaml.Node {
 	m.changed = true
 	if ours != nil && theirs != nil {
@@ -52,7 +52,7 @@ func keepComments(to, from *yaml.Node) {
 	to.HeadComment, to.LineComment, to.FootComment = from.HeadComment, from.LineComment, from.FootComment
 }
 
-// entry returns the key and the value of a field; nil where there is none.
+// entry returns the key and the value of a field; nil if there is none.
 func entry(n *yaml.Node, key string) (k, v *yaml.Node) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -75,8 +75,7 @@ func keys(n *yaml.Node) []string {
 	return out
 }
 
-// mapping merges fields; new ones stand behind those that they stand behind on the
-// other side.
+// mapping merges fields; new ones of theirs keep their predecessor.
 func (m *merger) mapping(path string, base, ours, theirs *yaml.Node) *yaml.Node {
 	order := keys(ours)
 	at := 0
@@ -108,14 +107,13 @@ func (m *merger) mapping(path string, base, ours, theirs *yaml.Node) *yaml.Node 
 	return &out
 }
 
-// itemKeys are the fields, or several together, by which items of lists are told
-// apart in Kubernetes and in manifests; the first that fits.
+// itemKeys are the keys of list items in Kubernetes and in manifests; the first that
+// fits all lists is used.
 var itemKeys = [][]string{
 	{"name"}, {"selector"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"}, {"key", "operator"}, {"key"}, {"topologyKey"}, {"ip"},
 }
 
-// named returns what the items of lists are called, list by list; nil where they
-// have no names that are unique.
+// named returns the keys of the items of each list; nil if they are not unique.
 func named(lists ...*yaml.Node) [][]string {
 	for _, fields := range itemKeys {
 		var all [][]string
@@ -165,8 +163,7 @@ func (m *merger) list(path string, base, ours, theirs *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// items merges lists whose items have names: each as a field, in an order that has
-// the changes of both sides.
+// items merges lists whose items have keys, in an order with the changes of both sides.
 func (m *merger) items(path string, lists [3]*yaml.Node, names [][]string) []*yaml.Node {
 	find := func(side int, name string) *yaml.Node {
 		if i := slices.Index(names[side], name); i >= 0 {
@@ -203,7 +200,7 @@ func (m *merger) items(path string, lists [3]*yaml.Node, names [][]string) []*ya
 	return out
 }
 
-// sequence merges lists whose items have no names, as texts are by lines.
+// sequence merges lists without keys like lines.
 func (m *merger) sequence(path string, base, ours, theirs *yaml.Node) []*yaml.Node {
 	var out []*yaml.Node
 	for _, r := range regions(shown(base), shown(ours), shown(theirs)) {
@@ -237,7 +234,7 @@ func shown(list *yaml.Node) []string {
 	return out
 }
 
-// same reports whether two values mean the same.
+// same reports whether two values are equal.
 func same(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -245,7 +242,7 @@ func same(a, b *yaml.Node) bool {
 	return canonical(a) == canonical(b)
 }
 
-// canonical writes a value so that equal ones are equal texts.
+// canonical returns the same text for equal values.
 func canonical(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -266,7 +263,7 @@ func canonical(n *yaml.Node) string {
 	return n.Value
 }
 
-// show is a value in a message.
+// show formats a value for messages.
 func show(n *yaml.Node) string {
 	switch {
 	case n == nil:

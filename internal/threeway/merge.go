@@ -11,18 +11,18 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// Side is whose change counts where both sides changed the same.
+// Side decides conflicts.
 type Side string
 
 // Sides.
 const (
-	// Neither makes a conflict of it.
+	// Neither reports them.
 	Neither Side = ""
 	Ours    Side = "ours"
 	Theirs  Side = "theirs"
 )
 
-// Conflict is what both sides changed in different ways.
+// Conflict is a value that both sides changed differently.
 type Conflict struct {
 	// Field, or the lines in ours.
 	Field string
@@ -30,10 +30,10 @@ type Conflict struct {
 	Base, Ours, Theirs string
 }
 
-// None stands for a value that is not there.
+// None stands for a missing value.
 const None = "nothing"
 
-// Merge merges what became of a text. Of an empty base, both sides added theirs.
+// Merge merges the changes of both sides. An empty base means that both added the text.
 // Conflicts that prefer decides are not returned.
 func Merge(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
 	switch {
@@ -59,7 +59,7 @@ func Merge(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
 	return out, nil
 }
 
-// Same reports whether two texts say the same: as YAML, whatever their form.
+// Same reports whether two texts are equal, as YAML if they can be parsed.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -75,8 +75,8 @@ func content(document *yaml.Node) *yaml.Node {
 	return document.Content[0]
 }
 
-// parse returns a document, or nil where the text is none that can be
-// merged field by field: a template, several documents, or one with aliases.
+// parse returns a document, or nil if it cannot be merged field by field: a template,
+// several documents, or one with aliases.
 func parse(text []byte) *yaml.Node {
 	if bytes.Contains(text, []byte("{{")) {
 		return nil
@@ -93,8 +93,7 @@ func parse(text []byte) *yaml.Node {
 	return &root
 }
 
-// plain reports whether a value is a mapping throughout, without what stands for
-// something else.
+// plain reports whether a value has no anchors, aliases and merge keys.
 func plain(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" {
 		return false

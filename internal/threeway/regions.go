@@ -7,21 +7,20 @@ import (
 // span is a range of one side.
 type span struct{ from, to int }
 
-// region is a part of the base with what the sides have in its place.
+// region is a part of the base with its counterparts.
 type region struct {
 	base, ours, theirs        span
 	oursChanged, theirChanged bool
 }
 
-// side is one side's differences from the base, as they are gone through.
+// side has the remaining differences of one side from the base.
 type side struct {
 	diffs []lcs.Diff
 	// shift from positions in the base to those of the side.
 	shift int
 }
 
-// touches reports whether the next difference belongs to a region that begins with
-// one of the other side: changes beside each other do not.
+// touches reports whether the next difference overlaps a region; adjacent ones do not.
 func (s *side) touches(in span) bool {
 	if len(s.diffs) == 0 {
 		return false
@@ -39,8 +38,7 @@ func (s *side) take(in *span) {
 	s.diffs = s.diffs[1:]
 }
 
-// regions cuts three sequences into parts that neither side changed, one did, or
-// both.
+// regions cuts three sequences into parts that no side, one or both changed.
 func regions(base, ours, theirs []string) []region {
 	o, t := &side{diffs: lcs.DiffLines(base, ours)}, &side{diffs: lcs.DiffLines(base, theirs)}
 	var out []region

@@ -103,8 +103,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Where only one side has changed something, the outcome is that side's; what was
-// merged once stays as it is when it is merged again.
+// If only one side has changes, the result is that side; merging again changes nothing.
 func TestMergeHolds(t *testing.T) {
 	t.Parallel()
 	draw := func(rt *rapid.T, label string) []byte {

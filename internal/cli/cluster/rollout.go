@@ -24,7 +24,7 @@ import (
 // Resource names what has revisions: a package, or a deployment of its own.
 type Resource struct {
 	Name
-	// Deployment tells that an ObjectDeployment or ClusterObjectDeployment is meant.
+	// Deployment is set for an ObjectDeployment or ClusterObjectDeployment.
 	Deployment bool
 }
 

@@ -22,7 +22,7 @@ type Key struct {
 	// Default as JSON; absent where there is none.
 	Default     json.RawMessage `json:"default,omitempty"`
 	Description string          `json:"description,omitempty"`
-	// Required tells that what it is in cannot be without it.
+	// Required is set for keys that have to be there.
 	Required bool `json:"required"`
 	// Allowed says in words which values may stand there.
 	Allowed string `json:"allowed,omitempty"`

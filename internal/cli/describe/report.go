@@ -58,7 +58,7 @@ type Object struct {
 	Path string `json:"path,omitempty"`
 	// Probes that judge it, in words.
 	Probes []string `json:"probes,omitempty"`
-	// Keep tells that it stays when the package is deleted.
+	// Keep is set for an object that stays when the package is deleted.
 	Keep bool `json:"keep,omitempty"`
 }
 

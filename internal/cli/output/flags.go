@@ -58,7 +58,7 @@ func (f *Flags) Check() (err error) {
 	return err
 }
 
-// Wanted tells that output for programs is asked for.
+// Wanted reports whether structured output is requested.
 func (f *Flags) Wanted() bool { return f.format != "" || f.query != "" }
 
 // Format is what -o says; empty where it is not given.

@@ -28,8 +28,8 @@ type Unknown struct {
 }
 
 // Admit returns the configuration with defaults and without unknown keys. raw
-// is a JSON object; nothing means an empty one. broken are CEL rules that values
-// do not keep, where nothing else is wrong.
+// is a JSON object; nothing means an empty one. broken are violated CEL rules,
+// which are evaluated if there are no errs.
 func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, broken, errs field.ErrorList) {
 	values = map[string]any{}
 	if len(raw) > limits.ConfigBytes {

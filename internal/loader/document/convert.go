@@ -52,7 +52,7 @@ func (c *converter) at(n *yaml.Node, reason violation.Reason, remedy, format str
 	}
 }
 
-// doubt notes what is read all the same.
+// doubt notes an error that does not prevent reading.
 func (c *converter) doubt(n *yaml.Node, remedy, format string, args ...any) {
 	if len(c.doubts) <= limits.Violations {
 		c.doubts = append(c.doubts, c.at(n, violation.ReasonInvalidYAML, remedy, format, args...))
@@ -147,9 +147,9 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 	return out
 }
 
-// merge adds to out the mappings that a "<<" key names; of several, the first
-// one wins. As by all tools of Kubernetes, keys before it are replaced, and keys
-// behind it win.
+// merge adds to out the mappings of a "<<" key; of several, the first one wins.
+// As in all tools of Kubernetes, it overrides keys before it, and keys behind it
+// win.
 func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {

@@ -24,8 +24,8 @@ type Document struct {
 	Value any
 	// Warnings name keys that are read as something else than they look like.
 	Warnings violation.Violations
-	// Doubts name what YAML does not allow, and Package Operator reads: keys that
-	// stand twice, unknown tags. The document is read as it does.
+	// Doubts name invalid YAML that Package Operator reads: duplicate keys, unknown
+	// tags. The document is read in the same way.
 	Doubts violation.Violations
 
 	root *yaml.Node
@@ -41,14 +41,13 @@ type Span struct{ Start, End int }
 func (d *Document) Span() Span { return d.span }
 
 // Each calls use for every document of a file that holds something, in their
-// order. What cannot be read is returned, and so are doubts; the other documents
-// are used. A document may be kept only as long as its file may be kept in memory.
+// order. Problems and doubts are returned; the other documents are used. A document may be kept only as long as its file may be kept in memory.
 func Each(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, false, use)
 }
 
-// EachWithDoubts is Each for packages that may have been made for Package
-// Operator: documents with doubts are used as well.
+// EachWithDoubts is Each for packages of Package Operator: documents with doubts
+// are used as well.
 func EachWithDoubts(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, true, use)
 }

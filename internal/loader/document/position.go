@@ -78,7 +78,7 @@ func (d *Document) Raw(path string) (string, bool) {
 func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		// Backwards: of a key that stands twice, the last one counts.
+		// Backwards: the last of duplicate keys counts.
 		for i := len(n.Content) - 2; i >= 0; i -= 2 {
 			if n.Content[i].Value == segment {
 				return n.Content[i+1], n.Content[i].Line

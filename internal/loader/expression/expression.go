@@ -12,8 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// EvaluationFailed begins errors of expressions that compile, and cannot be
-// evaluated with the context at hand.
+// EvaluationFailed is the prefix of errors of expressions that compile.
 const EvaluationFailed = "evaluation failed"
 
 // variables of all expressions.

@@ -33,8 +33,8 @@ type decoder struct {
 	writeOnly map[string]bool
 }
 
-// full tells that more problems are noted than are shown: what is found further on
-// is found again once those are corrected.
+// full reports whether more problems are noted than are shown: further ones are found
+// once those are corrected.
 func (d *decoder) full() bool {
 	return len(d.unknown)+len(d.warnings)+len(d.problems) > limits.Violations
 }

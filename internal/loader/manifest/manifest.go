@@ -23,8 +23,8 @@ type Result struct {
 	Manifest *manifestsv1alpha1.PackageManifest
 	// Lock is nil where the package has none.
 	Lock *manifestsv1alpha1.PackageManifestLock
-	// Strict tells that the manifest states spec.version: what Package Operator
-	// would accept all the same is an error.
+	// Strict is set if the manifest states spec.version: what only Package Operator
+	// accepts is an error.
 	Strict bool
 	// Warnings are what does not stop the package.
 	Warnings violation.Violations
@@ -91,8 +91,8 @@ func statesVersion(doc *document.Document) bool {
 	return ok && raw != ""
 }
 
-// Doubtful returns what Package Operator accepts as problems where the manifest
-// states a version; else it is a warning.
+// Doubtful returns what only Package Operator accepts if the manifest states a
+// version; else it adds warnings.
 func (r *Result) Doubtful(doubts ...violation.Violation) violation.Violations {
 	if r.Strict {
 		return doubts
@@ -166,7 +166,7 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 	if len(docs) == 0 || len(problems) > 0 && problems[0].Document < docs[0].Index {
 		return nil, problems
 	}
-	// Package Operator reads the first document, and nothing behind it.
+	// Package Operator reads the first document only.
 	if n := len(docs) + len(problems); n > 1 {
 		docs[0].Doubts = append(docs[0].Doubts, violation.Violation{
 			Reason: violation.ReasonInvalidYAML, Path: path, Details: fmt.Sprintf("the file has %d documents, not 1; the first one is read", n), Remedy: "Remove the others.",

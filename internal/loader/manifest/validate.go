@@ -28,7 +28,7 @@ func (c *checker) add(reason violation.Reason, field, remedy, format string, arg
 	c.problems = append(c.problems, v)
 }
 
-// doubtful is invalid for what Package Operator accepts.
+// doubtful is invalid for what only Package Operator accepts.
 func (c *checker) doubtful(field, remedy, format string, args ...any) {
 	v := c.r.At(violation.ReasonManifestInvalid, field)
 	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy

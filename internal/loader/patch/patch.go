@@ -29,7 +29,7 @@ type Problem struct {
 	Source, Part string
 	// Details say what is wrong.
 	Details string
-	// Limit tells that a limit is exceeded.
+	// Limit is set if a limit is exceeded.
 	Limit bool
 }
 

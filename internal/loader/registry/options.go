@@ -30,8 +30,8 @@ type Options struct {
 	// reference, that may be reached by plain HTTP or with a certificate that
 	// does not verify. Loopback addresses are no exception.
 	InsecureRegistries []string
-	// ImagePrefixes change references before anything else is done with them;
-	// RegistryHosts lead to other registries after that.
+	// ImagePrefixes change references before they are parsed, RegistryHosts the
+	// registry after that.
 	ImagePrefixes, RegistryHosts Overrides
 	// CacheDir keeps what was downloaded. Empty means nothing is kept.
 	CacheDir string
@@ -40,13 +40,13 @@ type Options struct {
 	CacheBytes int64
 	// Proxy returns the proxy of a request. Nil means the environment's.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Once tells that nobody tries again: a person has asked for the pull.
+	// Once is set if pulls are not retried, as those of a command.
 	Once bool
 	// UserAgent of the requests.
 	UserAgent string
 	// Timeouts; each that is 0 has its value from package limits.
 	Timeouts Timeouts
-	// OnCacheError is told when CacheDir cannot be written or evicted. Pulls go
+	// OnCacheError is called when CacheDir cannot be written or evicted. Pulls go
 	// on without it. Nil ignores it.
 	OnCacheError func(error)
 }

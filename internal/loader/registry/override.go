@@ -12,8 +12,8 @@ import (
 // Override redirects image references that begin with From.
 type Override struct{ From, To string }
 
-// Overrides redirect image references, for mirrors. The longest From that matches
-// decides; those that do not match leave a reference as it is.
+// Overrides redirect image references to mirrors. The longest From that matches
+// counts.
 type Overrides []Override
 
 // ParseOverrides reads from=to pairs separated by commas, as Package Operator's
@@ -39,8 +39,8 @@ func ParseOverrides(text string) (Overrides, error) {
 	return o, nil
 }
 
-// ParseHostOverrides reads Overrides of registries: what they lead to are hosts, with
-// their ports where they have one.
+// ParseHostOverrides reads Overrides of registries: each To is a host with an optional
+// port.
 func ParseHostOverrides(text string) (Overrides, error) {
 	o, err := ParseOverrides(text)
 	for _, host := range o {

@@ -58,7 +58,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestOverrides: mirrors are asked in place of what is written, and errors say so.
+// Images are pulled from mirrors, and errors name them.
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)
@@ -72,7 +72,7 @@ func TestOverrides(t *testing.T) {
 		{"the registry is replaced", "", "quay.io=" + s.host, "quay.io/team/shop:v1", true},
 		{"digests stay", "", "quay.io=" + s.host, "quay.io/team/shop@" + digest, true},
 		{"first the prefix, then the registry", "old.test/=quay.io/", "quay.io=" + s.host, "old.test/team/shop:v1", true},
-		{"an error says what was asked", "", "quay.io=" + s.host, "quay.io/team/none:v1", false},
+		{"an error names the mirror", "", "quay.io=" + s.host, "quay.io/team/none:v1", false},
 	} {
 		prefixes, err := ParseOverrides(c.prefixes)
 		if err != nil {

@@ -47,8 +47,8 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	return parsed, nil
 }
 
-// redirected says which reference was pulled in place of the one that was written;
-// empty where no override changed it.
+// redirected names the reference that was pulled instead of the written one; empty if
+// no override changed it.
 func (p *Puller) redirected(written string) string {
 	parsed, err := p.parse(written)
 	if err != nil {

@@ -53,7 +53,7 @@ func FuzzReference(f *testing.F) {
 	})
 }
 
-// isNear tells that the library takes a host for one on this machine or network.
+// isNear reports whether the library takes a host for one on this machine or network.
 func isNear(host string) bool {
 	r, err := name.NewRegistry(host)
 	return err == nil && r.Scheme() == "http"

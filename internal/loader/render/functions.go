@@ -74,8 +74,8 @@ func Functions() []string {
 	return names
 }
 
-// wovenFunctions are those that only woven nodes call, and index, which is known
-// without and neither walks nor builds values.
+// wovenFunctions are those that only woven nodes call, and index, which neither
+// walks nor builds values.
 func (r *renderer) wovenFunctions() template.FuncMap {
 	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
 }

@@ -18,10 +18,9 @@ func (r *renderer) context() any {
 	return context
 }
 
-// index is that of text/template, except for the labels and annotations of a
-// Package that has none: by Package Operator these are maps of text, so that what
-// is missing is empty text, and not <no value>. Here they are maps as any other,
-// which hasKey, get and dig can read.
+// index is that of text/template, but in empty labels and annotations of a Package
+// a missing key is empty text and not <no value>, as by Package Operator. They stay
+// maps that hasKey, get and dig can read.
 func (r *renderer) index(item any, keys ...any) (any, error) {
 	for _, key := range keys {
 		value, err := elementAt(reflect.ValueOf(item), reflect.ValueOf(key))

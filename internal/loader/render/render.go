@@ -63,8 +63,8 @@ type renderer struct {
 	work         int64
 	rendered     map[string][]byte
 	running      map[string]bool
-	// unset are the labels and annotations of Packages without any, by address, one
-	// for each copy of the context.
+	// unset are the empty labels and annotations of each copy of the context, by
+	// address.
 	unset map[uintptr]map[string]any
 }
 

@@ -7,14 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// canonical is a text in the one form in which values are compared: in lower case,
-// without the escapes of JSON, YAML and Go however often they were applied, and without
-// line ends and the white space around them, so that it does not matter at which column
-// a text was wrapped.
+// canonical is the form in which texts are compared: in lower case, without the escapes
+// of JSON, YAML and Go however often they were applied, and without line ends and the
+// white space around them.
 type canonical struct {
 	text strings.Builder
-	// from says where in the text each byte begins that stands here; nil where nobody
-	// asks.
+	// from has the index in the original text of each byte; nil if it is not needed.
 	from []int
 }
 
@@ -26,15 +24,14 @@ func fold(text string) string {
 	return c.text.String()
 }
 
-// foldAt is fold, and says where each byte of it comes from; the last entry is the end.
+// foldAt is fold with the original index of each byte and of the end.
 func foldAt(text string) (string, []int) {
 	c := &canonical{from: make([]int, 0, len(text)+1)}
 	c.add(text)
 	return c.text.String(), append(c.from, len(text))
 }
 
-// add goes through a text once: every run of white space or backslashes is passed as a
-// whole.
+// add is linear: every run of white space or backslashes is skipped as a whole.
 func (c *canonical) add(text string) {
 	for at := 0; at < len(text); {
 		if letter := text[at]; letter > ' ' && letter < utf8.RuneSelf && letter != '\\' {
@@ -103,8 +100,7 @@ func backslashes(text string) (n int) {
 	return n
 }
 
-// character returns the first character of a text as it is meant, and how many bytes it
-// takes there.
+// character returns the first character of a text, unescaped, and its size in bytes.
 func character(text string) (r rune, size int) {
 	escapes := backslashes(text)
 	rest := text[escapes:]

@@ -8,7 +8,7 @@
 // chance and are not looked for. A value that a template takes apart or hashes is not
 // found.
 //
-// In messages, every piece of that length of a value or of its base64 is replaced,
+// In messages, every part of that length of a value or of its base64 is replaced,
 // because libraries cut what they quote; shorter values where they stand as a word.
 //
 // Values are never part of an error. A nil *Values has none, and finds nothing.

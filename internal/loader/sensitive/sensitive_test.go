@@ -202,7 +202,7 @@ func BenchmarkIn(b *testing.B) {
 	}
 }
 
-// A text is gone through once, whatever it consists of.
+// Folding is linear in the length of a text.
 func TestFoldIsLinear(t *testing.T) {
 	t.Parallel()
 	v := newValues(t, "S3cr3t<&\"'")
