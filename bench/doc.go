@@ -1,6 +1,6 @@
 // Command bench measures what the engine costs: requests, seconds, processor
 // time and memory, on a control plane that it starts for the purpose, and holds
-// it against the budget of the design.
+// it against docs/design/budget.md.
 //
 //	./task bench
 //	./task bench -- --workload 1000x4
@@ -15,6 +15,6 @@
 //   - report.go and table.go: measurements become rows, rows become tables and JSON;
 //   - tb.go lets a command use what the end-to-end tests share.
 //
-// docs/performance.md says what the figures mean. The exit code is 1 where a limit
+// docs/design/budget.md says what the figures mean. The exit code is 1 where a limit
 // is not kept, unless --check=false.
 package main

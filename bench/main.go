@@ -63,7 +63,7 @@ func parse(args []string) (options, error) {
 	var names, wanted []string
 	var w measure.Workload
 	var rest time.Duration
-	flags.StringSliceVar(&names, "workload", nil, "what to measure: all, or some of\n"+describePresets()+"(default: those with *, which have a row in the design)")
+	flags.StringSliceVar(&names, "workload", nil, "what to measure: all, or some of\n"+describePresets()+"(default: those with *)")
 	flags.StringSliceVar(&wanted, "scenarios", nil, "what happens, instead of what is usual for the workload; install runs in any case:\n"+describeScenarios())
 	flags.IntVar(&w.Objects, "objects", 0, "objects of each package, instead of the workload's")
 	flags.IntVar(&w.Phases, "phases", 0, "phases of each package, instead of the workload's; a divisor of the objects")
@@ -116,7 +116,7 @@ func describePresets() string {
 	var b strings.Builder
 	for _, p := range presets {
 		star := " "
-		if p.design {
+		if p.byDefault {
 			star = "*"
 		}
 		fmt.Fprintf(&b, " %s %-14s %s, about %s\n", star, p.name, p.about, p.takes)

@@ -19,9 +19,8 @@ type preset struct {
 	rest time.Duration
 	// takes is about how long it takes on two CPUs.
 	takes time.Duration
-	// design tells whether the workload has rows in the cost model of the design:
-	// these are measured when nothing is asked for.
-	design bool
+	// byDefault means that it is measured when no workload is named.
+	byDefault bool
 }
 
 // every scenario that works on an installed package, in their order.
@@ -77,14 +76,14 @@ func without(names []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(some, name) })
 }
 
-// choose returns the presets of the names; "all" is all, none is those of the design.
+// choose returns the presets of the names; "all" is all, none is the defaults.
 func choose(names []string) ([]preset, error) {
 	if slices.Contains(names, "all") {
 		return slices.Clone(presets), nil
 	}
 	var chosen []preset
 	for _, p := range presets {
-		if len(names) == 0 && p.design {
+		if len(names) == 0 && p.byDefault {
 			chosen = append(chosen, p)
 		}
 	}

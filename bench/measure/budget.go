@@ -35,7 +35,7 @@ const (
 	thousand   = 1000
 )
 
-// Budget returns the limits of a scenario, those of docs/performance.md. Of what was
+// Budget returns the limits of a scenario, those of docs/design/budget.md. Of what was
 // measured it asks only how many slices there were (Measurement.Slices).
 func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)

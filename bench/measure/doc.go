@@ -1,7 +1,7 @@
 // Package measure installs, changes and deletes packages on a sandbox and tells
 // what that costs: the requests, the time between cause and effect, the manager's
 // processor time and memory. The command bench prints what it finds; the test
-// e2e/budget holds the counts against the budget of the design.
+// e2e/budget holds the counts against docs/design/budget.md.
 //
 //	c := measure.Start(tb, measure.Workload{Objects: 50, Phases: 5, Packages: 1}, measure.Options{})
 //	m := measure.Scenario(measure.Install).Run(c)
@@ -27,5 +27,5 @@
 //     transitions.go and neighbour.go have the scenarios: each causes something,
 //     waits for the effect, and says which audit entries are the cause and the effect.
 //
-// docs/performance.md says what the figures mean.
+// docs/design/budget.md says what the figures mean.
 package measure

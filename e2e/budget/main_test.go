@@ -1,6 +1,6 @@
 // Package budget_test fails when something costs more requests than it should:
-// it holds what the benchmark measures against the limits of the design, and
-// against what is known exactly. Times and memory are left to the benchmark.
+// it checks what the benchmark counts against docs/design/budget.md and against exact
+// numbers. Times and memory are limits of the benchmark alone.
 package budget_test
 
 import (

@@ -1,6 +1,5 @@
 // Package environment knows what packages are rendered for: the version of the
-// API server, and what OpenShift and HyperShift say about the cluster (reference
-// 10.9).
+// API server, and what OpenShift and HyperShift say about the cluster.
 //
 //	/version, livestate ─► served kinds ─► one watch each ─► PackageEnvironment ─► Changed
 //
