@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -22,27 +22,31 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// manager stands for the engine: it waits for a package and then writes one
-// status after the other, the last one again and again: unlike an API server,
-// the fake one forgets what changes between a list and its watch.
-func manager(t *testing.T, c *cluster.Cluster, target progress.Target, statuses ...corev1alpha1.PackageStatus) {
+// manager stands for the engine: it writes statuses of a package until the test ends,
+// because the fake API server, unlike a real one, loses changes between a list and its
+// watch.
+func manager(t *testing.T, c *cluster.Cluster, target progress.Target, next func(corev1alpha1.GenericPackage) corev1alpha1.PackageStatus) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for i := 0; ctx.Err() == nil && len(statuses) > 0; time.Sleep(10 * time.Millisecond) {
-			pkg, err := c.Read(ctx, target)
-			if err != nil {
-				continue
+	var done sync.WaitGroup
+	t.Cleanup(func() { cancel(); done.Wait() })
+	done.Go(func() {
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if pkg, err := c.Read(ctx, target); err == nil {
+				*pkg.PackageStatus() = next(pkg)
+				_ = c.Status().Update(ctx, pkg.(client.Object))
 			}
-			*pkg.PackageStatus() = statuses[i]
-			if c.Status().Update(ctx, pkg.(client.Object)) == nil && i < len(statuses)-1 {
-				i++
-			}
-		}
-	}()
+		}, 10*time.Millisecond)
+	})
+}
+
+// inTurn returns one status after the other, and then the last one.
+func inTurn(statuses ...corev1alpha1.PackageStatus) func(corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
+	i := -1
+	return func(corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
+		i = min(i+1, len(statuses)-1)
+		return statuses[i]
+	}
 }
 
 func condition(typ string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -110,7 +114,9 @@ func TestInstall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := fakeCluster(t)
-			manager(t, c, tc.target, tc.statuses...)
+			if len(tc.statuses) > 0 {
+				manager(t, c, tc.target, inTurn(tc.statuses...))
+			}
 			got := invokeOn(t, dialTo(c), "", append([]string{"install"}, tc.args...)...)
 			got.out = times.ReplaceAllString(got.out, " T")
 			_, got.err = splitProgress(got.err)
@@ -140,7 +146,7 @@ func TestInstallProgress(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t)
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
-	manager(t, c, target, available())
+	manager(t, c, target, inTurn(available()))
 	lines, _ := splitProgress(invokeOn(t, dialTo(c), "", "install", "example.com/web:v1").err)
 	want := " T  unpacked example.com/web:v1: web 1.2.0, sha256:abc\n T  revision 1: 1 phase, 1 object\n T  phase deploy: ready, 1/1\n"
 	if diff := cmp.Diff(want, times.ReplaceAllString(lines, " T")); diff != "" {
@@ -327,9 +333,7 @@ func TestDelete(t *testing.T) {
 	leaving := available()
 	leaving.Phases[0].State = "TearingDown"
 	leaving.Blocking = []corev1alpha1.BlockingObject{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Phase: "deploy", Message: "is held by the finalizer x"}}
-	// The fake API server's watches do not show what happened before they began, so
-	// the status is written again while the command waits.
-	manager(t, c, target, slices.Repeat([]corev1alpha1.PackageStatus{leaving}, 50)...)
+	manager(t, c, target, inTurn(leaving))
 	got := invokeOn(t, dialTo(c), "", "delete", "web", "--timeout", "1s")
 	_, got.err = splitProgress(got.err)
 	got.err = times.ReplaceAllString(got.err, " T")
@@ -370,13 +374,21 @@ func TestDeleteOrphan(t *testing.T) {
 	}
 }
 
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	time.AfterFunc(300*time.Millisecond, interrupt)
-	var out, errOut strings.Builder
-	code := run(ctx, []string{"install", "example.com/web:v1"}, streams(&out, &errOut), dialTo(c))
+	var errOut strings.Builder
+	// The first line is printed between the creation and the wait.
+	out := writerFunc(func(p []byte) (int, error) {
+		time.AfterFunc(100*time.Millisecond, interrupt)
+		return len(p), nil
+	})
+	code := run(ctx, []string{"install", "example.com/web:v1"}, streams(out, &errOut), dialTo(c))
 	want := "Error: package shop/web is not available: interrupted; the cluster goes on with it\nSee: kubectl package status package/web -n shop\n"
 	if code != 1 || errOut.String() != want {
 		t.Errorf("exit code %d, got %q", code, errOut.String())

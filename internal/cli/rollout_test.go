@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/cluster"
 )
 
 const (
@@ -323,37 +320,22 @@ func TestRolloutStatusOfADeployment(t *testing.T) {
 	}
 }
 
-// pauser stands for the engine: it reports a pause once it is asked for, while
-// the package stays unavailable.
-func pauser(t *testing.T, c *cluster.Cluster) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-			pkg, err := c.Read(ctx, c.Target(corev1alpha1.ScopeNamespaced, "web"))
-			if err != nil {
-				continue
-			}
-			status := blocked()
-			status.ObservedGeneration = pkg.GetGeneration()
-			if pkg.PackageSpec().Paused {
-				status.Conditions = append(status.Conditions, condition("Paused", "True", "Paused", ""))
-				status.Conditions[len(status.Conditions)-1].ObservedGeneration = pkg.GetGeneration()
-			}
-			*pkg.PackageStatus() = status
-			_ = c.Status().Update(ctx, pkg.(client.Object))
-		}
-	}()
+// pausing is the status of a package that is not available, paused as its spec says.
+func pausing(pkg corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
+	status := blocked()
+	status.ObservedGeneration = pkg.GetGeneration()
+	if pkg.PackageSpec().Paused {
+		status.Conditions = append(status.Conditions, condition("Paused", "True", "Paused", ""))
+		status.Conditions[len(status.Conditions)-1].ObservedGeneration = pkg.GetGeneration()
+	}
+	return status
 }
 
 // A package that is not available can be paused and goes on as well.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = blocked() })...)
-	pauser(t, c)
+	manager(t, c, c.Target(corev1alpha1.ScopeNamespaced, "web"), pausing)
 	read := func() corev1alpha1.GenericPackage {
 		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
 		if err != nil {

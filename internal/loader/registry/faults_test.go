@@ -34,9 +34,7 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	for i := range 12 {
 		wg.Go(func() { _, _ = p.Pull(ctx, fmt.Sprintf("%s/p%d:v1", hanging.host, i)) })
 	}
-	for hanging.count("GET /v2/") < limits.PullsPerHost {
-		time.Sleep(time.Millisecond)
-	}
+	hanging.await(t, "GET /v2/", limits.PullsPerHost)
 	start := time.Now()
 	if _, err := p.Pull(context.Background(), ref); err != nil || time.Since(start) > 5*time.Second {
 		t.Error(err, time.Since(start))

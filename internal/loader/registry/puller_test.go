@@ -203,9 +203,7 @@ func TestPullDownloadsOnce(t *testing.T) {
 			errs <- err
 		})
 	}
-	for s.count("HEAD manifests") < 21 {
-		time.Sleep(time.Millisecond)
-	}
+	s.await(t, "HEAD manifests", 21)
 	// The one who began leaves; the others get the image all the same.
 	cancel()
 	if err := <-firstErr; !errors.Is(err, context.Canceled) {

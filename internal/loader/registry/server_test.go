@@ -3,6 +3,7 @@ package registry
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log"
@@ -21,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lockstep.run/lockstep/internal/loader/archive"
 )
@@ -72,6 +74,15 @@ func (s *server) set(hook func(http.ResponseWriter, *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
+}
+
+// await waits for a number of requests.
+func (s *server) await(t *testing.T, request string, n int) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return s.count(request) >= n, nil })
+	if err != nil {
+		t.Fatalf("%d of %d requests %s: %v", s.count(request), n, request, err)
+	}
 }
 
 func (s *server) count(request string) int {
