@@ -44,13 +44,9 @@ func TestFiles(t *testing.T) {
 // objectsOf returns the objects of the second package by name, as they are loaded.
 func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 	t.Helper()
-	files := loader.Files{}
-	for path, content := range w.files(1, r) {
-		files[path] = []byte(content)
-	}
 	o := loader.Options{}
 	o.Package.Metadata.Name, o.Package.Metadata.Namespace, o.Package.Image = packageName(1), namespace, "example.invalid/shop:v1"
-	pkg, err := loader.Load(t.Context(), files, o)
+	pkg, err := loader.Load(t.Context(), w.files(1, r).Bytes(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -160,6 +161,17 @@ func ManagerUser() string {
 func (e *Env) Namespace(tb testing.TB, name string) {
 	tb.Helper()
 	must(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// Watch watches objects of the kind of list until the test ends.
+func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOption) <-chan watch.Event {
+	tb.Helper()
+	watcher, err := client.NewWithWatch(e.Config(), client.Options{Scheme: e.Client.Scheme()})
+	must(tb, err)
+	w, err := watcher.Watch(tb.Context(), list, opts...)
+	must(tb, err)
+	tb.Cleanup(w.Stop)
+	return w.ResultChan()
 }
 
 // Eventually repeats check until it returns nil, and fails the test with the

@@ -31,6 +31,15 @@ type Files map[string]string
 // Clone returns a copy that can be changed.
 func (f Files) Clone() Files { return maps.Clone(f) }
 
+// Bytes returns the files as internal/loader takes them.
+func (f Files) Bytes() map[string][]byte {
+	out := make(map[string][]byte, len(f))
+	for path, content := range f {
+		out[path] = []byte(content)
+	}
+	return out
+}
+
 // Image returns the files as an image of one layer, as a Containerfile would
 // make it.
 func Image(tb testing.TB, files Files) v1.Image {

@@ -207,11 +207,7 @@ func (c *chain) push(tb testing.TB, i int, d *draft) string {
 }
 
 func (c *chain) foresee(tb testing.TB, d *draft, image string) *preview.Plan {
-	files := loader.Files{}
-	for path, content := range d.files(tb) {
-		files[path] = []byte(content)
-	}
-	pkg, err := loader.Load(tb.Context(), files, loader.Options{
+	pkg, err := loader.Load(tb.Context(), d.files(tb).Bytes(), loader.Options{
 		Package: manifestsv1alpha1.TemplateContextPackage{
 			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: "drawn", Namespace: c.namespace}, Image: image,
 		},

@@ -8,11 +8,9 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/lint"
-	"lockstep.run/lockstep/internal/loader"
 )
 
-// pairs are objects before and after an upgrade, as apiVersion, kind, and what both
-// of them state besides name and namespace.
+// pairs are objects before and after an upgrade: apiVersion and kind, and their other fields.
 var pairs = []struct {
 	name, head, before, after string
 	refused                   bool
@@ -58,7 +56,7 @@ func jobSpec(more string) string {
 	return "spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'example.com/a:v1'}]}}" + more + "}"
 }
 
-// What lint says of an upgrade without a cluster is what plan says of it on one.
+// Lint, without a cluster, and plan refuse the same changes.
 func TestLintAgreesWithPlan(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -82,7 +80,7 @@ func TestLintAgreesWithPlan(t *testing.T) {
 	for _, r := range planOf(t, env, env.Push(t, "agree:v2", after), "agree", "--cluster").Refusals {
 		planned = append(planned, r.Name)
 	}
-	findings, err := lint.Run(t.Context(), input(after), lint.Options{Only: []string{"immutable-field"}, From: input(before)})
+	findings, err := lint.Run(t.Context(), after.Bytes(), lint.Options{Only: []string{"immutable-field"}, From: before.Bytes()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +94,7 @@ func TestLintAgreesWithPlan(t *testing.T) {
 	}
 }
 
-// pairObject writes an object, with the annotations that its fields begin with.
+// pairObject writes an object; RECREATE and KEEP in fields stand for annotations.
 func pairObject(name, head, fields string) string {
 	apiVersion, kind, _ := strings.Cut(head, " ")
 	annotations := "package-operator.run/phase: deploy"
@@ -111,12 +109,4 @@ func pairObject(name, head, fields string) string {
 		namespace = ""
 	}
 	return fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: agree-%s%s, annotations: {%s}}, %s}\n", apiVersion, kind, name, namespace, annotations, fields)
-}
-
-func input(files harness.Files) loader.Files {
-	out := loader.Files{}
-	for path, text := range files {
-		out[path] = []byte(text)
-	}
-	return out
 }

@@ -20,8 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/conditions"
 )
 
-// steady is a Deployment of a package, and its probes: every replica is of the
-// template at hand, and available. Where replicas is 0 they are left to others.
+// steady returns a Deployment, without spec.replicas where replicas is 0.
 func steady(name, image string, replicas int) string {
 	spec := ""
 	if replicas > 0 {
@@ -41,6 +40,7 @@ spec:
 `, name, image, spec)
 }
 
+// steadyProbes are true where every replica is available and of the current template.
 const steadyProbes = `  availabilityProbes:
   - selector: {kind: {group: apps, kind: Deployment}}
     probes:
@@ -50,7 +50,7 @@ const steadyProbes = `  availabilityProbes:
         message: not every replica is of this template
 `
 
-// history collects what a watch shows of a Package.
+// history holds the observed states of a Package.
 type history struct {
 	mu   sync.Mutex
 	seen []*corev1alpha1.Package
@@ -59,18 +59,10 @@ type history struct {
 // follow watches a Package until the test ends.
 func follow(t *testing.T, env *harness.Env, namespace, name string) *history {
 	t.Helper()
-	watcher, err := client.NewWithWatch(env.Config(), client.Options{Scheme: env.Client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := watcher.Watch(t.Context(), &corev1alpha1.PackageList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Stop)
+	events := env.Watch(t, &corev1alpha1.PackageList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
 	h := &history{}
 	go func() {
-		for e := range w.ResultChan() {
+		for e := range events {
 			if pkg, ok := e.Object.(*corev1alpha1.Package); ok {
 				h.mu.Lock()
 				h.seen = append(h.seen, pkg)
@@ -81,8 +73,7 @@ func follow(t *testing.T, env *harness.Env, namespace, name string) *history {
 	return h
 }
 
-// waitReady waits until the watch has shown what kubectl wait --for=condition=Ready
-// waits for, of a generation.
+// waitReady waits until Ready is observed for a generation.
 func (h *history) waitReady(t *testing.T, generation int64) {
 	t.Helper()
 	harness.Eventually(t, time.Minute, "the watch to show the package ready", func(context.Context) error {
@@ -96,8 +87,8 @@ func (h *history) waitReady(t *testing.T, generation int64) {
 	})
 }
 
-// check judges all that was seen: the package was available throughout, was Ready with
-// the revision of a generation only, and never ceased to be within one.
+// check requires that the package was always Available, and within a generation Ready with
+// its revision only and without interruption.
 func (h *history) check(t *testing.T, revisions map[int64]int64) {
 	t.Helper()
 	h.mu.Lock()
@@ -120,10 +111,8 @@ func (h *history) check(t *testing.T, revisions map[int64]int64) {
 	}
 }
 
-// TestAvailableThroughout: while nothing that was ready fails, a package stays
-// available: when the labels of a new version are put on its objects, when it is
-// upgraded, when somebody scales or changes them, and when an upgrade adds one. Each
-// generation becomes Ready once, with its own revision.
+// A package stays available while its objects are relabelled, upgraded, scaled, changed by
+// others and added, and each generation becomes Ready once, with its own revision.
 func TestAvailableThroughout(t *testing.T) {
 	t.Parallel()
 	const ns = "steady"
@@ -150,7 +139,7 @@ func TestAvailableThroughout(t *testing.T) {
 		awaitDeployment(t, env, ns, name, check)
 		seen.waitReady(t, env.Package(t, ns, "web").(*corev1alpha1.Package).Generation)
 	}
-	upgrade(image("2", "1.1.0", web, free), 2) // but for labels it is the same
+	upgrade(image("2", "1.1.0", web, free), 2) // changes labels alone
 	for _, name := range []string{"web", "free"} {
 		settled(name, func(d *appsv1.Deployment) bool { return d.Labels[corev1alpha1.PackageVersionLabel] == "1.1.0" })
 	}
@@ -180,8 +169,7 @@ func kubectl(t *testing.T, env *harness.Env, args ...string) {
 	}
 }
 
-// awaitDeployment waits until a Deployment passes a check, and its controller has seen
-// it and is done.
+// awaitDeployment waits until a Deployment passes a check and is rolled out.
 func awaitDeployment(t *testing.T, env *harness.Env, namespace, name string, check func(*appsv1.Deployment) bool) {
 	t.Helper()
 	harness.Eventually(t, time.Minute, "deployment "+name, func(ctx context.Context) error {

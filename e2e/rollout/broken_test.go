@@ -27,8 +27,8 @@ import (
 // workload is one object of the package that is upgraded.
 type workload struct {
 	kind, name, spec string
-	// stuck are counters of the status that the upgrade to pods that cannot start
-	// ends with; nothing where it is complete at once.
+	// stuck are the final counters of the status in an upgrade to pods that cannot start;
+	// nil where that completes.
 	stuck map[string]int64
 }
 
@@ -48,8 +48,8 @@ var workloads = []workload{
 	{"DaemonSet", "nowhere", "", nil},
 }
 
-// variants are probes that authors write, beside the recipes. Some of them are
-// true while a rollout fails; lint has to know which, and of what.
+// variants are other probes than the recipes. Some are true while a rollout fails, and lint
+// has to report those.
 var variants = map[string][]string{
 	"Deployment": {
 		`{condition: {type: Available, status: "True"}}`,
@@ -67,13 +67,13 @@ var variants = map[string][]string{
 	},
 }
 
-// held is a finalizer of pods that are to take their time to go, as pods do that end in
-// good order: until then a DaemonSet's controller reports them with the new generation.
+// held is a finalizer that simulates graceful termination of pods: until they are gone, a
+// DaemonSet's controller reports them with the new generation.
 const held = "example.com/held"
 
-// release returns the package with probes in place of the recipes, where there
-// are any. Pods of a broken one are never scheduled: to their controllers they
-// are what pods of an image are that cannot start.
+// release returns the package with the probes of checks, or the recipes where it is nil.
+// Pods of a broken one are never scheduled, which its controllers cannot tell from an image
+// that cannot start.
 func release(version string, broken bool, checks func(workload) string) harness.Files {
 	files := harness.Files{}
 	var entries strings.Builder
@@ -92,14 +92,9 @@ func release(version string, broken bool, checks func(workload) string) harness.
 		label := strings.ToLower(w.kind) + "-" + w.name
 		files[label+".yaml"] = fmt.Sprintf(`apiVersion: apps/v1
 kind: %s
-metadata: {name: %s, labels: {app: %s}, annotations: {package-operator.run/phase: deploy}}
-spec:
-  selector: {matchLabels: {app: %s}}
-  template: {metadata: {labels: {app: %s}%s}, spec: {%s}}
-`, w.kind, w.name, label, label, label, meta, pod)
-		if w.spec != "" {
-			files[label+".yaml"] = strings.Replace(files[label+".yaml"], "spec:\n", "spec:\n"+indented(w.spec), 1)
-		}
+metadata: {name: %s, labels: {app: %[3]s}, annotations: {package-operator.run/phase: deploy}}
+spec: {selector: {matchLabels: {app: %[3]s}}, template: {metadata: {labels: {app: %[3]s}%s}, spec: {%s}}, %s}
+`, w.kind, w.name, label, meta, pod, w.spec)
 		if checks != nil {
 			fmt.Fprintf(&entries, "  - selector: {kind: {group: apps, kind: %s}, selector: {matchLabels: {app: %s}}}\n    probes: [%s]\n", w.kind, label, checks(w))
 		}
@@ -114,27 +109,7 @@ spec:
 	return files
 }
 
-// indented writes "a: 1, b: {c: 2, d: 3}" on a line for each key.
-func indented(spec string) string {
-	var out strings.Builder
-	depth := 0
-	out.WriteString("  ")
-	for _, r := range spec {
-		switch {
-		case r == '{':
-			depth++
-		case r == '}':
-			depth--
-		case r == ',' && depth == 0:
-			out.WriteString("\n ")
-			continue
-		}
-		out.WriteRune(r)
-	}
-	return out.String() + "\n"
-}
-
-// seen are the states of workloads, by kind and name, as a watch delivered them.
+// seen holds the observed states of workloads, by kind and name.
 type seen struct {
 	sync.Mutex
 	states map[string][]map[string]any
@@ -149,20 +124,12 @@ func (s *seen) of(w workload) []map[string]any {
 func (s *seen) follow(t *testing.T, env *harness.Env, namespace string) {
 	t.Helper()
 	s.states = map[string][]map[string]any{}
-	watcher, err := client.NewWithWatch(env.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
-		events, err := watcher.Watch(t.Context(), list, client.InNamespace(namespace))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(events.Stop)
+		events := env.Watch(t, list, client.InNamespace(namespace))
 		go func() {
-			for event := range events.ResultChan() {
+			for event := range events {
 				if obj, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted {
 					s.Lock()
 					key := obj.GetKind() + "/" + obj.GetName()
@@ -174,10 +141,8 @@ func (s *seen) follow(t *testing.T, env *harness.Env, namespace string) {
 	}
 }
 
-// While an upgrade brings pods that cannot start, the recipes are true of no
-// workload at any time, and the revision does not count as rolled out; what has
-// no pods to replace does not wait. Of other probes lint knows which are true
-// then, and of which workloads.
+// While new pods cannot start, the recipes are true of no workload that replaces pods, and
+// the revision is not available. Lint reports which other probes are true then.
 func TestFailedRollout(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -190,7 +155,7 @@ func TestFailedRollout(t *testing.T) {
 	env.SetImage(t, "failed", "workloads", env.Push(t, "workloads:2", release("v2", true, nil)))
 	for _, w := range workloads {
 		harness.Eventually(t, 60*time.Second, w.kind+" "+w.name+" to be stuck", func(ctx context.Context) error {
-			if err := letGo(ctx, env, &states); err != nil {
+			if err := releasePods(ctx, env, &states); err != nil {
 				return err
 			}
 			return stuck(w, states.of(w))
@@ -206,7 +171,7 @@ func TestFailedRollout(t *testing.T) {
 		}
 	}
 	for _, w := range workloads {
-		if passed := truth(t, release("v2", true, nil), broken[w.kind+"/"+w.name]); passed != (w.stuck == nil) {
+		if passed := everTrue(t, release("v2", true, nil), broken[w.kind+"/"+w.name]); passed != (w.stuck == nil) {
 			t.Errorf("%s %s: the recipe was true: %v", w.kind, w.name, passed)
 		}
 	}
@@ -219,15 +184,15 @@ func TestFailedRollout(t *testing.T) {
 		}
 		return nil
 	})
-	// A StatefulSet waits for its broken pods until somebody deletes them:
+	// A StatefulSet keeps its broken pods until they are deleted:
 	// https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback
-	// One that is deleted before the controller has seen the new template comes back as it was.
+	// One deleted before its controller has observed the new template is recreated as it was.
 	harness.Eventually(t, 60*time.Second, "the last revision to be available", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
 		if err := env.Client.List(ctx, pods, client.InNamespace("failed")); err != nil {
 			return err
 		}
-		if err := letGo(ctx, env, &states); err != nil {
+		if err := releasePods(ctx, env, &states); err != nil {
 			return err
 		}
 		for _, pod := range pods.Items {
@@ -245,9 +210,9 @@ func TestFailedRollout(t *testing.T) {
 	env.WaitAvailable(t, "failed", "workloads")
 }
 
-// letGo lets pods of DaemonSets go that are being deleted, once their DaemonSet was seen
-// to be reported with its new generation.
-func letGo(ctx context.Context, env *harness.Env, states *seen) error {
+// releasePods removes the finalizer of deleted pods of DaemonSets whose new generation is
+// observed.
+func releasePods(ctx context.Context, env *harness.Env, states *seen) error {
 	pods := &corev1.PodList{}
 	if err := env.Client.List(ctx, pods, client.InNamespace("failed")); err != nil {
 		return err
@@ -275,7 +240,7 @@ func letGo(ctx context.Context, env *harness.Env, states *seen) error {
 	return nil
 }
 
-// stuck checks that the last state is the one that the broken upgrade ends with.
+// stuck checks that the last state is the final one of the broken upgrade.
 func stuck(w workload, states []map[string]any) error {
 	if len(states) == 0 {
 		return fmt.Errorf("nothing was seen of the upgrade")
@@ -294,9 +259,8 @@ func stuck(w workload, states []map[string]any) error {
 	return nil
 }
 
-// truth tells whether the probes of a package were true of any of some states of
-// the new generation.
-func truth(t *testing.T, files harness.Files, states []map[string]any) bool {
+// everTrue reports whether the probes of a package are true of any state of a new generation.
+func everTrue(t *testing.T, files harness.Files, states []map[string]any) bool {
 	t.Helper()
 	manifest, err := loader.Describe(loader.Files{"manifest.yaml": []byte(files["manifest.yaml"])})
 	if err != nil {
@@ -317,11 +281,7 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 	for i := range 4 {
 		checks := func(w workload) string { return variants[w.kind][min(i, len(variants[w.kind])-1)] }
 		files := release("v2", false, checks)
-		input := loader.Files{}
-		for path, text := range files {
-			input[path] = []byte(text)
-		}
-		findings, err := lint.Run(t.Context(), input, lint.Options{Only: []string{"probe-misses-failed-rollout"}})
+		findings, err := lint.Run(t.Context(), files.Bytes(), lint.Options{Only: []string{"probe-misses-failed-rollout"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +290,7 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 				continue
 			}
 			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j) })
-			if passed := truth(t, files, broken[w.kind+"/"+w.name]); passed != warned {
+			if passed := everTrue(t, files, broken[w.kind+"/"+w.name]); passed != warned {
 				t.Errorf("%s %s, probes [%s]: true in a rollout that fails: %v; lint warns: %v", w.kind, w.name, checks(w), passed, warned)
 			}
 		}

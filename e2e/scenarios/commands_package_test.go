@@ -93,11 +93,7 @@ func (s *scenario) begin(name, version string) {
 func (s *scenario) push(name, version string) string {
 	files := s.files(version)
 	image := s.cluster().Push(s, s.namespace+"-"+name+":"+version, files)
-	content := loader.Files{}
-	for path, text := range files {
-		content[path] = []byte(text)
-	}
-	pkg, err := loader.Load(s.Context(), content, loader.Options{
+	pkg, err := loader.Load(s.Context(), files.Bytes(), loader.Options{
 		Package: manifestsv1alpha1.TemplateContextPackage{
 			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: name, Namespace: s.namespace}, Image: image,
 		},

@@ -42,10 +42,7 @@ func push(t *testing.T) []image {
 		check(t, err)
 		found, err := remote.Head(ref, remote.WithContext(t.Context()))
 		check(t, err)
-		pushed := image{reference: reference, digest: found.Digest.String(), files: loader.Files{}}
-		for path, content := range files {
-			pushed.files[path] = []byte(content)
-		}
+		pushed := image{reference: reference, digest: found.Digest.String(), files: files.Bytes()}
 		images = append(images, pushed)
 	}
 	return images
