@@ -28,8 +28,8 @@ func foreign(t *testing.T, ns, name string, controlled bool) *corev1.ConfigMap {
 	return cm
 }
 
-// The three modes of collision protection, each against an object that someone
-// controls and one that nobody does.
+// The three modes of collision protection, each against an object with a controller and
+// one without.
 func TestCollisionModes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -146,10 +146,9 @@ func TestMessagesOfProbes(t *testing.T) {
 	}
 }
 
-// Deleting a revision of an earlier engine that has phases with classes leaves no
-// ObjectSetPhase behind: those that the manager served are let go, of others the agent is
-// waited for by name.
-func TestClassPhasesGoWithTheirRevision(t *testing.T) {
+// Teardown of a revision of Package Operator releases the ObjectSetPhases of class default
+// and waits for the agents of the others.
+func TestTeardownOfClassPhases(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	owner := set(ns, "shop-1", 1, phase("local", configMap("here", "v1")), phase("remote", configMap("there", "v1")))
@@ -182,7 +181,7 @@ func TestClassPhasesGoWithTheirRevision(t *testing.T) {
 	if remote.DeletionTimestamp == nil || len(remote.Finalizers) != 1 {
 		t.Errorf("the agent finds %+v", remote.ObjectMeta)
 	}
-	remote.Finalizers = nil // what the agent does
+	remote.Finalizers = nil // as the agent does
 	must(t, env.Client.Update(t.Context(), remote))
 	env.WaitGone(t, patience, made[0])
 	env.WaitGone(t, patience, owner)

@@ -16,15 +16,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// TestForeignConditionsHoldNothingUp: conditions that an object reports need not be as
-// our own statuses ask for. They are made to fit, the last of too many are left out with
-// a count, and the rollout goes on.
-func TestForeignConditionsHoldNothingUp(t *testing.T) {
+// Mapped conditions that violate the API's rules are sanitized, surplus ones are truncated
+// and counted, and the rollout goes on.
+func TestInvalidForeignConditions(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	const count = 247
-	object := raw(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},` +
-		`"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"web","image":"web"}]}}}}`)
+	object := workload("web")
 	for i := range count {
 		object.ConditionMappings = append(object.ConditionMappings, corev1alpha1.ConditionMapping{
 			SourceType: fmt.Sprintf("Their%d", i), DestinationType: fmt.Sprintf("example.com/Their%d", i),
@@ -71,7 +69,7 @@ func TestForeignConditionsHoldNothingUp(t *testing.T) {
 	before = web.DeepCopy()
 	web.Status.Conditions = web.Status.Conditions[len(given)+10 : len(given)+12]
 	must(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
-	await(t, dep, "to be whole again", func(d *corev1alpha1.ObjectDeployment) error {
+	await(t, dep, "not to be truncated any more", func(d *corev1alpha1.ObjectDeployment) error {
 		if c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionTruncated); c != nil {
 			return fmt.Errorf("it says %+v", c)
 		}

@@ -32,10 +32,16 @@ func namespace(t *testing.T) string {
 	return name
 }
 
+// raw returns an object of a template from JSON.
+func raw(text string) corev1alpha1.ObjectSetObject {
+	var obj corev1alpha1.ObjectSetObject
+	obj.Object.Raw = []byte(text)
+	return obj
+}
+
 // configMap is an object of a template.
 func configMap(name, value string, change ...func(*corev1alpha1.ObjectSetObject)) corev1alpha1.ObjectSetObject {
-	var obj corev1alpha1.ObjectSetObject
-	obj.Object.Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":{"app":"shop"}},"data":{"value":%q}}`, name, value)
+	obj := raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":{"app":"shop"}},"data":{"value":%q}}`, name, value))
 	for _, f := range change {
 		f(&obj)
 	}

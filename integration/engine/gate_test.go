@@ -439,8 +439,8 @@ func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
 	awaitRollout(t, dep)
 }
 
-// TestDeletionDoesNotWaitForProbes: judging all objects takes half a minute and longer.
-// Nobody waits for it: neither who deletes the package, nor another package.
+// Probes that take half a minute delay neither the deletion of their package nor another
+// package.
 func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)

@@ -74,8 +74,7 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 	}
 }
 
-// A lone set reports which of its objects a successor has taken by now, however late
-// after the successor's creation.
+// A lone set reports promptly which of its objects a successor has taken over.
 func TestLoneSetReportsWhatItHandedOver(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -105,7 +104,7 @@ func TestLoneSetReportsWhatItHandedOver(t *testing.T) {
 		}
 	}
 	await(t, first, "to have handed over early", controls(names...))
-	settle(t, ns) // so that nothing is left that would look at the first set anyway
+	settle(t, ns) // no other event reconciles the first set
 	for _, name := range []string{"early", "gate"} {
 		cm := get(t, ns, name)
 		before := cm.DeepCopy()

@@ -23,10 +23,8 @@ import (
 
 // job is an object of a template.
 func job(namespace, name, image string) corev1alpha1.ObjectSetObject {
-	var obj corev1alpha1.ObjectSetObject
-	obj.Object.Raw = fmt.Appendf(nil, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q,"namespace":%q},"spec":{"template":{"spec":{
-		"restartPolicy":"Never","containers":[{"name":"main","image":%q}]}}}}`, name, namespace, image)
-	return obj
+	return raw(fmt.Sprintf(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":%q,"namespace":%q},"spec":{"template":{"spec":{
+		"restartPolicy":"Never","containers":[{"name":"main","image":%q}]}}}}`, name, namespace, image))
 }
 
 // completeProbe asks each Job whether it is complete.
@@ -216,8 +214,8 @@ func TestJobInASliceOfAClusterDeployment(t *testing.T) {
 	}
 }
 
-// That a Job is gone after it succeeded is reported while another object blocks.
-func TestJobThatIsGoneIsReportedWhileAnotherObjectBlocks(t *testing.T) {
+// A completed Job that was deleted is reported while another object blocks.
+func TestDeletedJobIsReportedWhileBlocked(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	dep := deployment(ns, phase("one", job(ns, "migrate", "a"), configMap("slow", "v1")))
@@ -238,9 +236,9 @@ func TestJobThatIsGoneIsReportedWhileAnotherObjectBlocks(t *testing.T) {
 	})
 }
 
-// A namespace that was deleted and came back takes what a Job made along, and the Job
-// runs again; here one that the package does not bring, which has to be asked for.
-func TestJobRunsAgainInANamespaceThatCameBack(t *testing.T) {
+// A completed Job runs again in a recreated namespace, also one that is not part of the
+// package.
+func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	labels := map[string]string{"app": ns}
@@ -261,7 +259,7 @@ func TestJobRunsAgainInANamespaceThatCameBack(t *testing.T) {
 	})
 	was := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	must(t, env.Client.Delete(t.Context(), was))
-	// What the controller of namespaces does, which does not run here.
+	// As the namespace controller does, which does not run here.
 	remove(t, migrate)
 	must(t, env.Client.Delete(t.Context(), get(t, ns, "settings")))
 	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(was), was))

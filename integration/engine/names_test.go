@@ -17,18 +17,10 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// raw is an object of a template as it is written.
-func raw(text string) corev1alpha1.ObjectSetObject {
-	var obj corev1alpha1.ObjectSetObject
-	obj.Object.Raw = []byte(text)
-	return obj
-}
-
-// TestNamesThatNoRequestCanHave: a set that names what no request can be made of says so
-// on its own status and can be deleted, and after a restart everybody else goes on. The
-// API server refuses such names by now, yet not in sets of before. This test runs
-// alone, since it stops the manager of all.
-func TestNamesThatNoRequestCanHave(t *testing.T) {
+// A set with invalid names, which older CRDs accept, reports them on its own status, can be
+// deleted, and does not block other sets after a restart. Not parallel: it restarts the
+// shared manager.
+func TestInvalidNames(t *testing.T) {
 	ns := namespace(t)
 	named := func(name string, slices, secrets []string, objects ...corev1alpha1.ObjectSetObject) *corev1alpha1.ObjectSet {
 		s := set(ns, name, 1, phase("one", objects...))
@@ -37,7 +29,7 @@ func TestNamesThatNoRequestCanHave(t *testing.T) {
 	}
 	for _, s := range []*corev1alpha1.ObjectSet{named("a", []string{"../../x"}, nil), named("b", nil, []string{"a/b"})} {
 		if err := env.Client.Create(t.Context(), s); !apierrors.IsInvalid(err) {
-			t.Errorf("the API server takes a set with the names %v: %v", s.Spec.Phases[0], err)
+			t.Errorf("the API server accepts a set with the names %v: %v", s.Spec.Phases[0], err)
 		}
 	}
 	var many []string
@@ -72,27 +64,27 @@ func TestNamesThatNoRequestCanHave(t *testing.T) {
 			}},
 		}: {corev1alpha1.ReasonPreflightError, "metadata.namespace is required"},
 	}
-	anyName(t, "objectsets.package-operator.run")
+	dropPatterns(t, "objectsets.package-operator.run")
 	for s := range rows {
-		harness.Eventually(t, patience, "the API server to take the set", func(ctx context.Context) error {
+		harness.Eventually(t, patience, "the API server to accept the set", func(ctx context.Context) error {
 			return env.Client.Create(ctx, s)
 		})
 	}
-	said := func() {
+	awaitReports := func() {
 		t.Helper()
 		for s, want := range rows {
-			await(t, s, "to say what is wrong", func(s client.Object) error {
+			await(t, s, "to report the name", func(s client.Object) error {
 				return reports(s.(corev1alpha1.Conditioned), corev1alpha1.ConditionAvailable, metav1.ConditionFalse, want.reason, want.says)
 			})
 		}
 	}
-	said()
+	awaitReports()
 
 	manager.Stop()
 	manager = env.StartManager(setup)
 	env.Namespace(t, ns+"-other")
 	install(t, deployment(ns+"-other", phase("one", configMap("object", "v1"))))
-	said()
+	awaitReports()
 	for s := range rows {
 		must(t, env.Client.Delete(t.Context(), s))
 	}
@@ -101,9 +93,9 @@ func TestNamesThatNoRequestCanHave(t *testing.T) {
 	}
 }
 
-// anyName takes the patterns of names out of a CRD for as long as a test runs, as a CRD
-// of before had none.
-func anyName(t *testing.T, name string) {
+// dropPatterns removes the patterns of names from a CRD until the test ends: older ones
+// had none.
+func dropPatterns(t *testing.T, name string) {
 	t.Helper()
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
@@ -128,9 +120,8 @@ func anyName(t *testing.T, name string) {
 	})
 }
 
-// TestPackagesOfThemselves: what a deployment hangs on itself is not for it to have,
-// since a deletion of one would wait for the other.
-func TestPackagesOfThemselves(t *testing.T) {
+// A deployment may not control its own ancestors: their deletions would wait for each other.
+func TestOwnershipCycles(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	none := collision(corev1alpha1.CollisionProtectionNone)
@@ -149,7 +140,7 @@ func TestPackagesOfThemselves(t *testing.T) {
 	}
 	await(t, self, "to be refused", blocked)
 
-	// The second one brings the first one back, which has it.
+	// A cycle by way of another deployment.
 	back := fmt.Sprintf(`"phases":[{"name":"one","objects":[{"object":%s,"collisionProtection":"None"}]}]`, brings("first", "").Object.Raw)
 	first := deployment(ns, phase("one", brings("second", back)))
 	first.Name = "first"
@@ -157,15 +148,15 @@ func TestPackagesOfThemselves(t *testing.T) {
 	second := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}
 	await(t, second, "to be refused", blocked)
 	if owners := first.GetOwnerReferences(); len(owners) > 0 {
-		t.Errorf("the first one belongs to %v", owners)
+		t.Errorf("the first one is owned by %v", owners)
 	}
 	must(t, env.Client.Delete(t.Context(), self))
 	must(t, env.Client.Delete(t.Context(), first))
 	harness.Eventually(t, patience, "all of them to go", func(ctx context.Context) error { return gone(ctx, self, first, second) })
 }
 
-// TestObjectsOfTheEngine: nobody takes what the engine is made of, whatever the mode.
-func TestObjectsOfTheEngine(t *testing.T) {
+// Objects of the engine itself are refused in every collision mode.
+func TestEngineObjects(t *testing.T) {
 	t.Parallel()
 	metadata := func(apiVersion, kind, namespace, name string) *metav1.PartialObjectMetadata {
 		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -178,15 +169,12 @@ func TestObjectsOfTheEngine(t *testing.T) {
 		metadata("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "packages.package-operator.run"),
 		metadata("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "lockstep-foreground-deletion"),
 	}
-	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: "takes-the-engine"}}
-	labels := map[string]string{"app": "takes-the-engine"}
+	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: "engine-objects"}}
+	labels := map[string]string{"app": "engine-objects"}
 	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
 	ph := phase("one")
 	for _, m := range objects {
 		o := raw(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"namespace":%q}}`, m.APIVersion, m.Kind, m.Name, m.Namespace))
-		if m.Namespace == "" {
-			o = raw(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q}}`, m.APIVersion, m.Kind, m.Name))
-		}
 		collision(corev1alpha1.CollisionProtectionNone)(&o)
 		ph.Objects = append(ph.Objects, o)
 	}
@@ -200,7 +188,7 @@ func TestObjectsOfTheEngine(t *testing.T) {
 	for _, m := range objects {
 		must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 		if m.DeletionTimestamp != nil || metav1.GetControllerOf(m) != nil {
-			t.Errorf("%s %s was taken: %v", m.Kind, m.Name, m.ObjectMeta)
+			t.Errorf("%s %s was adopted: %v", m.Kind, m.Name, m.ObjectMeta)
 		}
 	}
 }

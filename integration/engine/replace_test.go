@@ -17,54 +17,34 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// What an earlier engine wrote by updates is known for ours once it was taken over:
-// a field that leaves the template leaves the object, and what others added stays.
-func TestFieldsOfAnEarlierEngineLeave(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	former := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
-		Data:       map[string]string{"value": "v1", "leaves": "v1"},
-	}
-	must(t, env.Client.Create(t.Context(), former, client.FieldOwner("package-operator")))
-	edit(t, ns, "object", `{"data":{"others":"added"}}`)
-
-	both := configMap("object", "v1", collision(corev1alpha1.CollisionProtectionIfNoController))
-	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
-	dep := install(t, deployment(ns, phase("one", both)))
-	if taken := get(t, ns, "object"); taken.UID != former.UID || metav1.GetControllerOf(taken) == nil || taken.Data["leaves"] != "v1" {
-		t.Fatalf("it was not taken over: %+v", taken)
-	}
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2", collision(corev1alpha1.CollisionProtectionIfNoController))
-	})
-	awaitValue(t, ns, "object", "v2")
-	awaitRollout(t, dep)
-	if is := get(t, ns, "object"); is.Data["leaves"] != "" || is.Data["others"] != "added" || is.UID != former.UID {
-		t.Errorf("after a field left the template the object has %v", is.Data)
-	}
+// leaving adds a field that the next template lacks.
+func leaving(o *corev1alpha1.ObjectSetObject) {
+	o.Object.Raw = []byte(strings.Replace(string(o.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
 }
 
-// What kubectl made is the template's from its adoption on: what a later one has no
-// more leaves the object, and so does what the first one did not have.
-func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) {
+func TestFieldsOfAnEarlierEngineLeave(t *testing.T) { adoptedFieldsLeave(t, "package-operator") }
+
+func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) { adoptedFieldsLeave(t, "kubectl-create") }
+
+// adoptedFieldsLeave checks that an adopted object loses the fields of its former manager
+// that the template lacks, at once or when a later one drops them; fields of others stay.
+func adoptedFieldsLeave(t *testing.T, manager string) {
 	t.Parallel()
 	ns := namespace(t)
 	former := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
 		Data:       map[string]string{"value": "v1", "leaves": "v1", "former": "v1"},
 	}
-	must(t, env.Client.Create(t.Context(), former, client.FieldOwner("kubectl-create")))
+	must(t, env.Client.Create(t.Context(), former, client.FieldOwner(manager)))
 	edit(t, ns, "object", `{"data":{"others":"added"}}`)
 
-	both := configMap("object", "v1", collision(corev1alpha1.CollisionProtectionIfNoController))
-	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
-	dep := install(t, deployment(ns, phase("one", both)))
-	if taken := get(t, ns, "object"); metav1.GetControllerOf(taken) == nil || taken.Data["leaves"] != "v1" || taken.Data["former"] != "" || taken.Data["others"] != "added" {
-		t.Errorf("it was taken over with %v", taken.Data)
+	adopt := collision(corev1alpha1.CollisionProtectionIfNoController)
+	dep := install(t, deployment(ns, phase("one", configMap("object", "v1", adopt, leaving))))
+	if is := get(t, ns, "object"); metav1.GetControllerOf(is) == nil || is.Data["leaves"] != "v1" || is.Data["former"] != "" || is.Data["others"] != "added" {
+		t.Errorf("it was adopted with %v", is.Data)
 	}
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2", collision(corev1alpha1.CollisionProtectionIfNoController))
+		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2", adopt)
 	})
 	awaitValue(t, ns, "object", "v2")
 	awaitRollout(t, dep)
@@ -73,14 +53,12 @@ func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) {
 	}
 }
 
-// A policy that the object as it is violates, and its next template meets, holds up
-// nothing, though what left the template takes a write before.
-func TestFieldsLeaveUnderAPolicyThatTheNewTemplateMeets(t *testing.T) {
+// An admission policy that the live object violates and the new template meets does not
+// block the removal of fields.
+func TestFieldsLeaveUnderAPolicy(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	both := configMap("object", "v1")
-	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
-	dep := install(t, deployment(ns, phase("one", both)))
+	dep := install(t, deployment(ns, phase("one", configMap("object", "v1", leaving))))
 
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
@@ -116,14 +94,12 @@ func TestFieldsLeaveUnderAPolicyThatTheNewTemplateMeets(t *testing.T) {
 	}
 }
 
-// A revision that somebody archives before its successor has written an object is
-// remembered for what it wrote: what left the template leaves the object.
+// Fields that left the template leave the object although the revision that wrote them
+// was archived by hand before its successor wrote the object.
 func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	both := configMap("object", "v1")
-	both.Object.Raw = []byte(strings.Replace(string(both.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
-	dep := deployment(ns, phase("one", configMap("gate", "v1")), phase("two", both))
+	dep := deployment(ns, phase("one", configMap("gate", "v1")), phase("two", configMap("object", "v1", leaving)))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{Selector: readyProbe.Selector, Probes: []corev1alpha1.Probe{{
 		CEL: &corev1alpha1.ProbeCELSpec{Rule: `has(self.data.ready) && self.data.ready == self.data.value`, Message: "not ready yet"},
 	}}}}
@@ -159,8 +135,8 @@ func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
 	}
 }
 
-// A field that cannot be changed makes the rollout of an object stop, and that of
-// one that says so delete it and make it anew.
+// A change of an immutable field blocks the rollout, or recreates the object where it is
+// annotated on-immutable: Recreate.
 func TestRecreateWhereAsked(t *testing.T) {
 	t.Parallel()
 	fixed := func(value, annotations string) corev1alpha1.ObjectSetObject {
@@ -171,9 +147,9 @@ func TestRecreateWhereAsked(t *testing.T) {
 	const recreate = corev1alpha1.OnImmutableAnnotation + `":"` + corev1alpha1.OnImmutableRecreate + `"`
 	for name, tc := range map[string]struct {
 		annotations string
-		anew        bool
+		recreated   bool
 	}{
-		"asked":            {annotations: `"annotations":{"` + recreate + `},`, anew: true},
+		"asked":            {annotations: `"annotations":{"` + recreate + `},`, recreated: true},
 		"not-asked":        {},
 		"asked-to-be-kept": {annotations: `"annotations":{"` + recreate + `,"` + corev1alpha1.DeletionPolicyAnnotation + `":"` + corev1alpha1.DeletionPolicyKeep + `"},`},
 	} {
@@ -185,12 +161,12 @@ func TestRecreateWhereAsked(t *testing.T) {
 			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 				d.Spec.Template.Spec.Phases[0].Objects[0] = fixed("v2", tc.annotations)
 			})
-			if tc.anew {
+			if tc.recreated {
 				awaitRollout(t, dep)
 				if is := get(t, ns, "object"); is.UID == before.UID || is.Data["value"] != "v2" {
 					t.Errorf("it is %v, the same object %t", is.Data, is.UID == before.UID)
 				}
-				// Back to what did not say so yet.
+				// A rollback to a template without the annotation recreates it, too.
 				change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 					d.Spec.Template.Spec.Phases[0].Objects[0] = fixed("v1", "")
 				})
@@ -209,7 +185,7 @@ func TestRecreateWhereAsked(t *testing.T) {
 				return fmt.Errorf("it was not refused: blocking %+v", d.Status.Blocking)
 			})
 			if is := get(t, ns, "object"); is.UID != before.UID || is.Data["value"] != "v1" {
-				t.Errorf("it was made anew: %v", is.Data)
+				t.Errorf("it was recreated: %v", is.Data)
 			}
 		})
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The CRDs of Package Operator, which its bootstrap owns, are taken over by the
-// command of docs/operators.md.
-func TestCRDsOfPackageOperatorAreTakenOver(t *testing.T) {
+// The command of docs/operators.md takes over CRDs that the bootstrap of Package Operator
+// owns.
+func TestTakeOverOfCRDs(t *testing.T) {
 	t.Parallel()
 	const crds = "../../config/crds"
 	text, err := os.ReadFile(crds + "/package-operator.run_hostedclusterpackages.yaml")
