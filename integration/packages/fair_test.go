@@ -12,9 +12,9 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// TestLargePackagesHoldUpNoSmallOne: six packages of the same registry each take about
-// half a minute to be rendered, and the seventh a moment.
-func TestLargePackagesHoldUpNoSmallOne(t *testing.T) {
+// A small package is not delayed by six large ones of the same registry, which take half a
+// minute each to render.
+func TestLargePackagesDelayNoSmallOne(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	const objects = `{{ range until 9000 }}
@@ -37,7 +37,7 @@ metadata: {name: %s-{{ . }}, annotations: {package-operator.run/phase: one}}
 		all = append(all, pkg)
 	}
 	for _, pkg := range all {
-		env.WaitCondition(t, ns, pkg.GetName(), corev1alpha1.ConditionReconciling, "True") // it waits for its turn or has it
+		env.WaitCondition(t, ns, pkg.GetName(), corev1alpha1.ConditionReconciling, "True") // queued or rendering
 	}
 	env.Create(t, harness.Package(ns, "small", small))
 	env.WaitAvailableWithin(t, 20*time.Second, ns, "small")

@@ -213,6 +213,14 @@ func (j *journal) rest(t *testing.T, ns string) []sandbox.Entry {
 	return j.quiet(t, ns, 2*time.Second)
 }
 
+// silent fails the test where the manager has sent requests about the namespace.
+func (j *journal) silent(t *testing.T, ns string) {
+	t.Helper()
+	if entries := j.rest(t, ns); len(entries) > 0 {
+		t.Errorf("at rest:%s", lines(entries))
+	}
+}
+
 func (j *journal) quiet(t *testing.T, ns string, long time.Duration) []sandbox.Entry {
 	t.Helper()
 	filters := []sandbox.Filter{

@@ -50,10 +50,7 @@ func TestRequestsOfAnInstall(t *testing.T) {
 		t.Error(diff)
 	}
 
-	from = begin(t)
-	if idle := from.rest(t, ns); len(idle) > 0 {
-		t.Errorf("at rest:%s", lines(idle))
-	}
+	begin(t).silent(t, ns)
 }
 
 // What the deployment and the Package say after an install.

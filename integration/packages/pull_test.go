@@ -86,10 +86,7 @@ func TestPullSecrets(t *testing.T) {
 	edit(t, &corev1.Secret{ObjectMeta: corrected.ObjectMeta}, func(s *corev1.Secret) { s.Data = corrected.Data })
 	env.WaitAvailable(t, ns, "shop")
 	settle(t, ns)
-	from := begin(t)
-	if idle := from.rest(t, ns); len(idle) > 0 {
-		t.Errorf("at rest:%s", lines(idle))
-	}
+	begin(t).silent(t, ns)
 }
 
 // Pull secrets of the manager's own service account hold for all packages.
@@ -162,10 +159,7 @@ func TestInterval(t *testing.T) {
 	env.WaitAvailable(t, ns, "shop")
 	digest := shop(t, ns).Status.Resolved.Digest
 	settle(t, ns)
-	from := begin(t)
-	if idle := from.rest(t, ns); len(idle) > 0 {
-		t.Errorf("at rest:%s", lines(idle))
-	}
+	begin(t).silent(t, ns)
 	must(t, retag(t, image, harness.Phased("shop", 1, 3)))
 	harness.Eventually(t, 90*time.Second, "the moved tag to be rolled out", func(ctx context.Context) error {
 		p := shop(t, ns)

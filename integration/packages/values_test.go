@@ -122,9 +122,7 @@ func TestConfigFrom(t *testing.T) {
 	from, loads := begin(t), loadsOf(t, ns)
 	before := shop(t, ns)
 	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Labels = map[string]string{"touched": "true"} })
-	if idle := from.rest(t, ns); len(idle) > 0 {
-		t.Errorf("at rest:%s", lines(idle))
-	}
+	from.silent(t, ns)
 	if n := loadsOf(t, ns) - loads; n > 0 || shop(t, ns).Status.UnpackedHash != before.Status.UnpackedHash {
 		t.Errorf("loaded %d times, hash %s and before %s", n, shop(t, ns).Status.UnpackedHash, before.Status.UnpackedHash)
 	}
@@ -254,10 +252,7 @@ func TestDriftIsReported(t *testing.T) {
 			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	settle(t, ns)
-	from := begin(t)
-	if idle := from.rest(t, ns); len(idle) > 0 {
-		t.Errorf("at rest:%s", lines(idle))
-	}
+	begin(t).silent(t, ns)
 	if cm := configMap(t, ns, "shop-00-001"); cm.Data["value"] != "drifted" {
 		t.Error("it was corrected")
 	}
