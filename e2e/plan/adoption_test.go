@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/yamltest"
 )
 
-// adopted is what someone installs before there is a package; %[1]s names it.
+// adopted are objects that exist before the package; %[1]s is its name.
 var adopted = map[string]string{
 	"web.yaml": `apiVersion: apps/v1
 kind: Deployment
@@ -69,7 +69,7 @@ webhooks:
 `,
 }
 
-// adopting is the package of the same objects, changed.
+// adopting returns the package of the same objects, changed.
 func adopting(name string, changes ...string) harness.Files {
 	files := harness.Files{"manifest.yaml": harness.Manifest(name, []string{"all"}, "")}
 	marked := strings.NewReplacer(append([]string{
@@ -82,9 +82,8 @@ func adopting(name string, changes ...string) harness.Files {
 	return files
 }
 
-// What kubectl or Helm made is adopted with its fields: those that no template has
-// any more leave the object, and those that controllers set stay. The plan says so
-// each time, field by field.
+// Objects of kubectl and Helm are adopted with their fields: those that the template lacks
+// are removed, those of controllers stay. The plan lists them.
 func TestAdoptedObjectsLoseFields(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -126,17 +125,17 @@ func TestAdoptedObjectsLoseFields(t *testing.T) {
 			}
 			install(t, dir)
 			a := adoption{env: env, name: name}
-			a.meddle(t)
+			a.mutate(t)
 
 			image := env.Push(t, name+":v1", adopting(name))
-			a.follow(t, image, preview.ActionTakeOver, func() { env.Create(t, harness.ClusterPackage(name, image)) })
+			a.comparePlan(t, image, preview.ActionTakeOver, func() { env.Create(t, harness.ClusterPackage(name, image)) })
 			if web := a.get(t, "Deployment", "web"); web.GetLabels()["found"] != "" || web.GetAnnotations()["note"] != "a" {
 				t.Errorf("adopted with the labels %v and the annotations %v", web.GetLabels(), web.GetAnnotations())
 			}
 
 			image = env.Push(t, name+":v2", adopting(name, `, {name: B, value: "2"}`, "", "  minReadySeconds: 1\n", "", `, b: "2"`, "", "  timeoutSeconds: 5\n", ""))
-			a.follow(t, image, preview.ActionChange, func() { env.SetImage(t, "", name, image) })
-			a.judge(t)
+			a.comparePlan(t, image, preview.ActionChange, func() { env.SetImage(t, "", name, image) })
+			a.check(t)
 		})
 	}
 }
@@ -146,8 +145,8 @@ type adoption struct {
 	name string
 }
 
-// meddle does what live controllers do: scale, and inject a bundle of certificates.
-func (a *adoption) meddle(t *testing.T) {
+// mutate writes as other controllers do: it scales, and injects a CA bundle.
+func (a *adoption) mutate(t *testing.T) {
 	t.Helper()
 	err := a.env.Client.SubResource("scale").Patch(t.Context(), a.get(t, "Deployment", "web"),
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("kube-controller-manager"))
@@ -172,8 +171,8 @@ func (a *adoption) get(t *testing.T, kind, name string) *unstructured.Unstructur
 	return u
 }
 
-// follow compares what a plan says with what then happens, field by field.
-func (a *adoption) follow(t *testing.T, image string, action preview.Action, do func()) {
+// comparePlan compares the fields of a plan with those that do changes.
+func (a *adoption) comparePlan(t *testing.T, image string, action preview.Action, do func()) {
 	t.Helper()
 	p := planOf(t, a.env, image, "clusterpackage/"+a.name)
 	if p.Outcome != preview.OutcomeChanges || len(p.Phases[0].Changes) != len(adopted) {
@@ -198,8 +197,8 @@ func (a *adoption) follow(t *testing.T, image string, action preview.Action, do 
 	}
 }
 
-// judge looks at what is left after a template without some fields.
-func (a *adoption) judge(t *testing.T) {
+// check checks the objects after fields left the template.
+func (a *adoption) check(t *testing.T) {
 	t.Helper()
 	web, settings, hook := a.get(t, "Deployment", "web"), a.get(t, "ConfigMap", "settings"), a.get(t, "ValidatingWebhookConfiguration", a.name)
 	containers, _, _ := unstructured.NestedSlice(web.Object, "spec", "template", "spec", "containers")

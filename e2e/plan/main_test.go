@@ -15,7 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/preview"
@@ -25,13 +27,19 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 func shared(t *testing.T) *harness.Env { return harness.Shared(t) }
 
+// run runs kubectl package in this process.
+func run(t *testing.T, env *harness.Env, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	args = append(args, "--kubeconfig", env.Kubeconfig())
+	code = cli.Run(t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
+	return code, stdout.String(), stderr.String()
+}
+
 // plan runs kubectl package plan in this process.
 func plan(t *testing.T, env *harness.Env, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	all := append([]string{"plan", "--kubeconfig", env.Kubeconfig(), "--insecure-registry", env.Registry()}, args...)
-	code = cli.Run(t.Context(), all, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
-	return code, stdout.String(), stderr.String()
+	return run(t, env, append([]string{"plan"}, args...)...)
 }
 
 // planOf is the plan as programs read it.
@@ -43,6 +51,21 @@ func planOf(t *testing.T, env *harness.Env, args ...string) preview.Plan {
 		t.Fatalf("plan %v: %v\n%s\n%s", args, err, out, errOut)
 	}
 	return p
+}
+
+// upgradePackage installs a package of files, upgrades it to others, and returns both images. A
+// ConfigMap of the package's name has the values v1 and v2.
+func upgradePackage(t *testing.T, env *harness.Env, pkg corev1alpha1.GenericPackage, from, to harness.Files) (string, string) {
+	t.Helper()
+	namespace, name := pkg.GetNamespace(), pkg.GetName()
+	one, two := env.Push(t, name+":v1", from), env.Push(t, name+":v2", to)
+	pkg.PackageSpec().Image = one
+	env.Create(t, pkg.(client.Object))
+	env.WaitAvailable(t, namespace, name)
+	env.SetImage(t, namespace, name, two)
+	awaitValue(t, env, name, name, "v2")
+	env.WaitAvailable(t, namespace, name)
+	return one, two
 }
 
 // awaitValue waits until a ConfigMap has a value.

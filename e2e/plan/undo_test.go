@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,37 +13,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/preview"
 )
 
-// run runs kubectl package in this process.
-func run(t *testing.T, env *harness.Env, args ...string) (code int, out, errOut string) {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	code = cli.Run(t.Context(), append(args, "--kubeconfig", env.Kubeconfig()), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
-	return code, stdout.String(), stderr.String()
-}
-
-// A kind that nobody serves is named, with the phase that waits for it, and the plan
-// goes on behind it.
-func TestPlanOfAKindThatNobodyServes(t *testing.T) {
+// A kind that is not served is reported with its phase, and the plan covers later phases.
+func TestPlanOfAnUnservedKind(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
 	env.Namespace(t, "unserved")
 	image := env.Push(t, "unserved:v1", harness.Files{
 		"manifest.yaml": harness.Manifest("unserved", []string{"first", "second", "third"}, ""),
 		"first.yaml":    harness.ConfigMap("first", "first", "v1"),
-		"second.yaml":   "apiVersion: nobody.example.com/v1\nkind: Gizmo\nmetadata:\n  name: gizmo\n  annotations: {package-operator.run/phase: second}\n",
+		"second.yaml":   "apiVersion: unserved.example.com/v1\nkind: Gizmo\nmetadata:\n  name: gizmo\n  annotations: {package-operator.run/phase: second}\n",
 		"third.yaml":    harness.ConfigMap("third", "third", "v1"),
 	})
 	code, out, errOut := plan(t, env, image, "-n", "unserved")
 	for _, want := range []string{
-		"✗ Gizmo unserved/gizmo  phase second\n        the API server does not serve nobody.example.com/v1 Gizmo", "+ ConfigMap unserved/third", "Refused: 2 to create, 1 refused",
+		"✗ Gizmo unserved/gizmo  phase second\n        the API server does not serve unserved.example.com/v1 Gizmo", "+ ConfigMap unserved/third", "Refused: 2 to create, 1 refused",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q", want)
@@ -62,43 +50,34 @@ func TestPlanOfAKindThatNobodyServes(t *testing.T) {
 	}
 }
 
-// What an upgrade made anew is made anew by its rollback, too, although the package
-// did not say so then; as its plan says.
-func TestUndoOfAnObjectMadeAnew(t *testing.T) {
+// A rollback recreates what the upgrade recreated, although the earlier package lacks the
+// annotation, and the plan shows it.
+func TestUndoOfARecreate(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
-	env.Namespace(t, "anew")
+	env.Namespace(t, "recreated")
 	fixed := func(value, annotation string) harness.Files {
 		return harness.Files{
-			"manifest.yaml": harness.Manifest("anew", []string{"deploy"}, ""),
-			"cm.yaml":       strings.Replace(harness.ConfigMap("anew", "deploy", value), "\ndata:\n", "\n"+annotation+"immutable: true\ndata:\n", 1),
+			"manifest.yaml": harness.Manifest("recreated", []string{"deploy"}, ""),
+			"cm.yaml":       strings.Replace(harness.ConfigMap("recreated", "deploy", value), "\ndata:\n", "\n"+annotation+"immutable: true\ndata:\n", 1),
 		}
 	}
-	one := env.Push(t, "anew:v1", fixed("v1", ""))
-	env.Create(t, harness.Package("anew", "anew", one))
-	env.WaitAvailable(t, "anew", "anew")
-	two := env.Push(t, "anew:v2", fixed("v2", "    package-operator.run/on-immutable: Recreate\n"))
-	env.SetImage(t, "anew", "anew", two)
-	awaitValue(t, env, "anew", "anew", "v2")
-	env.WaitAvailable(t, "anew", "anew")
-	if p := planOf(t, env, one, "-n", "anew"); p.Outcome != preview.OutcomeChanges || p.Summary.Replace != 1 {
+	one, _ := upgradePackage(t, env, harness.Package("recreated", "recreated", ""), fixed("v1", ""), fixed("v2", "    package-operator.run/on-immutable: Recreate\n"))
+	if p := planOf(t, env, one, "-n", "recreated"); p.Outcome != preview.OutcomeChanges || p.Summary.Replace != 1 {
 		t.Errorf("the plan is %s: %s, %+v", p.Outcome, p.Summary, p.Refusals)
 	}
-	if code, out, errOut := run(t, env, "rollout", "undo", "package/anew", "-n", "anew", "--timeout", "60s"); code != 0 {
+	if code, out, errOut := run(t, env, "rollout", "undo", "package/recreated", "-n", "recreated", "--timeout", "60s"); code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 	}
-	awaitValue(t, env, "anew", "anew", "v1")
+	awaitValue(t, env, "recreated", "recreated", "v1")
 }
 
-// An undo that may lose data does nothing that was not confirmed, and its dry run
-// shows what that is.
+// An undo that may lose data needs confirmation, and its dry run lists the loss.
 func TestUndoThatLosesData(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
 	env.Namespace(t, "lossy")
 	files := harness.Files{"manifest.yaml": harness.Manifest("lossy", []string{"deploy"}, ""), "cm.yaml": harness.ConfigMap("lossy", "deploy", "v1")}
-	env.Create(t, harness.Package("lossy", "lossy", env.Push(t, "lossy:v1", files)))
-	env.WaitAvailable(t, "lossy", "lossy")
 	more := files.Clone()
 	more["cm.yaml"] = harness.ConfigMap("lossy", "deploy", "v2")
 	more["claim.yaml"] = `apiVersion: v1
@@ -106,10 +85,7 @@ kind: PersistentVolumeClaim
 metadata: {name: lossy, annotations: {package-operator.run/phase: deploy}}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
-	two := env.Push(t, "lossy:v2", more)
-	env.SetImage(t, "lossy", "lossy", two)
-	awaitValue(t, env, "lossy", "lossy", "v2")
-	env.WaitAvailable(t, "lossy", "lossy")
+	_, two := upgradePackage(t, env, harness.Package("lossy", "lossy", ""), files, more)
 	undo := func(args ...string) (int, string, string) {
 		return run(t, env, append([]string{"rollout", "undo", "package/lossy", "-n", "lossy", "--timeout", "60s"}, args...)...)
 	}
@@ -130,7 +106,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	awaitValue(t, env, "lossy", "lossy", "v1")
 }
 
-// guarded is a package whose policy wants a label on the ConfigMaps of its namespace.
+// guarded returns a package, with a policy that requires a label on ConfigMaps where
+// labelled.
 func guarded(labelled bool, value string) harness.Files {
 	files := harness.Files{
 		"manifest.yaml": harness.Manifest("guarded", []string{"guard", "work"}, ""),
@@ -164,7 +141,7 @@ spec:
 	return files
 }
 
-// enforced waits until the API server goes by the policy.
+// enforced waits until the API server enforces the policy.
 func enforced(t *testing.T, env *harness.Env) {
 	t.Helper()
 	harness.Eventually(t, 60*time.Second, "the policy to be enforced", func(ctx context.Context) error {
@@ -176,18 +153,13 @@ func enforced(t *testing.T, env *harness.Env) {
 	})
 }
 
-// A rollback that a policy of the package itself refuses is said to be so, by plan
-// and by explain, with what to do; and that is all that there is to do.
-func TestRollbackThatItsOwnPolicyRefuses(t *testing.T) {
+// Plan and explain name the policy of the package itself that refuses its rollback and the
+// command that is enough to unblock it; undo --yes does the same.
+func TestUndoRefusedByOwnPolicy(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
 	env.Namespace(t, "guarded")
-	one := env.Push(t, "guarded:v1", guarded(false, "v1"))
-	env.Create(t, harness.ClusterPackage("guarded", one))
-	env.WaitAvailable(t, "", "guarded")
-	two := env.Push(t, "guarded:v2", guarded(true, "v2"))
-	env.SetImage(t, "", "guarded", two)
-	awaitValue(t, env, "guarded", "guarded", "v2")
+	one, two := upgradePackage(t, env, harness.ClusterPackage("guarded", ""), guarded(false, "v1"), guarded(true, "v2"))
 	enforced(t, env)
 	const way = "kubectl delete validatingadmissionpolicybinding guarded.plan.example.com"
 	code, out, errOut := plan(t, env, one, "clusterpackage/guarded")
@@ -209,7 +181,6 @@ func TestRollbackThatItsOwnPolicyRefuses(t *testing.T) {
 	awaitValue(t, env, "guarded", "guarded", "v1")
 	env.WaitAvailable(t, "", "guarded")
 
-	// Or all of it by one command.
 	env.SetImage(t, "", "guarded", two)
 	awaitValue(t, env, "guarded", "guarded", "v2")
 	enforced(t, env)
