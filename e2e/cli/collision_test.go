@@ -12,9 +12,9 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Ten objects that exist already are one cause, said once, with what an installer
-// does about it; and that helps.
-func TestInstallOverWhatExists(t *testing.T) {
+// A collision with ten existing objects is reported once, with the remedy, and the remedy
+// works.
+func TestInstallOverExistingObjects(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "collides")
@@ -41,12 +41,12 @@ func TestInstallOverWhatExists(t *testing.T) {
 	}
 	for _, c := range *env.Package(t, "collides", "collides").StatusConditions() {
 		if utf8.RuneCountInString(c.Message) > 300 {
-			t.Errorf("%s says in %d bytes: %s", c.Type, len(c.Message), c.Message)
+			t.Errorf("%s has %d bytes: %s", c.Type, len(c.Message), c.Message)
 		}
 	}
 	screen, _, _ := strings.Cut(ok(t, env, "status", "collides", "-n", "collides").out, "Conditions")
 	if n := strings.Count(screen, "exists already"); n != 1 {
-		t.Errorf("status says it %d times of the phase:\n%s", n, screen)
+		t.Errorf("status reports it %d times:\n%s", n, screen)
 	}
 	r = ok(t, env, "install", image, "-n", "collides", "--adopt")
 	if !strings.Contains(r.out, "changed: collision protection IfNoController") || !strings.Contains(r.out, "is available") {

@@ -13,14 +13,14 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// What init makes installs as it is, in the scope that it was made for and by no flag that
-// the table of the README does not have, and render prints what is installed.
+// A package of init installs unchanged in its scope, with the flags of the README, and render
+// prints what is installed.
 func TestInit(t *testing.T) {
 	env := harness.Shared(t)
 	for _, test := range []struct {
 		name, want string
 		init, to   []string
-		// wrong is the other scope, and advice what is said of it.
+		// wrong is the other scope, and advice its error.
 		wrong  []string
 		advice string
 	}{

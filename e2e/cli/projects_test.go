@@ -16,23 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// released is a project with its next release, what its author changes in between,
-// and what breaks it.
-type released struct {
+// project is an input of kickstart with its next release.
+type project struct {
 	name string
-	// release replaces texts of the input, edit one of a file of the package.
-	release, edit []string
-	// broken is a file, and the part of it that becomes a container that fits on no
-	// node; none where nothing runs.
+	// release are replacements in the input: old, new, …
+	release []string
+	// edit is a file of the package, and a replacement in it by its author.
+	edit []string
+	// broken is a file, and container a part of it whose container is made to fit on no
+	// node; empty where nothing runs.
 	broken, container string
 	// quick ones are part of every run.
 	quick bool
 }
 
-var projects = []released{
+var projects = []project{
 	{
 		name: "ingress", quick: true, release: []string{"controller:v1.12.0", "controller:v1.12.1", "certgen:v1.5.0", "certgen:v1.5.1"},
 		edit:   []string{"deploy/ingress-nginx-controller.deployment.yaml", "  replicas: 1\n", "  replicas: 2 # for the load\n"},
@@ -59,8 +59,8 @@ var projects = []released{
 	},
 }
 
-// What projects publish goes through a whole life: a package is begun, installed,
-// changed, upgraded to the next release, broken, undone and deleted.
+// Published projects are kickstarted, edited, installed, upgraded to the next release, rolled
+// back, broken and deleted.
 func TestProjects(t *testing.T) {
 	env := harness.Shared(t)
 	for _, p := range projects {
@@ -71,7 +71,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-func (p released) live(t *testing.T, env *harness.Env) {
+func (p project) live(t *testing.T, env *harness.Env) {
 	input, err := os.ReadFile(filepath.Join("../../internal/kickstart/testdata/projects", p.name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,15 +91,12 @@ func (p released) live(t *testing.T, env *harness.Env) {
 		write(filepath.Join(folder, file), strings.Replace(string(data), from, to, 1))
 	}
 	do := func(args ...string) string {
-		r := recorded(t, env, args...)
-		if r.code != 0 {
-			t.Fatalf("%v: exit code %d", args, r.code)
-		}
+		r := ok(t, env, args...)
 		return r.out + r.err
 	}
 	build := func(tag string) string {
 		image := env.Registry() + "/" + p.name + ":" + tag
-		ok(t, env, "build", folder, "--push", "-t", image, "--insecure-registry", env.Registry())
+		ok(t, env, "build", folder, "--push", "-t", image)
 		return image
 	}
 	if p.name == "monitoring" {
@@ -121,7 +118,7 @@ func (p released) live(t *testing.T, env *harness.Env) {
 	if again := ok(t, env, "kickstart", folder, "-f", objects); !strings.Contains(again.out, "is already up-to-date") || strings.Contains(upgraded, p.edit[0]) != strings.Contains(upgraded, p.edit[0]+"  with your changes") {
 		t.Errorf("%s\n%+v", upgraded, again)
 	}
-	replace(p.edit[0], p.edit[2], p.edit[2]) // is still there
+	replace(p.edit[0], p.edit[2], p.edit[2]) // the edit is preserved
 	second := build("v2")
 	do("plan", second, p.name, "--cluster")
 	if got := do("install", second, p.name, "--cluster", "--timeout", "60s"); !strings.Contains(got, p.name+" 1.1.0, revision 2") {
@@ -135,47 +132,22 @@ func (p released) live(t *testing.T, env *harness.Env) {
 	removeKept(t, env)
 }
 
-// breaks upgrades to a container that fits on no node, which is no upgrade that is
-// available, and goes back.
-func (p released) breaks(t *testing.T, env *harness.Env, replace func(file, from, to string), build func(string) string) {
+// breaks upgrades to a container that fits on no node, which is not available, and rolls
+// back.
+func (p project) breaks(t *testing.T, env *harness.Env, replace func(file, from, to string), build func(string) string) {
 	impossible := strings.Replace(p.container, "cpu: 100m", `cpu: "5000"`, 1)
 	if impossible == p.container {
 		impossible += "\n        resources: {requests: {cpu: \"5000\"}}"
 	}
 	replace(p.broken, p.container, impossible)
-	r := recorded(t, env, "install", build("broken"), p.name, "--cluster", "--timeout", "8s")
+	r := run(t, env, "install", build("broken"), p.name, "--cluster", "--timeout", "8s")
 	if r.code != 1 || strings.Contains(r.out+r.err, " is available: ") {
 		t.Errorf("got %+v", r)
 	}
 	ok(t, env, "rollout", "undo", "clusterpackage/"+p.name, "--yes")
 }
 
-// recorded is run, with what it printed and the requests of the manager in the log.
-func recorded(t *testing.T, env *harness.Env, args ...string) result {
-	t.Helper()
-	audit, err := env.Audit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := run(t, env, args...)
-	entries, err := audit.Since(t.Context(), before, sandbox.ByUser(harness.ManagerUser()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	verbs := map[string]int{}
-	for _, e := range entries {
-		verbs[e.Verb]++
-	}
-	t.Logf("$ kubectl package %s\n%s%srequests of the manager: %d %v", strings.Join(args, " "), r.out, r.err, len(entries), verbs)
-	return r
-}
-
-// operate does what the operator of the monitoring project would: it says of its
-// resources that they work.
+// operate sets Available of resources, as the operator of the monitoring project does.
 func operate(t *testing.T, env *harness.Env) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -198,7 +170,7 @@ func operate(t *testing.T, env *harness.Env) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// removeKept deletes the definitions that outlived their package.
+// removeKept deletes the CRDs that outlived their package.
 func removeKept(t *testing.T, env *harness.Env) {
 	t.Helper()
 	var all apiextensionsv1.CustomResourceDefinitionList

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// A Job that has finished is run once more, whether it is still there or not; one that
-// never was there, and one that nobody has on record, is an error.
+// A finished Job runs again, whether it still exists or not. A Job without a record is an
+// error.
 func TestRerun(t *testing.T) {
 	env := harness.Shared(t)
 	env.Namespace(t, "rerun")
@@ -30,7 +30,7 @@ func TestRerun(t *testing.T) {
 		"jobs.yaml":     job("stays", "") + "---\n" + job("goes", "  ttlSecondsAfterFinished: 0\n"),
 	})
 	ok(t, env, "install", image, "rerun", "-n", "rerun")
-	// runs are the UIDs of what is on record.
+	// runs returns the UIDs of recorded Jobs.
 	runs := func() map[string]types.UID {
 		dep := &corev1alpha1.ObjectDeployment{}
 		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "rerun"}, dep); err != nil {
@@ -46,9 +46,9 @@ func TestRerun(t *testing.T) {
 		err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "goes"}, &batchv1.Job{})
 		return apierrors.IsNotFound(err)
 	}
-	harness.Eventually(t, 30*time.Second, "both Jobs to be on record", func(context.Context) error {
+	harness.Eventually(t, 30*time.Second, "both Jobs to be recorded", func(context.Context) error {
 		if got := runs(); !gone() || len(got) < 2 {
-			return fmt.Errorf("%v is", got)
+			return fmt.Errorf("recorded are %v", got)
 		}
 		return nil
 	})
@@ -59,7 +59,7 @@ func TestRerun(t *testing.T) {
 		}
 		harness.Eventually(t, 30*time.Second, name+" to have run again", func(context.Context) error {
 			if after := runs(); after[name] == "" || after[name] == before[name] {
-				return fmt.Errorf("%v is on record", after)
+				return fmt.Errorf("recorded are %v", after)
 			}
 			return nil
 		})
