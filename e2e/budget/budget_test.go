@@ -44,7 +44,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 	return []expectation{
 		{
 			scenario: measure.Install, applies: n,
-			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and gets its set for an owner
+			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and then owned by its set
 			writes: n + 2*slices + packages*4,            // finalizer, deployment, set, and one to spare
 			reads:  schemas + slices + packages,          // one look at what is there before
 		},

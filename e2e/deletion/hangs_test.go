@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli"
 )
 
-// draining is an operator: a definition, a namespace, and what runs in it.
+// draining returns an operator: a CRD, a namespace, and a Deployment.
 func draining() harness.Files {
 	return harness.Files{
 		"manifest.yaml": harness.Manifest("draining", []string{"definition", "home", "deploy"}, ""),
@@ -55,7 +55,7 @@ func tank(namespace, name string) *unstructured.Unstructured {
 	return u
 }
 
-// output is written by a command and read by the test.
+// output is a buffer that can be read while it is written.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -79,9 +79,9 @@ func command(t *testing.T, env *harness.Env, out *output, args ...string) int {
 	return cli.Run(t.Context(), append(args, "--kubeconfig", env.Kubeconfig()), genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out})
 }
 
-// A deletion that hangs says why while it hangs, by status, delete and explain: what a
-// namespace says of itself, and which objects are left. That it may hang is said before.
-func TestDeletionThatHangs(t *testing.T) {
+// Status, delete and explain report why a deletion hangs: the conditions of the namespace and
+// the remaining objects. The dry run warns of it.
+func TestDeletionHangs(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "draining-too")
@@ -89,7 +89,7 @@ func TestDeletionThatHangs(t *testing.T) {
 	env.WaitAvailable(t, "", "draining")
 	tanks := []*unstructured.Unstructured{tank("draining", "north"), tank("draining-too", "south")}
 	for _, u := range tanks {
-		harness.Eventually(t, 30*time.Second, "a tank to be made", func(ctx context.Context) error { return env.Client.Create(ctx, u.DeepCopy()) })
+		harness.Eventually(t, 30*time.Second, "a tank to be created", func(ctx context.Context) error { return env.Client.Create(ctx, u.DeepCopy()) })
 	}
 	const strand = "CustomResourceDefinition tanks.drain.example.com"
 	var dry output
@@ -104,9 +104,9 @@ func TestDeletionThatHangs(t *testing.T) {
 	code := make(chan int, 1)
 	go func() { code <- command(t, env, &out, "delete", "clusterpackage/draining", "--timeout", "120s") }()
 	await := func(text string) {
-		harness.Eventually(t, 60*time.Second, "delete to say "+text, func(context.Context) error {
+		harness.Eventually(t, 60*time.Second, "delete to print "+text, func(context.Context) error {
 			if !strings.Contains(out.String(), text) {
-				return fmt.Errorf("it says:\n%s", out.String())
+				return fmt.Errorf("it printed:\n%s", out.String())
 			}
 			return nil
 		})
@@ -116,34 +116,35 @@ func TestDeletionThatHangs(t *testing.T) {
 	await("1 Tank left: draining/north (finalizer drain.example.com/drain)")
 	blocking := env.Package(t, "", "draining").PackageStatus().Blocking
 	if len(blocking) != 1 || !strings.Contains(blocking[0].Message, "NamespaceFinalizersRemaining: Some content in the namespace has finalizers remaining: drain.example.com/drain in 1 resource instances") {
-		t.Errorf("the status says %+v", blocking)
+		t.Errorf("blocking: %+v", blocking)
 	}
 	var why output
 	command(t, env, &why, "explain", "clusterpackage/draining")
 	inOrder(t, why.String(), "Cause  Namespace draining is being deleted and waits for 1 Tank: draining/north (finalizer drain.example.com/drain)", "Do     Whoever set a finalizer", "kubectl -n draining patch tank.drain.example.com north")
 
-	drained(t, env, tanks[0])
+	drain(t, env, tanks[0])
 	await("1 Tank left: draining-too/south (finalizer drain.example.com/drain); is being deleted")
-	drained(t, env, tanks[1])
+	drain(t, env, tanks[1])
 	if got := <-code; got != 0 {
 		t.Errorf("%d\n%s", got, out.String())
 	}
 }
 
-func drained(t *testing.T, env *harness.Env, u *unstructured.Unstructured) {
+// drain removes the finalizers.
+func drain(t *testing.T, env *harness.Env, u *unstructured.Unstructured) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	check(t, env.Client.Patch(t.Context(), u.DeepCopy(), patch, &client.PatchOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationIgnore}))
 }
 
-// inOrder checks that a text has parts in their order.
+// inOrder checks that a text contains the parts in this order.
 func inOrder(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	rest := text
 	for _, part := range parts {
 		_, after, found := strings.Cut(rest, part)
 		if !found {
-			t.Errorf("there is no %q, or not in its place, in:\n%s", part, text)
+			t.Errorf("%q is missing, or not in order, in:\n%s", part, text)
 			return
 		}
 		rest = after

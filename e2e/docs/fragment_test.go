@@ -144,7 +144,7 @@ type recorded struct {
 	Unready []map[string]any `json:"unready"`
 }
 
-// probe tries a recipe on recorded objects. Those of workloads are what init and
+// probe evaluates a recipe on recorded objects. Those of workloads equal what init and
 // kickstart write.
 func probe(t *testing.T, b block) {
 	t.Helper()

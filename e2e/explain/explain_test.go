@@ -103,8 +103,8 @@ func TestWebhookThatRefuses(t *testing.T) {
 	awaitCause(t, "webhook", "the webhook costs.example.com refuses Service webhook/shop: a cost centre is missing")
 }
 
-// A webhook that nobody serves any more refuses nothing.
-func TestWebhookThatCannotBeCalled(t *testing.T) {
+// A webhook that cannot be called is told from one that refuses.
+func TestUnreachableWebhook(t *testing.T) {
 	t.Parallel()
 	env.Namespace(t, "unreached")
 	server := httptest.NewTLSServer(http.NotFoundHandler())
@@ -135,7 +135,7 @@ func TestMissingNamespace(t *testing.T) {
 	awaitCause(t, "homeless", "the namespace of Service nowhere/shop does not exist", "kubectl create namespace nowhere")
 }
 
-func TestAPIServiceThatIsNotAvailable(t *testing.T) {
+func TestUnavailableAPIService(t *testing.T) {
 	t.Parallel()
 	files := shop(`apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -159,7 +159,6 @@ spec:
 	awaitCause(t, "apiservice", "APIService v1.absent.example.com is not available: ServiceNotFound", "kubectl get apiservice v1.absent.example.com -o yaml")
 }
 
-// Why a package was paused is for others to read.
 func TestPauseMessage(t *testing.T) {
 	t.Parallel()
 	env.Namespace(t, "paused")
@@ -179,7 +178,7 @@ spec:
   ports: [{port: 80}]
 `
 
-// addWebhook has a server asked about new Services of a namespace.
+// addWebhook registers a server as the webhook for new Services of a namespace.
 func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

@@ -102,7 +102,7 @@ func addStage(tb testing.TB) {
 	}
 }
 
-// clusterPackages are those of tests without a namespace, by what stands for it.
+// clusterPackages are the ClusterPackages of tests without a namespace, by test.
 var clusterPackages = map[string]string{"definition": "shop", "homeless": "homeless", "apiservice": "apiservice"}
 
 // explain runs kubectl package explain in this process.

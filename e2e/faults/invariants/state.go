@@ -94,8 +94,7 @@ func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, er
 	s := Snapshot{}
 	for i := range all {
 		obj := &all[i]
-		// The garbage collector takes a reference to a revision that is gone off in its own
-		// time, where the object has another owner.
+		// The garbage collector removes references to deleted revisions eventually.
 		obj.SetOwnerReferences(slices.DeleteFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 			return ref.Kind == "ObjectSet" && obj.GetKind() == "ObjectSlice" && !sets[ref.UID]
 		}))
