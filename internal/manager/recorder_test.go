@@ -62,10 +62,7 @@ func TestRecorder(t *testing.T) {
 	t.Parallel()
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "e", errors.New("no"))
 	busy, silent := apierrors.NewTooManyRequestsError("busy"), errors.New("no answer")
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := newScheme(t)
 	const sent = "Package shop/one Normal Installed: it is 1 (<nil>)"
 	for name, tc := range map[string]struct {
 		reason string
@@ -112,10 +109,7 @@ func TestRecorder(t *testing.T) {
 // TestEventsDoNotHoldUpOthers: what cannot be sent now waits aside.
 func TestEventsDoNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := newScheme(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		server := &eventServer{}
@@ -150,10 +144,7 @@ func TestEventsDoNotHoldUpOthers(t *testing.T) {
 // many wait.
 func TestEventsYield(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := newScheme(t)
 	for name, tc := range map[string]struct {
 		reason string
 		// busy is how long other work is under way.
@@ -202,10 +193,7 @@ func TestEventsYield(t *testing.T) {
 
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := newScheme(t)
 	r := newRecorder(scheme, nil, logr.Discard())
 	for range 2 * limits.EventsQueued {
 		r.Eventf(&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}}, nil, "Normal", "Installed", "Install", "it is")
@@ -213,4 +201,13 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 	if len(r.queue) != limits.EventsQueued {
 		t.Errorf("%d events wait", len(r.queue))
 	}
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
 }

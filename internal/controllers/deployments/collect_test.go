@@ -21,7 +21,7 @@ import (
 // other one is left (invariant 8).
 func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
-	scheme := secretScheme(t)
+	scheme := newScheme(t)
 	rapid.Check(t, func(t *rapid.T) {
 		var all []client.Object
 		var secrets []string

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -98,9 +97,5 @@ func noPage(verb string) error {
 
 func serverWith(t *testing.T, set *corev1alpha1.ObjectSet) client.WithWatch {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(set).Build()
+	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(set).Build()
 }

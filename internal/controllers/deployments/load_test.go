@@ -72,11 +72,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			}}
 			set.Status.Phases = []corev1alpha1.PhaseStatus{{State: corev1alpha1.PhaseStateReady}}
 			conditions.Set(&set.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
-			scheme := runtime.NewScheme()
-			if err := corev1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-			server := fake.NewClientBuilder().WithScheme(scheme).Build()
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			var woken []claims.Holder
 			s := sessionOf(server, server)

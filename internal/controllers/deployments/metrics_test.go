@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/metricstest"
 )
 
 // cachedSets is a cache with revisions of one package.
@@ -44,26 +44,7 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	m := &metrics{reader: cachedSets{}}
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(m)
-	values := func() map[string]float64 {
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		values := map[string]float64{}
-		for _, family := range families {
-			for _, metric := range family.GetMetric() {
-				name := family.GetName()
-				for _, label := range metric.GetLabel() {
-					name += " " + label.GetValue()
-				}
-				values[name] = metric.GetGauge().GetValue()
-			}
-		}
-		return values
-	}
-	if got := values(); len(got) > 0 {
+	if got := metricstest.Values(t, m); len(got) > 0 {
 		t.Errorf("a standby reports %v", got)
 	}
 	m.leading.Store(true)
@@ -73,7 +54,7 @@ func TestMetrics(t *testing.T) {
 		"package_operator_object_set_created_timestamp_seconds next team shop":                        1002,
 		"package_operator_object_set_succeeded_timestamp_seconds registry.test/shop:v1 now team shop": 2000,
 	}
-	if diff := cmp.Diff(want, values()); diff != "" {
+	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -52,7 +52,7 @@ func sealedObject(t *testing.T, namespace, ofKind, deployment, name string, age 
 	return secret
 }
 
-func secretScheme(t *testing.T) *runtime.Scheme {
+func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -91,7 +91,7 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	cluster := sealedObject(t, "shop", "ClusterObjectDeployment", "shop", "cluster", time.Hour, "cluster-deployment")
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-a-user", UID: "of-a-user", CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))}}
 	archived, current := setOf("shop-1", true, history.Name, shared.Name), setOf("shop-2", false, active.Name, shared.Name)
-	server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).
 		WithIndex(current, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).
 		WithObjects(archived, current, history, shared, active, template, young, other, unused, cluster, foreign).
 		Build()
@@ -125,7 +125,7 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 // none, when it collects slices and when it is torn down (invariant 5).
 func TestNoSecretsNoRequests(t *testing.T) {
 	t.Parallel()
-	server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).
 		WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
 	asked := 0
 	counting := interceptor.NewClient(server, interceptor.Funcs{
@@ -171,7 +171,7 @@ func TestLoadFromSecrets(t *testing.T) {
 				namespace, kind, key = "system", "ClusterObjectDeployment", rollout.OwnerKey{Kind: "ClusterObjectDeployment", Name: "shop"}
 			}
 			secret := sealedObject(t, namespace, kind, "shop", "credentials", time.Hour, "deployment")
-			build := fake.NewClientBuilder().WithScheme(secretScheme(t))
+			build := fake.NewClientBuilder().WithScheme(newScheme(t))
 			stored := secret.DeepCopy()
 			if tc.change != nil {
 				tc.change(stored)
@@ -230,7 +230,7 @@ func TestCollectionAfterACrash(t *testing.T) {
 						history.Spec.Phases[0].SecretSlices = append(history.Spec.Phases[0].SecretSlices, secret.Name)
 						all = append(all, secret)
 					}
-					server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
+					server := fake.NewClientBuilder().WithScheme(newScheme(t)).
 						WithIndex(set, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).WithObjects(all...).Build()
 					died := collectTwice(t, server, at, effect, tc.delete)
 					left := &corev1.SecretList{}
@@ -303,7 +303,7 @@ func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			failing := true
-			server := fake.NewClientBuilder().WithScheme(secretScheme(t)).
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).
 				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(client.Object) []string { return nil }).
 				WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 					if failing {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -36,11 +35,7 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scheme := runtime.NewScheme()
-			if err := corev1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-			server := fake.NewClientBuilder().WithScheme(scheme).Build()
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
 			lost := errors.New("the connection broke")
 			failing := true
 			behind := interceptor.NewClient(server, interceptor.Funcs{

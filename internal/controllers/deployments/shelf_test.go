@@ -33,14 +33,10 @@ func TestSlicesAreListedAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scheme := runtime.NewScheme()
-			if err := corev1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
 			set := &corev1alpha1.ObjectSet{}
 			set.Namespace, set.Name = "shop", "shop-1"
 			set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
-			build := fake.NewClientBuilder().WithScheme(scheme)
+			build := fake.NewClientBuilder().WithScheme(newScheme(t))
 			for i := range many {
 				slice := &corev1alpha1.ObjectSlice{}
 				slice.Namespace, slice.Name = "shop", fmt.Sprint("slice-", i)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,10 +24,6 @@ import (
 func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	controlledBy := func(uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{
 			APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "shop", UID: uid, Controller: ptr.To(true),
@@ -42,7 +37,7 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	}
 	old := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1", UID: "set", OwnerReferences: controlledBy("deployment")}}
 	old.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{"of-a-set"}}}
-	server := fake.NewClientBuilder().WithScheme(scheme).
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).
 		WithIndex(old, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).
 		WithObjects(old,
 			slice("of-a-set", time.Hour, "deployment"), slice("of-the-template", time.Hour, "deployment"), slice("young", time.Second, "deployment"),
@@ -75,10 +70,6 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 // also where later revisions share it.
 func TestSetsOwnTheirSlices(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	set := func(name string, slices ...string) *corev1alpha1.ObjectSet {
 		s := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name)}}
 		s.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: slices}}
@@ -88,7 +79,7 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 		return &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	}
 	patches := 0
-	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(slice("shared"), slice("new"), slice("gone")).Build(), interceptor.Funcs{
+	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(slice("shared"), slice("new"), slice("gone")).Build(), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			patches++
 			err := c.Patch(ctx, obj, patch, opts...)
@@ -140,12 +131,8 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 // are not garbage-collected with the first of them.
 func TestLoneSetsLeaveTheirSlicesAlone(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shared"}}
-	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(slice).Build()
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(slice).Build()
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first", UID: "first"}}
 	set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{slice.Name}}}
 	s := sessionOf(server, server)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -40,10 +39,6 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scheme := runtime.NewScheme()
-			if err := corev1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
 			set := func(name string) *corev1alpha1.ObjectSet {
 				s := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 				conditions.Set(&s.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
@@ -60,7 +55,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 			}
 			fails := true
-			server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(broken, fine, slice).
+			server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(broken, fine, slice).
 				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, index).WithIndex(&corev1alpha1.ClusterObjectSet{}, ownerIndex, index).Build(),
 				interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 					if _, isSlice := obj.(*corev1alpha1.ObjectSlice); isSlice && fails {

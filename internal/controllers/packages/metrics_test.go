@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/metricstest"
 )
 
 // cached is a cache with one package in each scope.
@@ -34,9 +34,7 @@ func (cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOp
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	m := &metrics{reader: cached{}}
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(m)
-	if got := gather(t, registry); len(got) > 0 {
+	if got := metricstest.Values(t, m); len(got) > 0 {
 		t.Errorf("a standby reports %v", got)
 	}
 	m.leading.Store(true)
@@ -53,33 +51,13 @@ func TestMetrics(t *testing.T) {
 		"package_operator_package_created_timestamp_seconds big ":               float64((&metav1.Time{}).Unix()),
 		"package_operator_package_revision big ":                                0,
 	}
-	if diff := cmp.Diff(want, gather(t, registry)); diff != "" {
+	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
 		t.Error(diff)
 	}
 	m.forget("pkg-uid")
 	delete(want, "package_operator_package_load_duration_seconds shop team")
 	delete(want, "lockstep_package_loads_total shop team")
-	if diff := cmp.Diff(want, gather(t, registry)); diff != "" {
+	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// gather returns values by name and label values.
-func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]float64{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			name := family.GetName()
-			for _, label := range metric.GetLabel() {
-				name += " " + label.GetValue()
-			}
-			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
-		}
-	}
-	return values
 }

@@ -29,10 +29,24 @@ func summary(conds []metav1.Condition) string {
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	failed := func(err error) *attempt { return &attempt{done: true, err: err} }
-	invalidBefore := func(pkg *corev1alpha1.Package) {
-		conditions.Set(&pkg.Status.Conditions, 1, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError, "old")
+	const (
+		progressing = `Progressing=True/Progressing@2
+Ready=False/Progressing@2
+Reconciling=True/Progressing@2
+Unpacked=True/UnpackSuccess@2`
+		ready = `Available=True/Available@2
+Progressing=False/Idle@2
+Ready=True/Available@2
+Unpacked=True/UnpackSuccess@2`
+	)
+	had := func(generation int64, typ string, status bool, reason string) func(*corev1alpha1.Package) {
+		return func(p *corev1alpha1.Package) {
+			conditions.Set(&p.Status.Conditions, generation, typ, status, reason, "")
+		}
 	}
+	failed := func(err error) *attempt { return &attempt{done: true, err: err} }
+	invalidBefore := had(1, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError)
+	availableBefore := had(1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable)
 	wrong := violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "a"}, {Reason: violation.ReasonTemplate}}
 	pull := &registry.PullError{Ref: image, Reason: registry.ReasonNotFound}
 	slow := &registry.PullError{Ref: image, Reason: registry.ReasonTimeout, Temporary: true}
@@ -49,38 +63,20 @@ func TestStatus(t *testing.T) {
 			reason: "what the deployment is about to say is said at once",
 			pkg:    newPackage(invalidBefore), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
 			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
-			want: `Available=False/ObjectSetUnready@2
-Progressing=True/Progressing@2
-Ready=False/Progressing@2
-Reconciling=True/Progressing@2
-Unpacked=True/UnpackSuccess@2`,
+			want:    "Available=False/ObjectSetUnready@2\n" + progressing,
 		},
 		"upgraded": {
-			reason: "available by the old revision, under the old generation",
-			pkg: newPackage(func(p *corev1alpha1.Package) {
-				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "")
-				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle, "")
-			}),
+			reason:  "available by the old revision, under the old generation",
+			pkg:     newPackage(availableBefore, had(1, corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle)),
 			dep:     newOwned(rolledOut, func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
 			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
-			want: `Available=True/Available@1
-Progressing=True/Progressing@2
-Ready=False/Progressing@2
-Reconciling=True/Progressing@2
-Unpacked=True/UnpackSuccess@2`,
+			want:    "Available=True/Available@1\n" + progressing,
 		},
 		"relabelled": {
 			reason: "the generation of the deployment does not move with its labels, and its status is about the former ones",
-			pkg: newPackage(func(p *corev1alpha1.Package) {
-				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "")
-			}),
-			dep:     newOwned(rolledOut, relabelled),
+			pkg:    newPackage(availableBefore), dep: newOwned(rolledOut, relabelled),
 			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
-			want: `Available=True/Available@1
-Progressing=True/Progressing@2
-Ready=False/Progressing@2
-Reconciling=True/Progressing@2
-Unpacked=True/UnpackSuccess@2`,
+			want:    "Available=True/Available@1\n" + progressing,
 		},
 		"relabelled, for a while": {
 			reason: "the deployment has not reported on its labels yet",
@@ -92,29 +88,18 @@ Unpacked=True/UnpackSuccess@2`,
 		"relabelled and rolled out": {
 			reason: "the deployment has reported on its labels",
 			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled, described), outcome: outcome{step: stepSettle},
-			want: `Available=True/Available@2
-Progressing=False/Idle@2
-Ready=True/Available@2
-Unpacked=True/UnpackSuccess@2`,
+			want: ready,
 		},
 		"ready with a hash of another engine": {
 			reason: "nothing was written since it was ready",
-			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
-				conditions.Set(&p.Status.Conditions, 2, corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable, "")
-			}),
-			dep: newOwned(rolledOut, relabelled), outcome: outcome{step: stepSettle},
-			want: `Available=True/Available@2
-Progressing=False/Idle@2
-Ready=True/Available@2
-Unpacked=True/UnpackSuccess@2`,
+			pkg:    unpackedPackage(had(2, corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)),
+			dep:    newOwned(rolledOut, relabelled), outcome: outcome{step: stepSettle},
+			want: ready,
 		},
 		"rolled out": {
 			reason: "ready as the deployment is",
 			pkg:    unpackedPackage(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},
-			want: `Available=True/Available@2
-Progressing=False/Idle@2
-Ready=True/Available@2
-Unpacked=True/UnpackSuccess@2`,
+			want: ready,
 		},
 		"stuck": {
 			reason: "stalled as the deployment is",
@@ -130,19 +115,12 @@ Unpacked=True/UnpackSuccess@2`,
 		},
 		"mapped and stale conditions": {
 			reason: "mapped ones are those of the deployment, and only if they are about its spec",
-			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
-				conditions.Set(&p.Status.Conditions, 2, "my.test/Gone", true, "X", "")
-				conditions.Set(&p.Status.Conditions, 2, "my.test/Stale", true, "X", "")
-			}),
+			pkg:    unpackedPackage(had(2, "my.test/Gone", true, "X"), had(2, "my.test/Stale", true, "X")),
 			dep: newOwned(rolledOut, says("my.test/Here", true, "Y"), says("Other", true, "Y"), func(d *corev1alpha1.ObjectDeployment) {
 				conditions.Set(&d.Status.Conditions, 6, "my.test/Stale", true, "Y", "")
 			}),
 			outcome: outcome{step: stepSettle},
-			want: `Available=True/Available@2
-Progressing=False/Idle@2
-Ready=True/Available@2
-Unpacked=True/UnpackSuccess@2
-my.test/Here=True/Y@2`,
+			want:    ready + "\nmy.test/Here=True/Y@2",
 		},
 		"pull failed": {
 			reason: "what is installed goes on, and Invalid of the former spec is over",
@@ -179,11 +157,7 @@ Unpacked=False/CollisionDetected@2`,
 		},
 		"loading": {
 			reason: "a new spec is being loaded, and the former one is available",
-			pkg: newPackage(invalidBefore, func(p *corev1alpha1.Package) {
-				for _, typ := range []string{"Available", "Progressing"} {
-					conditions.Set(&p.Status.Conditions, 1, typ, false, "X", "")
-				}
-			}), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepWait},
+			pkg:    newPackage(invalidBefore, had(1, "Available", false, "X"), had(1, "Progressing", false, "X")), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepWait},
 			want: `Available=True/Available@1
 Invalid=True/LoadError@1
 Progressing=False/Idle@1
@@ -211,7 +185,7 @@ Unpacked=False/ImagePullBackOff@2`,
 			reason: "nothing had to be loaded",
 			pkg: func() *corev1alpha1.Package {
 				p := unpackedPackage(invalidBefore)
-				conditions.Set(&p.Status.Conditions, 1, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, "")
+				had(1, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff)(p)
 				return p
 			}(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},
 			want: `Available=True/Available@2
@@ -230,14 +204,8 @@ Unpacked=True/UnpackSuccess@2`,
 		},
 		"resumed": {
 			reason: "Paused goes when the deployment does not say so",
-			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
-				conditions.Set(&p.Status.Conditions, 2, "Paused", true, "Paused", "")
-			}),
-			dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSettle},
-			want: `Available=True/Available@2
-Progressing=False/Idle@2
-Ready=True/Available@2
-Unpacked=True/UnpackSuccess@2`,
+			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSettle},
+			want: ready,
 		},
 		"new and paused": {
 			reason: "said although there is no deployment to say it",
@@ -248,11 +216,7 @@ Reconciling=True/Paused@2`,
 		},
 		"deployment deleted": {
 			reason: "what is gone is not available",
-			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
-				for _, typ := range []string{"Available", "Progressing", "my.test/X"} {
-					conditions.Set(&p.Status.Conditions, 2, typ, true, "X", "")
-				}
-			}), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			pkg:    unpackedPackage(had(2, "Available", true, "X"), had(2, "Progressing", true, "X"), had(2, "my.test/X", true, "X")), attempt: &attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2
 Unpacked=True/UnpackSuccess@2`,
