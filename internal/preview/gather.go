@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -20,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
 	"lockstep.run/lockstep/internal/slicing"
 )
@@ -193,15 +193,8 @@ func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string
 			phase.Objects[j].CollisionProtection = cmp.Or(phase.Objects[j].CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
 		}
 	}
-	raw, err := json.Marshal(map[string]any{"spec": spec, "labels": labels})
-	if err != nil {
-		return objects.Digest{}, fmt.Errorf("encode the template: %w", err)
-	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return objects.Digest{}, fmt.Errorf("decode the template: %w", err)
-	}
-	return drift.Digest(value), nil
+	digest, err := revisions.SpecDigest(spec)
+	return drift.Digest([]any{digest[:], labels}), err
 }
 
 // foreign says why the deployment is not the package's to write; empty where it is.

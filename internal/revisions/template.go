@@ -1,9 +1,10 @@
 package revisions
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
+
+	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/drift"

@@ -3,7 +3,10 @@ package revisions_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -43,5 +46,21 @@ func TestDescribes(t *testing.T) {
 				t.Errorf("Describes = %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestSpecDigestOfLargeIntegers: integers beyond 2^53 are not rounded.
+func TestSpecDigestOfLargeIntegers(t *testing.T) {
+	t.Parallel()
+	digest := func(number string) objects.Digest {
+		object := corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: []byte(`{"spec":{"limit":` + number + `}}`)}}
+		d, err := revisions.SpecDigest(corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: []corev1alpha1.ObjectSetObject{object}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if digest("9007199254740992") == digest("9007199254740993") {
+		t.Error("two templates have the same digest")
 	}
 }
