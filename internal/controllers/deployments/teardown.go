@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -149,12 +150,13 @@ func (s *session) reportTeardown(ctx context.Context) error {
 		}
 		return s.writeSetStatus(ctx, set, status)
 	}
-	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	old := s.deployment.ObjectDeploymentStatus()
+	status := old.DeepCopy()
 	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
 	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
 	tearing(&status.Conditions, s.deployment.GetGeneration(), message)
 	statuses.Fit(status, s.deployment.GetGeneration(), nil)
-	if !transition(s.deployment.ObjectDeploymentStatus().Conditions, status.Conditions) && !s.due(s.deployment) {
+	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
 		return nil
 	}
 	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
