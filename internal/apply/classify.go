@@ -118,7 +118,7 @@ func classifyConflict(err error, s metav1.Status) Class {
 	}
 	var e *Error
 	if s.Details != nil && s.Details.Kind == "resourcequotas" && errors.As(err, &e) && e.Resource != "resourcequotas" {
-		// The quota that counts the object was written by someone else.
+		// The quota that counts the object was written concurrently.
 		return Retry
 	}
 	return Conflict

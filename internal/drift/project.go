@@ -183,7 +183,7 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 
 // all appends a live value whole. An empty one is none. Where the template has an
 // empty one too, none leaves no trace: an empty list or map looks as if it were
-// owned as a whole, until someone adds to it.
+// owned as a whole, until others add to it.
 func (p *projector) all(live any, emptyTemplate bool) {
 	if isEmpty(live) {
 		if !emptyTemplate {

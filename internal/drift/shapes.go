@@ -46,7 +46,7 @@ func (s *Shapes) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFields
 	kind := s.Of(gk)
 	for i := range managedFields {
 		entry := &managedFields[i]
-		// Status is nobody's template.
+		// No template has a status.
 		if entry.FieldsV1 != nil && entry.Subresource == "" {
 			kind.learn(entry.FieldsV1.GetRawBytes())
 		}
@@ -117,8 +117,8 @@ func (k *KindShapes) list(path pathID) (shape list, known bool) {
 }
 
 // whole reports whether the map at a path is owned as a whole, such as a label
-// selector: a key that someone adds to it is drift. Whoever applied a non-empty
-// map that is owned key by key is listed with its keys.
+// selector: a key that others add to it is drift. The managers of a non-empty
+// map that is owned key by key are listed with its keys.
 func (k *KindShapes) whole(path pathID) bool {
 	if k == nil {
 		return false

@@ -183,7 +183,7 @@ const (
 	// 5 µs for each pair.
 	PatchMergeWork = 250_000
 	// Violations is how many problems of one package are reported. More do not
-	// fit into a status and help nobody.
+	// fit into a status and do not help.
 	Violations = 1000
 	// DetailBytes is the length of one problem's details.
 	DetailBytes = 1 << 10

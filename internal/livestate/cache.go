@@ -169,7 +169,7 @@ func (c *Cache) release(gk schema.GroupKind) {
 	}
 }
 
-// retire stops the watch of a kind that nobody uses.
+// retire stops the watch of a kind that is not used.
 func (c *Cache) retire(k *kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ var errNotCurrent = errors.New("not current")
 // seen holds the resource versions of the records that the caller judged, not
 // of those that are kept by now. The selector is to match all of these objects. For
 // those that it does not match another LIST is made, of all that the watch shows: an
-// object may carry the labels of an earlier revision, or what somebody made of them.
+// object may carry the labels of an earlier revision, or edited ones.
 func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelSelector string) (current bool, err error) {
 	byKind := map[schema.GroupKind]map[name]string{}
 	for key, resourceVersion := range seen {

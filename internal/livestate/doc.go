@@ -13,8 +13,8 @@
 //     the watch or by the response to a write; a late event never takes it back.
 //   - A list that is older than what a watch has delivered is asked for again for a
 //     while: an API server that is behind takes nothing back either.
-//   - A watch starts when its API is served, stops when the API goes or nobody
-//     uses the kind any more, and repeats failed requests, from 10 ms to 30 s
+//   - A watch starts when its API is served, stops when the API goes or the
+//     kind is not used any more, and repeats failed requests, from 10 ms to 30 s
 //     apart; to 2 s where there is no answer at all, and where the API server
 //     answers and watches break again and again. A kind that fails does not affect
 //     others.

@@ -61,7 +61,7 @@ func (frame) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object
 	return event, nil, nil
 }
 
-// Encode is for a Serializer only: nobody sends events.
+// Encode is for a Serializer only: events are not sent.
 func (frame) Encode(runtime.Object, io.Writer) error { return errors.New("events are only read") }
 
 // Identifier names the encoding.

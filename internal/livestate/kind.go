@@ -35,7 +35,7 @@ type KindState struct {
 // is stored.
 func (s KindState) Unserved() bool { return !s.Served && s.Err == nil }
 
-// kind is a kind that someone uses.
+// kind is a kind that is used.
 type kind struct {
 	gk schema.GroupKind
 

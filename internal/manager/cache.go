@@ -26,12 +26,12 @@ func cacheOptions(o *own) cache.Options {
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 			return newInformer(o.source(toolscache.ToListerWatcherWithContext(lw), obj), obj, resync, indexers, &o.newest)
 		},
-		// A kind that nobody watches must not start a watch of its own by a Get.
+		// A kind that is not watched must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,
 	}
 }
 
-// trim drops what nobody reads before an object goes into a cache. Writes are
+// trim drops what is not read before an object goes into a cache. Writes are
 // patches of what changed, so nothing is lost on the server. An object that was
 // trimmed is not written to: it may be in a cache already.
 func trim(obj any) (any, error) {

@@ -7,7 +7,7 @@
 //
 // Only the leader watches and writes. Every client but that of the Lease goes
 // through leadership.Guard, so that nothing is written once the Lease may be
-// someone else's. A standby holds no cache: it asks for the Lease and answers
+// lost. A standby holds no cache: it asks for the Lease and answers
 // probes.
 //
 // Memory: all of it, with garbage and the gaps between what is live, is bounded by

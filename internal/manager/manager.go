@@ -136,7 +136,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 		return nil, nil, nil, err
 	}
 	options.Cache = cacheOptions(own)
-	// What it would warn of, nobody would hear.
+	// Its warnings would have no audience.
 	options.Client.FieldValidation = metav1.FieldValidationIgnore
 	mgr, err := ctrl.NewManager(apart(guarded), options)
 	if err != nil {

@@ -40,7 +40,7 @@ const (
 )
 
 // limitGarbage sets GOGC where the environment does not. Nothing is recorded for
-// profiles of memory that nobody can ask for: the records take two megabytes.
+// profiles of memory that cannot be requested: the records take two megabytes.
 func limitGarbage(profiled bool) {
 	if !profiled {
 		runtime.MemProfileRate = 0

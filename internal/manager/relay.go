@@ -94,7 +94,7 @@ func (r *relay) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return r.WatchWithContext(context.Background(), options)
 }
 
-// Transformer has a streamed list drop what nobody reads, object by object.
+// Transformer has a streamed list drop what is not read, object by object.
 func (r *relay) Transformer() toolscache.TransformFunc { return trim }
 
 // Add passes a new object on.

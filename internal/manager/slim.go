@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/shared"
 )
 
-// slim returns what the caches keep of an object that nobody has yet: of history what
+// slim returns what the caches keep of an object that is not in use yet: of history what
 // decisions ask for, and everything that other objects have too in their memory. old
 // is what was known under its name, or nil.
 func (r *relay) slim(o, old object) object {

@@ -22,7 +22,7 @@ type Observed struct {
 	ResourceVersion string
 	Generation      int64
 	// Revision is the number of the revision that wrote the object last, by its
-	// annotation; 0 where it is not known. Anybody can change it: it may cause a
+	// annotation; 0 where it is not known. Any client can change it: it may cause a
 	// write that was not needed, and decides nothing else.
 	Revision int64
 	// Held says what holds a terminating object, by HeldBy; empty for others.
@@ -73,7 +73,7 @@ type Observed struct {
 	// served any more, on which every apply fails.
 	StaleFields bool
 	// Unrecorded means that the object is ours and that managedFields do not say so:
-	// somebody wiped them, or made the object anew. Without a record of what is ours
+	// they were wiped, or the object was recreated. Without a record of what is ours
 	// a field that leaves the template would stay.
 	Unrecorded bool
 	// Watched means that the record came from the watch. A record of our own

@@ -41,7 +41,7 @@ const (
 	Confirm
 	// Wait: something has to happen first; the message says what.
 	Wait
-	// Refuse: someone else controls the object.
+	// Refuse: the object has another controller.
 	Refuse
 )
 
@@ -59,7 +59,7 @@ type Verdict struct {
 	Message string
 	// Retry is when a Wait is over by itself; zero where an event ends it.
 	Retry time.Time
-	// Drift says what someone else did to an object that is left so; the action is
+	// Drift describes a change by others that is left so; the action is
 	// None then.
 	Drift string
 	// Completed means that the object is a Job that is gone after it succeeded; the
@@ -92,7 +92,7 @@ type Case struct {
 	// Ran means that the object is a Job that succeeded with this content, Recorded
 	// that this is durable.
 	Ran, Recorded bool
-	// Report means that what someone else did to an object is named and left so.
+	// Report means that changes by others are named and left so.
 	Report bool
 	// Keep means that an object to go is released instead of deleted, and Reserved that
 	// its deletion is not waited for.
@@ -132,7 +132,7 @@ func decideLive(c Case) Verdict {
 	live := c.Sight.Object
 	switch {
 	case c.Ran && (live == nil || live.Terminating):
-		// It does not run again, whoever took it away.
+		// It does not run again, however it was deleted.
 		if !c.Recorded {
 			return Verdict{Action: Wait, Message: "has succeeded and is gone; that is being recorded"}
 		}
@@ -167,7 +167,7 @@ func (c *Case) immutable() bool {
 	return live != nil && f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
 }
 
-// reportsAbsence reports whether an absent object was taken away by someone else, and
+// reportsAbsence reports whether an absent object was deleted by others, and
 // is left so. What the engine takes away to make it anew is not: it may have been
 // stopped in between.
 func (c *Case) reportsAbsence() bool {
@@ -223,8 +223,8 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	controller := live.Controller()
 	switch {
 	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Wrote):
-		// Someone took our reference off, maybe while no manager ran. Whoever puts it
-		// back makes sure first that the owner is not on its way out.
+		// Our reference was removed, maybe while no manager ran. It is put back
+		// only where the owner is not being deleted.
 		if c.Report {
 			return Verdict{Drift: "lost the controller reference of this package"}, false
 		}

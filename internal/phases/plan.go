@@ -280,7 +280,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		}
 		former, kept = former || older, kept || older && other != nil && o.Phases[ph].Earlier
 	}
-	left := former && !kept // by a revision that is archived, whose content nobody knows
+	left := former && !kept // by a revision that is archived, whose content is not known
 	return differs || left
 }
 
@@ -324,7 +324,7 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 	}
 }
 
-// drifted names an object that someone else changed and that is left so. What is
+// drifted names an object that others changed and that is left so. What is
 // left of it is judged by its probes.
 func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects.Observed, what string, report *Report) {
 	drift := p.blocker(r, ph, d.Key, what, BlockProbe)

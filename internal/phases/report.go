@@ -22,7 +22,7 @@ const (
 	BlockProbeFalse
 	// BlockRefused is a write that was refused, or will be.
 	BlockRefused
-	// BlockCollision is an object that someone else controls.
+	// BlockCollision is an object with another controller.
 	BlockCollision
 	// BlockAPI is a kind that is not served.
 	BlockAPI
@@ -50,7 +50,7 @@ type Report struct {
 	Phases []PhaseReport
 	// Blocking are all objects in the way, in the order of the phases.
 	Blocking []Blocker
-	// Drifted are the objects that someone else changed and that are left so.
+	// Drifted are the objects that others changed and that are left so.
 	Drifted []Blocker
 	// Unknown means that an object could not be judged yet: its watch is filling.
 	Unknown bool
@@ -124,7 +124,7 @@ func Describe(blocking []Blocker) string {
 	return objects.Cut(text + counted)
 }
 
-// DescribeDrift names the objects that someone else changed; a long list is
+// DescribeDrift names the objects that others changed; a long list is
 // counted.
 func DescribeDrift(drifted []Blocker) string {
 	parts := make([]string, len(drifted))

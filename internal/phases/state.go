@@ -54,7 +54,7 @@ type State struct {
 	Teardown bool
 	// Orphan is set when the owner is deleted and its objects stay.
 	Orphan bool
-	// ReportDrift means that what someone else did to objects is named and left so.
+	// ReportDrift means that changes by others are named and left so.
 	ReportDrift bool
 	// Paused means that no revision is made for now: where none stays, the objects
 	// are kept for the next one.
@@ -220,7 +220,7 @@ type Record struct {
 
 // Fight is what is known of corrections of one object. It is never changed.
 type Fight struct {
-	// Corrections counts how often what someone else changed, took over or deleted
+	// Corrections counts how often what others changed, took over or deleted
 	// was put back shortly after another such correction; Corrected is when the
 	// last one happened.
 	Corrections int
@@ -239,7 +239,7 @@ type Failure struct {
 	UID types.UID
 	// Message names the object, the cause and the remedy.
 	Message string
-	// Collision means that someone else controls the object.
+	// Collision means that the object has another controller.
 	Collision bool
 	// Immutable means that a field was refused that cannot be changed.
 	Immutable bool

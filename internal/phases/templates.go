@@ -12,7 +12,7 @@ type Template struct {
 // Templates returns, for each object that the owner may write, the template
 // that the live object is expected to show: that of its writer, or of the newest
 // revision where none has reached it. The objects of a revision that has no
-// claim are somebody else's.
+// claim belong to others.
 func Templates(s *State) map[objects.Key]Template {
 	p := planner{State: s, holder: map[objects.Key]*Revision{}}
 	p.assignHolders()

@@ -39,7 +39,7 @@ type Plan struct {
 	// Cleanup are the objects that only older revisions have, in the order in which
 	// they go once the new one has succeeded.
 	Cleanup []Change `json:"cleanup,omitempty"`
-	// Powers are rights that someone gains.
+	// Powers are rights that subjects gain.
 	Powers []Power `json:"powers,omitempty"`
 	// Losses are data that may be lost.
 	Losses []Loss `json:"losses,omitempty"`
@@ -85,9 +85,9 @@ const (
 	ActionCreate Action = "Create"
 	// ActionChange changes fields.
 	ActionChange Action = "Change"
-	// ActionCorrect puts back what someone else has changed.
+	// ActionCorrect puts back what others have changed.
 	ActionCorrect Action = "Correct"
-	// ActionTakeOver takes an object that someone else controls, or nobody.
+	// ActionTakeOver takes an object with another controller, or none.
 	ActionTakeOver Action = "TakeOver"
 	// ActionReplace deletes an object and makes it anew.
 	ActionReplace Action = "Replace"
@@ -183,7 +183,7 @@ type Loss struct {
 	Message string `json:"message"`
 }
 
-// Power is a right that someone gains.
+// Power is a right that a subject gains.
 type Power struct {
 	// Subject gains it, such as "ServiceAccount shop/web"; empty for whoever the
 	// role is bound to elsewhere.

@@ -38,7 +38,7 @@ type binding struct {
 	subjects []rbacv1.Subject
 }
 
-// powers returns the rights that somebody gains: rules that the roles and bindings
+// powers returns the rights that subjects gain: rules that the roles and bindings
 // of the package grant after the rollout and did not before.
 func (s *simulation) powers(ctx context.Context) ([]Power, error) {
 	before, after := newGrants(), newGrants()

@@ -111,7 +111,7 @@ func (s *simulation) reaches(phase int) bool {
 }
 
 // had reports whether the newest older revision has an object with the same content,
-// so that a difference is someone else's.
+// so that a difference is of others.
 func (s *simulation) had(d *objects.Desired) bool {
 	for _, rev := range slices.Backward(s.rollout.Revisions()) {
 		if old, _ := rev.Find(d.Key); old != nil && old != d {

@@ -53,7 +53,7 @@ type object struct {
 	immutable []string
 	// reached is that of the world at the last step.
 	reached bool
-	// foreign is who controlled it before it was taken over; empty for nobody.
+	// foreign is who controlled it before it was taken over; empty for none.
 	foreign string
 	// dry are answers to dry runs by the digest of what was sent.
 	dry map[objects.Digest]*unstructured.Unstructured

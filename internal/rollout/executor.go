@@ -30,7 +30,7 @@ type Executor struct {
 	Schemas  *schemas.Checker
 	Pool     *Pool
 	// Alive asks the API server, not a cache, whether an owner still exists and
-	// is not being deleted: before a reference that someone took off is put back.
+	// is not being deleted: before a reference that was removed is put back.
 	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)
 	Now   func() time.Time
 
@@ -217,7 +217,7 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 }
 
 // again reports whether the object showed this content before, so that the write
-// puts back what someone else deleted or took over.
+// puts back what others deleted or took over.
 func (s *step) again() bool {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()

@@ -84,8 +84,8 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	rec.Failure = f
 }
 
-// catch, deferred, makes a panic the failure of the one step: a pool's goroutine has
-// nobody else to tell.
+// catch, deferred, makes a panic the failure of the one step: a goroutine of the pool
+// would end the process.
 func (x *run) catch(ctx context.Context, s phases.Step) {
 	if p := recover(); p != nil {
 		x.fail(s, defect.Caught(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)

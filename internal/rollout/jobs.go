@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// noteEnd remembers that a Job has finished: its TTL may remove it before anybody
+// noteEnd remembers that a Job has finished: its TTL may remove it before any pass
 // looks. Every state that a watch or an answer shows comes by here, so that of a
 // DELETED event, which is the one before it, is no news.
 func (t *Tracker) noteEnd(key objects.Key, live *unstructured.Unstructured, obs *objects.Observed, content objects.Digest) {
@@ -55,7 +55,7 @@ func (t *Tracker) SettleEnded(noted map[objects.Key]objects.Ended) {
 }
 
 // Recorded reads the record of Jobs that a deployment has on its status. Entries
-// that nobody can have written but by hand count as absent.
+// that were edited by hand count as absent.
 func Recorded(status *corev1alpha1.ObjectDeploymentStatus) map[objects.Key]phases.Run {
 	if len(status.Jobs) == 0 {
 		return nil

@@ -37,7 +37,7 @@ type Revision struct {
 	// Pledged means that the claim is on record since the set was made, though its
 	// status may not say so yet.
 	Pledged bool
-	// Refused means that Blocked is for others to resolve: someone else holds the
+	// Refused means that Blocked is for others to resolve: another owner holds the
 	// objects in Refusals. Otherwise only another spec helps.
 	Refused  bool
 	Refusals []phases.Blocker

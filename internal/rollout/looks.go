@@ -21,8 +21,8 @@ type group struct {
 }
 
 // looks lets those who look for objects of the same kind in the same namespace
-// share their requests: one look is made at a time, and whoever comes meanwhile, or
-// in the pause after it, takes part in the next one. So an answer is never older
+// share their requests: one look is made at a time, and callers that come meanwhile, or
+// in the pause after it, take part in the next one. So an answer is never older
 // than its question, and a thousand packages that are installed together do not
 // list a namespace a thousand times.
 type looks struct {
@@ -97,7 +97,7 @@ func pause(took time.Duration) time.Duration {
 	return min(took*limits.LookPauses, limits.LookPauseMax)
 }
 
-// begin waits until the look before and its pause are over; nobody can join this
+// begin waits until the look before and its pause are over; no caller can join this
 // one any more when it returns.
 func (l *looks) begin(ctx context.Context, g group) error {
 	for {

@@ -115,9 +115,9 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 }
 
 // dataOf is all that a ConfigMap or Secret holds, as a template. It stands for that
-// of a revision that is gone: somebody archived or deleted it before its successor
+// of a revision that is gone: it was archived or deleted before its successor
 // wrote the object, or the object was left behind by a deployment. Of other kinds
-// nobody tells what such a revision said from what the API server added.
+// what such a revision contained cannot be told from defaults.
 func dataOf(live *unstructured.Unstructured) map[string]any {
 	template := map[string]any{}
 	if kind := live.GetKind(); live.GetAPIVersion() != "v1" || kind != "ConfigMap" && kind != "Secret" {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// collisionRetry is after what time an object that someone else holds is
+	// collisionRetry is after what time an object that another owner holds is
 	// looked at again: without our label no watch shows it.
 	collisionRetry = 30 * time.Second
 	// refusedRetry is the longest pause after a refusal that only a user mends.
@@ -125,7 +125,7 @@ func backoff(err error, attempts int) time.Duration {
 
 // Precheck looks at the objects that a revision is to create and no revision of
 // its owner had before, and returns what stands in the way: nothing of the
-// package is written while someone else holds an object of it. Reads only.
+// package is written while another owner holds an object of it. Reads only.
 func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
 	fresh := make([]phases.Step, 0, 16)
 	for i := range rev.Phases {

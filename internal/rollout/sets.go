@@ -105,7 +105,7 @@ func (r *Revision) Resume(before *Revision) {
 
 // Pledged reports whether the set was made with its objects claimed. What a status
 // says counts more. It is to be asked for sets of before this process began: in a
-// running one the claims are in memory, whatever someone writes on a set.
+// running one the claims are in memory, whatever is written on a set.
 func Pledged(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" &&
 		conditions.Get(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil

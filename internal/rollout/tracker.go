@@ -366,7 +366,7 @@ func lastWriter(fields []metav1.ManagedFieldsEntry) string {
 	return last.Manager
 }
 
-// slim copies owner references without what nobody asks for.
+// slim copies owner references without what is not used.
 func slim(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	for i := range refs {
 		refs[i].BlockOwnerDeletion = nil

@@ -69,7 +69,7 @@ func (s *step) verify(ctx context.Context) error {
 }
 
 // own makes managedFields say what of the object is ours, where they do not: a
-// POST, or an earlier engine, wrote them in another way, or somebody wiped them.
+// POST, or an earlier engine, wrote them in another way, or they were wiped.
 func (s *step) own(ctx context.Context) error {
 	switch {
 	case s.Live == nil:

@@ -5,5 +5,5 @@
 // whole object for it; and what is in a set is large.
 //
 // Each write names the state that it is based on, so that it fails with a
-// conflict where somebody was faster.
+// conflict after a concurrent write.
 package statuses

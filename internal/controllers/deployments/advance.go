@@ -60,7 +60,7 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// linger performs some of what nobody waits for, after it was reported how things
+// linger performs some of the background work, after it was reported how things
 // stand. The rest is left to passes that look at the owner anew: it may have been
 // paused, deleted or changed by then.
 func (s *session) linger(ctx context.Context) error {

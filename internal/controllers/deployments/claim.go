@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// precheckRetry is after what time a revision is looked at again that someone
-// outside the engine stands in the way of: no watch shows their objects.
+// precheckRetry is the interval at which a revision is checked that collides with objects
+// from outside the engine, which are not watched.
 const precheckRetry = 30 * time.Second
 
 // claim takes all objects of the current revision at once, before the first of
@@ -74,7 +74,7 @@ func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revisi
 }
 
 // refusals returns what stands in the way of the revision as a whole: another
-// package that claimed an object, or an object of someone outside the engine.
+// package that claimed an object, or an object from outside the engine.
 func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
 	holder := s.rollout.Holder()
 	err := s.Claims.Claim(holder, rev.Keys(), s.predecessors()...)

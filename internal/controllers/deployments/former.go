@@ -14,8 +14,8 @@ import (
 )
 
 // dropFormer removes what is left of a deployment that is gone: it was deleted
-// with its objects kept, or someone took our finalizer off by force. A deployment
-// of the same name may be there by now. Nobody else takes our finalizers off.
+// with its objects kept, or our finalizer was removed by force. A deployment
+// of the same name may be there by now. Only the engine removes its finalizers.
 func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
 	if len(sets) == 0 {
 		return nil

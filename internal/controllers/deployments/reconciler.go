@@ -132,7 +132,7 @@ func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, erro
 		// has renewed the Lease.
 		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
 	case apply.Conflict:
-		// The cache is behind a write of someone else; its event comes.
+		// The cache is behind a write of another client; its event comes.
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	case apply.Blocked, apply.NamespaceTerminating:

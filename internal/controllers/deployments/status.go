@@ -213,7 +213,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 }
 
 // listed reports whether a status is to have the present list of objects. A long one
-// goes into a write of its own after the rollout: nobody waits for it.
+// goes into a write of its own after the rollout.
 func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
 	n := len(report.Controlled)
 	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Begun() == len(rev.Phases) ||

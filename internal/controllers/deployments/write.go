@@ -75,7 +75,7 @@ func foreignFinalizers(obj metav1.Object) []string {
 }
 
 // letGo reports whether nothing of ours holds the object: what it still waits for
-// is somebody else's.
+// is not ours.
 func letGo(obj metav1.Object) bool { return len(foreignFinalizers(obj)) == len(obj.GetFinalizers()) }
 
 // orphaning reports whether an object is deleted with its dependents kept, and

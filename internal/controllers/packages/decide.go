@@ -14,7 +14,7 @@ import (
 // view is what a decision is made on.
 type view struct {
 	pkg corev1alpha1.GenericPackage
-	// dep is the deployment of the Package's name, whoever's it is; nil where
+	// dep is the deployment of the Package's name, whatever its owner; nil where
 	// there is none.
 	dep corev1alpha1.GenericObjectDeployment
 	// fingerprint is what would be rendered.
@@ -132,10 +132,10 @@ type standing int
 const (
 	// own: the Package controls it.
 	own standing = iota
-	// left: nobody controls it, and it is what an orphaning deletion or a restore
+	// left: it has no controller, and is what an orphaning deletion or a restore
 	// from backup left behind of a Package of this name.
 	left
-	// foreign: someone else's.
+	// foreign: of another owner.
 	foreign
 	// leaving: it is being deleted.
 	leaving

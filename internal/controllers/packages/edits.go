@@ -24,7 +24,7 @@ type judgement struct {
 	edited     bool
 }
 
-// of reports whether somebody else changed the template of a deployment, or whether
+// of reports whether another client changed the template of a deployment, or whether
 // it was never written to its end.
 func (e *edits) of(dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	if dep == nil {

@@ -224,7 +224,7 @@ func (s *session) rollOut(ctx context.Context) error {
 }
 
 // lost reports whether a write was refused for a reason that no status has to
-// explain: someone was faster, or this process does not lead.
+// explain: a conflict, or this process does not lead.
 func lost(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
 }

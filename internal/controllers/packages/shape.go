@@ -48,7 +48,7 @@ func follow(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPa
 		Name:       pkg.GetName(), UID: pkg.GetUID(), Controller: ptr.To(true),
 	}
 	if outdated(pkg, dep) {
-		stamp(dep, pkg) // by someone else: the Package was looked at
+		stamp(dep, pkg) // by another client: the Package was looked at
 	}
 	propagateRetry(dep, pkg)
 	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {

@@ -43,7 +43,7 @@ func (s *session) createSlices(ctx context.Context, made []slicing.Slice, exist 
 }
 
 // restoreEvery is the least time between two attempts to make slices again that
-// someone removed by force: their deployment takes a moment to see them.
+// were removed by force: their deployment takes a moment to see them.
 const restoreEvery = 10 * time.Second
 
 // lacksSlices reports whether the deployment misses slices that its template names.
@@ -76,7 +76,7 @@ func (s *session) createSlice(ctx context.Context, content slicing.Slice) error 
 	return quiet(slice, err)
 }
 
-// quiet reduces an error about a Secret: whoever refuses it may quote it.
+// quiet reduces an error about a Secret: the message may quote it.
 func quiet(slice client.Object, err error) error {
 	if _, secret := slice.(*corev1.Secret); secret {
 		return apply.Reduced(err)
@@ -167,7 +167,7 @@ func (s *session) liveSlice(ctx context.Context, want client.Object) (live clien
 }
 
 // awaitSlice has the caller try again when a slice is gone that is being deleted.
-// Nobody else takes our finalizer off one whose deployment is gone.
+// Only the engine removes its finalizer from one whose deployment is gone.
 func (s *session) awaitSlice(ctx context.Context, live client.Object, mine bool) error {
 	if rest := foreignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
 		before := live.DeepCopyObject().(client.Object)

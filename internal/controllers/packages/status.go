@@ -226,8 +226,8 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		}
 		if !loading(v, o) {
 			conditions.Copy(conds, generation, c)
-		} else if told := conditions.Get(*conds, c.Type); told != nil {
-			conditions.Copy(conds, told.ObservedGeneration, c) // of the spec that is rolled out
+		} else if before := conditions.Get(*conds, c.Type); before != nil {
+			conditions.Copy(conds, before.ObservedGeneration, c) // of the spec that is rolled out
 		}
 	}
 }
@@ -261,8 +261,8 @@ func removeMappedBut(conds *[]metav1.Condition, source []metav1.Condition, gener
 }
 
 // expect reports what is known right after the template was written, before the
-// deployment's controller has seen it: nobody may take the former revision's
-// conditions for those of the new one. During a first install these are the
+// deployment's controller has observed it: the former revision's conditions must not
+// seem to be those of the new one. During a first install these are the
 // conditions that the deployment reports next, so that writing them here saves
 // a write there.
 func expect(status *corev1alpha1.PackageStatus, generation int64) {
@@ -324,8 +324,8 @@ func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State 
 func leavingState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	state := conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: "Objects are being removed in reverse order."}
 	if dep != nil && dep.GetDeletionTimestamp() != nil && current(dep) {
-		if told := deploymentState(dep); !told.Ready && told.Message != "" {
-			state.Stalled, state.Message = told.Stalled, told.Message
+		if below := deploymentState(dep); !below.Ready && below.Message != "" {
+			state.Stalled, state.Message = below.Stalled, below.Message
 		}
 	}
 	return state

@@ -98,7 +98,7 @@ func (t *tags) look(ctx context.Context, in Input) (digest string, next time.Tim
 	return known.digest, time.Time{}, known.err
 }
 
-// ask asks the registry, unless nobody waits for it any more.
+// ask asks the registry, unless the answer is not needed any more.
 func (t *tags) ask(ctx context.Context, in Input, known *tag) {
 	uid := in.Package.GetUID()
 	if ctx.Err() != nil || !t.current(uid, known) {

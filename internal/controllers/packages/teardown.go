@@ -26,7 +26,7 @@ func (s *session) tearDown(ctx context.Context) error {
 	s.attempts.drop(s.pkg.GetUID())
 	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if s.dep == nil && held && s.leaving.last(s.pkg.GetUID()).IsZero() {
-		// Nobody saw it go, so the cache may be behind: a deployment that outlives its
+		// Its deletion was not observed, so the cache may be behind: a deployment that outlives its
 		// Package is torn down without the deletion policy.
 		if err := s.lookForTeardown(ctx); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *session) tearDown(ctx context.Context) error {
 			return err
 		}
 		// Most likely a status; it may also be the garbage collector taking our
-		// reference off, after an orphaning deletion that nobody led.
+		// reference off, after an orphaning deletion without a leader.
 		if err := s.lookForTeardown(ctx); err != nil {
 			return err
 		}
