@@ -96,8 +96,8 @@ const (
 	UnpackedHashAnnotation = "package-operator.run/unpacked-hash"
 
 	// TemplateDigestAnnotation names the template that was made for the Package of an
-	// ObjectDeployment. A template that it does not stand for was changed by someone
-	// else, or never written to its end.
+	// ObjectDeployment. A template that it does not stand for was changed by
+	// others, or never written to its end.
 	TemplateDigestAnnotation = "package-operator.run/template-digest"
 
 	// PackageGenerationAnnotation is the generation of the Package that an

@@ -188,7 +188,7 @@ const (
 	// ReasonJobsNotRecorded is that the record of Jobs that have finished is full, on
 	// an Event.
 	ReasonJobsNotRecorded = "JobsNotRecorded"
-	// ReasonDriftReported is that objects were changed by someone else, and that
+	// ReasonDriftReported is that objects were changed by others, and that
 	// driftPolicy says to leave them so.
 	ReasonDriftReported = "DriftReported"
 

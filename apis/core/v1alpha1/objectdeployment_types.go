@@ -30,7 +30,7 @@ type ObjectDeploymentSpec struct {
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// DriftPolicy says what happens to objects that someone else has changed or
+	// DriftPolicy says what happens to objects that others have changed or
 	// deleted. Correct, which unset means, puts them right. Report names them in
 	// the condition Drifted and leaves them as they are, until a new revision
 	// changes them.
@@ -90,7 +90,7 @@ type ObjectDeploymentStatus struct {
 	Blocking []BlockingObject `json:"blocking,omitempty"`
 
 	// Jobs that have finished, with what content. A Job that succeeded is not run
-	// again while its content stays the same, also when its TTL or somebody has
+	// again while its content stays the same, also when its TTL or a user has
 	// removed it. An entry goes when no revision that is not archived contains the
 	// Job.
 	// +kubebuilder:validation:MaxItems=200

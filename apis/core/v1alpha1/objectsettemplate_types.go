@@ -66,7 +66,7 @@ type ObjectSetObject struct {
 
 	// CollisionProtection says what happens when the object exists already and
 	// is not ours: Prevent refuses it, IfNoController takes it over unless
-	// someone controls it, None takes it over from everyone outside the engine.
+	// it has a controller, None takes it over from any outside the engine.
 	// +kubebuilder:default=Prevent
 	// +optional
 	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
@@ -86,8 +86,8 @@ const (
 	// CollisionProtectionPrevent refuses any object that is not ours.
 	CollisionProtectionPrevent CollisionProtection = "Prevent"
 
-	// CollisionProtectionIfNoController takes an object over unless someone
-	// else controls it.
+	// CollisionProtectionIfNoController takes an object over unless it has
+	// another controller.
 	CollisionProtectionIfNoController CollisionProtection = "IfNoController"
 
 	// CollisionProtectionNone takes an object over from everyone outside the

@@ -95,7 +95,7 @@ type PackageSpec struct {
 	// +optional
 	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
 
-	// DriftPolicy says what happens to objects that someone else has changed or
+	// DriftPolicy says what happens to objects that others have changed or
 	// deleted. Correct, which unset means, puts them right. Report names them in
 	// the condition Drifted and leaves them as they are, until the package itself
 	// changes them.
@@ -104,7 +104,7 @@ type PackageSpec struct {
 
 	// DeletionPolicy says what becomes of the objects when the package is deleted.
 	// Delete, which unset means, removes them in reverse order. Orphan leaves them
-	// running, controlled by nobody.
+	// running, without a controller.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -275,7 +275,7 @@ const (
 	ImagePullPolicyNever ImagePullPolicy = "Never"
 )
 
-// DriftPolicy says what happens to objects that someone else has changed. The
+// DriftPolicy says what happens to objects that others have changed. The
 // empty value means Correct.
 // +kubebuilder:validation:Enum=Correct;Report
 type DriftPolicy string
@@ -297,7 +297,7 @@ const (
 	// DeletionPolicyDelete removes the objects in reverse order.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
 
-	// DeletionPolicyOrphan leaves the objects running, controlled by nobody.
+	// DeletionPolicyOrphan leaves the objects running, without a controller.
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
 )
 
