@@ -196,14 +196,23 @@ func (s *suite) round(t *testing.T, w sweep, plans []plan) {
 	}
 }
 
-// elsewhere gives faults other positions of the same kind.
+// elsewhere gives faults other positions of the same kind: one at which another fault
+// was met, where there is any, since not every run comes by each position.
 func (s *suite) elsewhere(faults []fault) []fault {
 	moved := slices.Clone(faults)
 	for i, f := range moved {
 		same := s.of(f.kind)
+		if met := slices.DeleteFunc(slices.Clone(same), func(p position) bool { return !s.met(p) }); len(met) > 0 {
+			same = met
+		}
 		moved[i].position = same[s.random.IntN(len(same))]
 	}
 	return moved
+}
+
+// met reports whether a fault was met at a position.
+func (s *suite) met(p position) bool {
+	return slices.ContainsFunc(s.hits, func(f fault) bool { return f.position == p })
 }
 
 // of returns the positions of a kind.
