@@ -69,7 +69,7 @@ func (s Scenario) Run(c *Cluster) Measurement {
 	return m
 }
 
-// Installs tells whether the scenario starts from nothing; every other one works
+// Installs reports whether the scenario starts from nothing; every other one works
 // on what Install made.
 func (s Scenario) Installs() bool {
 	return slices.Contains([]string{Install, Transitions, Neighbour}, s.Name)

@@ -112,7 +112,7 @@ func (s *sightings) again(done done) {
 	s.begin(list.ResourceVersion)
 }
 
-// rolledOut tells whether the present spec is.
+// rolledOut reports whether the present spec is.
 func rolledOut(pkg *corev1alpha1.Package) bool {
 	has := func(typ string, status metav1.ConditionStatus) bool {
 		for _, c := range *pkg.StatusConditions() {

@@ -299,7 +299,7 @@ func (b *bed) judgeWrites(t *testing.T) {
 	}
 }
 
-// content tells whether a request is about an object of a package, and not about
+// content reports whether a request is about an object of a package, and not about
 // the engine's own kinds or events.
 func content(e sandbox.Entry) bool {
 	return e.Object.Group != corev1alpha1.GroupVersion.Group && e.Object.Resource != "events" && e.Object.Resource != "leases"

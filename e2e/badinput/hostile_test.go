@@ -145,7 +145,7 @@ func (f fake) image() (body []byte, digest string) {
 	return body, hash.String()
 }
 
-// flood sends 10 GB, as long as somebody reads, and counts.
+// flood sends 10 GB, as long as the client reads, and counts.
 func flood(sent *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for block := make([]byte, 1<<20); sent.Load() < 10*gigabyte; {

@@ -72,7 +72,7 @@ func withProbe(files harness.Files, probe string) harness.Files {
 	return files
 }
 
-// taken makes an object that someone controls.
+// taken makes an object with another controller.
 func taken(t *testing.T, env *harness.Env, ns string) {
 	t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "their-owner"}}

@@ -28,7 +28,7 @@ func normal(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// matches tells whether an output is as a page shows it.
+// matches reports whether an output is as a page shows it.
 func matches(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0

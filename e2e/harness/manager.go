@@ -58,7 +58,7 @@ func Binary(tb testing.TB, name string) string {
 	return path
 }
 
-// race tells whether commands are built with the race detector, which ends them at the
+// race reports whether commands are built with the race detector, which ends them at the
 // first finding.
 func race() bool { return os.Getenv("LOCKSTEP_RACE") != "" }
 
@@ -168,7 +168,7 @@ func (m *Manager) Signal(s os.Signal) { _ = m.cmd.Process.Signal(s) }
 // PID of the manager's process.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
 
-// Exited tells whether the process ended.
+// Exited reports whether the process ended.
 func (m *Manager) Exited() bool {
 	select {
 	case <-m.done:

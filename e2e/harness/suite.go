@@ -26,7 +26,7 @@ func NewSuite() *Suite {
 	return s
 }
 
-// Do runs a step of the set-up and tells whether it succeeded.
+// Do runs a step of the set-up and reports whether it succeeded.
 func (s *Suite) Do(step func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -56,7 +56,7 @@ func (s *Suite) Context() context.Context { return s.ctx }
 // Cleanup has f called by End.
 func (s *Suite) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
-// Failed tells whether a step or a test failed.
+// Failed reports whether a step or a test failed.
 func (s *Suite) Failed() bool { return s.failed }
 
 // Log writes to standard error.

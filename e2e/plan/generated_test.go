@@ -283,7 +283,7 @@ func (c *chain) statuses(tb testing.TB) string {
 	return b.String()
 }
 
-// ended tells whether nothing more happens.
+// ended reports whether nothing more happens.
 func (c *chain) ended(ctx context.Context, p *preview.Plan) error {
 	pkg := &corev1alpha1.Package{}
 	if err := c.env.Client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: "drawn"}, pkg); err != nil {

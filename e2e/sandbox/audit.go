@@ -248,7 +248,7 @@ func parseEntry(line []byte) (Entry, error) {
 	}, nil
 }
 
-// counts tells whether an event stands for a request: not the end of a watch, the
+// counts reports whether an event stands for a request: not the end of a watch, the
 // start of which is an event too, and not the arrival of a request, which other
 // policies log.
 func (e Entry) counts() bool {

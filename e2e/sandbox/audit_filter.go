@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Filter tells whether an entry is of interest.
+// Filter reports whether an entry is of interest.
 type Filter func(Entry) bool
 
-// ByUser accepts the requests of the named users, impersonated or not: what a
-// program does as someone else is still its own request.
+// ByUser accepts the requests of the named users, also those that
+// impersonate others.
 func ByUser(names ...string) Filter {
 	return func(e Entry) bool { return slices.Contains(names, e.User) }
 }

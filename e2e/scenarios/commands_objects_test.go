@@ -230,7 +230,7 @@ func (s *scenario) writesOf(arg string) []sandbox.Entry {
 	return entries
 }
 
-// ofScript tells whether a request is about the script's namespace, or about
+// ofScript reports whether a request is about the script's namespace, or about
 // something named after it.
 func (s *scenario) ofScript(e sandbox.Entry) bool {
 	return strings.HasPrefix(e.Object.Namespace, s.namespace) || strings.HasPrefix(e.Object.Name, s.namespace)
@@ -255,7 +255,7 @@ func (s *scenario) clusterPackage(action, name string, rest []string) {
 
 // rivalCommands are other controllers that want an object to be different.
 var rivalCommands = commands{
-	// rival start NAME KIND/NAME PATCH: from now on, each time that somebody else
+	// rival start NAME KIND/NAME PATCH: from now on, each time that another client
 	// changed the object, NAME sends the merge patch again, under its name as the
 	// field manager; once at once. The patch "delete" deletes the object instead.
 	// rival stop NAME: ends that, and prints how often it did so.

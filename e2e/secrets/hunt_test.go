@@ -56,7 +56,7 @@ func (n needle) in(text []byte) []string {
 	return found
 }
 
-// haystack is everything that somebody may read, by where it is.
+// haystack is everything that users may read, by location.
 type haystack struct {
 	t    *testing.T
 	seen map[string]int

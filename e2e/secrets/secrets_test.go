@@ -61,7 +61,7 @@ func TestRefusedOutsideSecrets(t *testing.T) {
 
 // TestSensitiveValues lives through everything that can happen to a package with
 // values that came from Secrets, three packages at a time: a small one, one in
-// slices, one of the cluster. Whatever anybody but a reader of Secrets gets to see
+// slices, one of the cluster. What is readable without the right to read Secrets
 // has none of the values (invariant 8).
 func TestSensitiveValues(t *testing.T) {
 	l := shared.with(t,

@@ -28,7 +28,7 @@ import (
 // objects are what a subject brings, by kind and name.
 type objects map[string]map[string]any
 
-// judge tells whether everything is as it was asked for last.
+// judge reports whether everything is as it was asked for last.
 func (w *world) judge(ctx context.Context) error {
 	var errs []error
 	for _, s := range w.subjects {
@@ -345,7 +345,7 @@ func foreign(all map[string]string) map[string]string {
 	return own
 }
 
-// judgeGone tells whether nothing is left of a subject.
+// judgeGone reports whether nothing is left of a subject.
 func judgeGone(ctx context.Context, s *subject) error {
 	pkg := s.object()
 	for _, obj := range []client.Object{pkg, s.scope.NewObjectDeployment()} {

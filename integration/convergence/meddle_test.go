@@ -63,7 +63,7 @@ const ownerless = `{"metadata":{"ownerReferences":null}}`
 
 // tookOwner says that an object of s has no owner until the manager looks at it. Where
 // the Package is deleted before that, because no manager runs or it is paused, the
-// object is nobody's, and stays: the next Package may take it only where it is told to.
+// object stays without an owner: the next Package may take it only where it is told to.
 func (w *world) tookOwner(ctx context.Context, s *subject, name string) error {
 	s.ownerless[name] = true
 	if !w.healed {
@@ -82,7 +82,7 @@ func (w *world) meddleWithObject(ctx context.Context, s *subject) error {
 		return !strings.HasPrefix(cm.Name, s.name+"-") || cm.Name == s.name+"-values"
 	})
 	cm, ok := pick(w, of)
-	// What a template does not have is nobody's drift, so only what all have is changed.
+	// A field that a template lacks is no drift, so only a common one is changed.
 	key := "value"
 	if ok && cm.Data[key] == "" {
 		key = "size"

@@ -20,7 +20,7 @@ type subject struct {
 	scope corev1alpha1.Scope
 	// namespace is that of the Package, and objects that of its objects.
 	namespace, name, objects string
-	// spec is what it is to be; wanted tells whether it is to be at all.
+	// spec is what it is to be; wanted reports whether it is to be at all.
 	spec   corev1alpha1.PackageSpec
 	wanted bool
 	// pending tells that it is to be created, as soon as the former one is gone.
@@ -151,7 +151,7 @@ func (s *subject) forget(ctx context.Context, kind string) error {
 	return client.IgnoreNotFound(env.Client.Delete(ctx, obj))
 }
 
-// leaves tells whether an object without an owner may have been left behind.
+// leaves reports whether an object without an owner may have been left behind.
 func (s *subject) leaves(name string) bool { return s.orphaned || s.ownerless[name] }
 
 // heal undoes what keeps a package from getting where it is asked to go: others

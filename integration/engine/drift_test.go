@@ -180,7 +180,7 @@ func TestFightIsThrottled(t *testing.T) {
 	}
 }
 
-// fight sets the value of an object back whenever someone corrected it, and
+// fight sets the value of an object back whenever it was corrected, and
 // sends the number of its edits when ctx has ended.
 func fight(ctx context.Context, t *testing.T, namespace, name string) <-chan int {
 	t.Helper()

@@ -148,7 +148,7 @@ func TestGateIsConfirmed(t *testing.T) {
 	awaitValue(t, ns, "two", "v1")
 	made := j.requests(t, ns, named("two"), sandbox.Writes())
 	if len(made) == 0 {
-		t.Fatal("phase two was written by nobody")
+		t.Fatal("phase two was not written")
 	}
 	for _, resource := range []string{"configmaps", "serviceaccounts"} {
 		lists := j.requests(t, ns, sandbox.ByVerb("list"), sandbox.ByResource(resource), func(e sandbox.Entry) bool { return e.Code == 200 && e.Done.Before(made[0].Received) })
@@ -158,9 +158,8 @@ func TestGateIsConfirmed(t *testing.T) {
 	}
 }
 
-// A gate is confirmed, too, where objects do not say that they are of the package: an
-// upgrade says otherwise which one that is, or somebody has changed a label, and it is
-// left so.
+// A gate is also confirmed where objects lack the labels of the package, because an upgrade
+// or another client changed them.
 func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 	t.Parallel()
 	instance := func(d *corev1alpha1.ObjectDeployment, value string) {
@@ -173,7 +172,7 @@ func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 				d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
 			})
 		},
-		"by somebody": func(t *testing.T, dep *corev1alpha1.ObjectDeployment) {
+		"by another client": func(t *testing.T, dep *corev1alpha1.ObjectDeployment) {
 			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.DriftPolicy = corev1alpha1.DriftPolicyReport })
 			edit(t, dep.Namespace, "one", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.PackageInstanceLabel))
 			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
@@ -331,7 +330,7 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 }
 
 // A revision is archived when nothing is left that only it had: an object that
-// somebody's finalizer holds is not gone, and neither may what is in phases before
+// a foreign finalizer holds is not gone, and neither may what is in phases before
 // it be (invariant 6).
 func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	t.Parallel()
@@ -392,7 +391,7 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { tc.name(&d.Spec.Template.Spec.Phases[0], "lost") })
 			j.rest(t, ns)
 			if writes := j.requests(t, ns, named("sliced"), sandbox.Writes()); len(writes) > 0 {
-				t.Fatalf("the object of a slice was written, though nobody knows whether the new revision has it:%s", lines(writes))
+				t.Fatalf("the object of a slice was written, though it is not known whether the new revision has it:%s", lines(writes))
 			}
 			await(t, dep, "to name the slice", func(d *corev1alpha1.ObjectDeployment) error {
 				return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonSlicesMissing, "lost"))

@@ -15,9 +15,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// The current set is deleted by a user, and somebody else's finalizer holds it:
-// its successor takes the objects over, nothing of ours holds the old set any
-// more, and waiting for the rest costs nothing.
+// The current set is deleted by a user, and a foreign finalizer holds it: its successor
+// takes the objects over, our finalizers are removed, and waiting costs no requests.
 func TestSetHeldByOthersCostsNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -40,7 +39,7 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
 	j.rest(t, ns)
 	if requests := j.requests(t, ns); len(requests) > 0 {
-		t.Errorf("a set that somebody else holds costs requests:%s", lines(requests))
+		t.Errorf("a set that a foreign finalizer holds costs requests:%s", lines(requests))
 	}
 	if after := get(t, ns, "object"); after.UID != before.UID || after.Data["value"] != "v1" {
 		t.Error("the object was replaced")
@@ -50,7 +49,7 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 
 // A deployment vanished, because its finalizer was taken off by force, and one of
 // the same name was made before anything was done about the sets and slices that it
-// left. Nobody else takes our finalizers off these.
+// left. Only the engine removes its finalizers from these.
 func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)

@@ -40,7 +40,7 @@ var hanging = sync.OnceValue(func() string {
 		panic(err)
 	}
 	go func() {
-		var held []net.Conn // the collector of garbage closes what nobody holds
+		var held []net.Conn // the garbage collector closes unreferenced ones
 		for {
 			conn, err := l.Accept()
 			if err != nil {

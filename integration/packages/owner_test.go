@@ -71,7 +71,7 @@ func TestForeignDeployment(t *testing.T) {
 	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
 }
 
-// Deleting a Package never deletes a deployment that someone else controls.
+// Deleting a Package never deletes a deployment with another controller.
 func TestDeleteBesideForeignDeployment(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -105,7 +105,7 @@ func TestTeardownIsMirrored(t *testing.T) {
 	t.Parallel()
 	ns, image := namespace(t), push(t, 2, 2, "v1")
 	install(t, ns, image)
-	// Someone's finalizer holds an object of the last phase.
+	// A foreign finalizer holds an object of the last phase.
 	edit(t, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.lockstep.run/hold"} })
 	pkg := named(ns)
 	must(t, env.Client.Delete(t.Context(), pkg))

@@ -124,8 +124,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A deployment that someone edited gets its content back, also where that happened
-// while no manager ran; one that was never completed is completed.
+// An edited deployment gets its content back, also where it was edited while no manager
+// ran; one that was never completed is completed.
 func TestEditedDeploymentIsPutBack(t *testing.T) {
 	ns := namespace(t)
 	install(t, ns, push(t, 2, 2, "v1"))

@@ -287,8 +287,8 @@ func TestDriftIsReported(t *testing.T) {
 	await(t, named(ns), "to be without drift", func(p *corev1alpha1.Package) error { return lacks(p, corev1alpha1.ConditionDrifted) })
 }
 
-// With the deletion policy Orphan the objects outlive the package, controlled by
-// nobody, and nothing else of it stays.
+// With the deletion policy Orphan the objects outlive the package, without a controller,
+// and nothing else of it stays.
 func TestDeletionPolicyOrphan(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)

@@ -178,8 +178,8 @@ type flight struct {
 // abort resets the stream.
 func (f *flight) abort() { panic(http.ErrAbortHandler) }
 
-// pass carries the request to the API server and returns the answer, even if
-// nobody waits for it any more.
+// pass carries the request to the API server and returns the answer, also after the client
+// has gone.
 func (f *flight) pass() *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	out := f.r.Clone(context.WithoutCancel(f.r.Context()))

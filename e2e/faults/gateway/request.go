@@ -53,7 +53,7 @@ type Patch struct {
 	Reason string `json:"reason"`
 }
 
-// Writes tells whether the request may change something.
+// Writes reports whether the request may change something.
 func (q *Request) Writes() bool { return q.Method != http.MethodGet && q.Method != http.MethodHead }
 
 // ID is the request's ID in the audit log.

@@ -12,7 +12,7 @@
 //	for _, v := range upgrade.Judge() { t.Error(v) }
 //
 //	Order        1  phases are written in order, each after the gates of those before
-//	Removals     2  nothing is deleted that stays, or that someone else controls
+//	Removals     2  nothing is deleted that stays, or that others control
 //	             6  what is deleted goes in reverse order, after what is new
 //	Writers      3  once a newer revision wrote an object, no older one does
 //	Compare      4  the end is that of a run without a fault (Look, Same)

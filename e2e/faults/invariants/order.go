@@ -46,8 +46,8 @@ func (s Step) firstWrites() map[Object]sandbox.Entry {
 	return first
 }
 
-// restores tells whether a write only puts back what the old revision wants,
-// because someone changed or deleted it. It counts as that where the writing
+// restores reports whether a write only puts back what the old revision wants,
+// because it was changed or deleted. It counts as that where the writing
 // revision is known to be an older one.
 func (s Step) restores(e sandbox.Entry) bool {
 	_, had := s.From[Of(e)]

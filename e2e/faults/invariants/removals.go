@@ -63,7 +63,7 @@ func (s Step) reverse(o Object, e sandbox.Entry, removed []Object) []Violation {
 
 // gone returns when the last request on a deleted object took effect, whoever
 // made it: with a foreign finalizer, that is its removal. It is zero where
-// nobody deleted the object.
+// the object was not deleted.
 func (s Step) gone(o Object) time.Time {
 	var at time.Time
 	deleted := false

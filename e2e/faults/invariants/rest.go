@@ -32,7 +32,7 @@ func none(step, when string, entries []sandbox.Entry, wrong func(sandbox.Entry) 
 
 func counted(e sandbox.Entry) bool { return e.Verb != "watch" && e.Object.Resource != "leases" }
 
-// review tells whether a request only asks the API server about rights.
+// review reports whether a request only asks the API server about rights.
 func review(e sandbox.Entry) bool {
 	return strings.HasSuffix(e.Object.Group, ".k8s.io") && strings.HasSuffix(e.Object.Resource, "reviews")
 }

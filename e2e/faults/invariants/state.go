@@ -148,7 +148,7 @@ func aliasesOf(all []unstructured.Unstructured, namespace string) (*strings.Repl
 	return strings.NewReplacer(list...), nil
 }
 
-// sealed tells whether obj is a Secret that holds objects of a revision.
+// sealed reports whether obj is a Secret that holds objects of a revision.
 func sealed(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "Secret" && obj.Object["type"] == corev1alpha1.SecretSliceType
 }

@@ -61,8 +61,8 @@ type Step struct {
 	// Writes are the requests of everyone in the order of their ends; dry runs and
 	// requests that were refused count for nothing.
 	Writes []sandbox.Entry
-	// Gated returns whether an object makes its phase wait until someone makes it
-	// ready. A gate that nobody wrote in this step counts as ready all along.
+	// Gated reports whether an object makes its phase wait until it is made
+	// ready. A gate that is not written in this step counts as ready all along.
 	Gated func(Object) bool
 	// Operators are the users whose writes make gates ready; nil is everyone but the
 	// manager.
@@ -70,7 +70,7 @@ type Step struct {
 	// Drifted are objects that others changed or deleted in this step: they are
 	// written in any order in phases that were open before.
 	Drifted []Object
-	// Foreign are objects that someone else controls all along.
+	// Foreign are objects that others control all along.
 	Foreign []Object
 	// Recreated are objects that have to be replaced, because a field of theirs
 	// cannot be changed.
@@ -136,7 +136,7 @@ func compare(a, b Object) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// took tells whether a request changed something.
+// took reports whether a request changed something.
 func took(e sandbox.Entry) bool { return sandbox.Writes()(e) && e.Code >= 200 && e.Code < 300 }
 
 // applied are the writes of objects by the manager that took effect, in the

@@ -162,7 +162,7 @@ func (s *suite) sweep(t *testing.T, w sweep) {
 	}
 }
 
-// givesUp tells whether so many runs failed that more of them are no use: one, or a
+// givesUp reports whether so many runs failed that more of them are no use: one, or a
 // few where everything is swept, so that one failure does not hide the others.
 func (s *suite) givesUp() bool {
 	if s.everything {

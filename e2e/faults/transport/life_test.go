@@ -99,7 +99,7 @@ func (l *life) live(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// calm tells whether it is worth looking at the package: nothing is on its way,
+// calm reports whether it is worth looking at the package: nothing is on its way,
 // and something happened since it was looked at, or that is a while ago.
 func (l *life) calm(looked time.Time) bool {
 	l.mu.Lock()
@@ -111,7 +111,7 @@ func (l *life) calm(looked time.Time) bool {
 	return l.flights == 0 && time.Since(l.last) > quiet && (l.last.After(looked) || time.Since(looked) > 2*time.Second)
 }
 
-// ended tells whether the stage has come to its end.
+// ended reports whether the stage has come to its end.
 func (l *life) ended(ctx context.Context, s *stage) error {
 	state, err := invariants.Look(ctx, l.scenario.env.Client, l.namespace)
 	if err != nil {

@@ -21,7 +21,7 @@ type position struct {
 // String names the position as a plan and a report do.
 func (p position) String() string { return p.stage + ": " + p.kind + " " + p.which }
 
-// shifts tells whether a fault at one position can change how often the other one
+// shifts reports whether a fault at one position can change how often the other one
 // is passed: numbered ones of a kind depend on each other.
 func (p position) shifts(o position) bool {
 	return p.kind == o.kind && (strings.HasPrefix(p.which, "#") || p.which == o.which)

@@ -248,7 +248,7 @@ func (r *run) retrace(t *testing.T) {
 	}
 }
 
-// resent tells whether a request is an event that a fault had met: client-go sends
+// resent reports whether a request is an event that a fault had met: client-go sends
 // it again ten seconds later.
 func (r *run) resent(e sandbox.Entry) bool {
 	l := r.director.lives[e.Object.Namespace]

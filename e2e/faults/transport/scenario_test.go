@@ -33,7 +33,7 @@ type stage struct {
 	sets int
 }
 
-// changes tells whether the stage creates or changes an object.
+// changes reports whether the stage creates or changes an object.
 func (s *stage) changes(name string) bool {
 	if s.to == nil || s.from == s.to {
 		return false

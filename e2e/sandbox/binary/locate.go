@@ -53,7 +53,7 @@ func Dir(ctx context.Context, repository string) (string, error) {
 	return filepath.Join(cache, "sandbox-bin", hash), nil
 }
 
-// Built tells whether the binary lies in dir.
+// Built reports whether the binary lies in dir.
 func Built(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, Name))
 	return err == nil
@@ -100,7 +100,7 @@ func contentHash(ctx context.Context, source string) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:16], nil
 }
 
-// compiled tells whether a file goes into the binary.
+// compiled reports whether a file goes into the binary.
 func compiled(name string) bool {
 	return name == "go.mod" || name == "go.sum" ||
 		(strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"))
