@@ -134,11 +134,8 @@ func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 			opts.Scope = scope
 		}
 	}
-	switch {
-	case c.scope != "" && opts.Scope == "":
+	if c.scope != "" && opts.Scope == "" {
 		return fmt.Errorf("unknown --scope %q: choose Namespaced or Cluster", c.scope)
-	case opts.Scope == corev1alpha1.ScopeNamespaced && c.namespace != "":
-		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
 	}
 	if !slices.Contains([]threeway.Side{threeway.Neither, threeway.Ours, threeway.Theirs}, threeway.Side(c.conflicts)) {
 		return fmt.Errorf("unknown --conflicts %q: choose ours or theirs", c.conflicts)
@@ -165,6 +162,9 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	}
 	if record != nil {
 		c.inherit(&opts, record.Options)
+	}
+	if opts.Scope == corev1alpha1.ScopeNamespaced && c.given("namespace") && opts.Namespace != "" {
+		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
 	}
 	inputs, err := newInputs(c.streams.In).all(ctx, c.files)
 	if err != nil {

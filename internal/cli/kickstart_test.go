@@ -134,6 +134,46 @@ func TestKickstartAgain(t *testing.T) {
 	}
 }
 
+// A release whose files cannot be written is not recorded, so that it is merged again.
+func TestKickstartThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	const release = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: b}\n"
+	out := filepath.Join(t.TempDir(), "shop")
+	if got := invoke(t, release, "kickstart", out, "-f", "-"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	inTheWay := filepath.Join(out, "deploy", ".kickstart-web.configmap.yaml")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next := strings.Replace(release, "a: b", "a: c", 1)
+	if got := invoke(t, next, "kickstart", out, "-f", "-"); got.code != 1 || !strings.Contains(got.err, "write deploy/web.configmap.yaml: ") {
+		t.Errorf("got %+v", got)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if got := invoke(t, next, "kickstart", out, "-f", "-"); got.code != 0 || !strings.Contains(got.out, "~ deploy/web.configmap.yaml\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A namespace contradicts the scope of the last run as that of a flag.
+func TestKickstartAgainWithNamespace(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+	out := filepath.Join(t.TempDir(), "shop")
+	if got := invoke(t, object, "kickstart", out, "-f", "-", "--scope", "Namespaced"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	if got := invoke(t, object, "kickstart", out, "-f", "-", "--namespace", "a"); got.code != 1 || !strings.Contains(got.err, "--namespace and --scope Namespaced contradict each other") {
+		t.Errorf("got %+v", got)
+	}
+	if got := invoke(t, object, "kickstart", out, "-f", "-", "--namespace", "a", "--scope", "Cluster"); got.code != 0 || !strings.Contains(got.out, "+ namespaces/a.namespace.yaml\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestKickstartFromElsewhere(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -89,8 +89,11 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 	if err != nil {
 		return err
 	}
-	// The record comes last, so that an interrupted run can be repeated.
-	if err := errors.Join(writeChanges(folder, "", ours, up.Files), c.writeRecord(folder, next)); err != nil {
+	// The record comes last, so that a failed run can be repeated.
+	if err := writeChanges(folder, "", ours, up.Files); err != nil {
+		return err
+	}
+	if err := writeRecord(folder, next); err != nil {
 		return err
 	}
 	if found.Valid && matchesFixtures(tested) {
@@ -174,7 +177,7 @@ func (c *kickstartCommand) printUpgrade(folder string, opts kickstart.Options, u
 }
 
 // writeRecord replaces the record of the package.
-func (c *kickstartCommand) writeRecord(folder string, next loader.Files) error {
+func writeRecord(folder string, next loader.Files) error {
 	former, err := loader.ReadFolder(filepath.Join(folder, kickstart.RecordFolder))
 	if err != nil {
 		return err
