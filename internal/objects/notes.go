@@ -67,7 +67,10 @@ func withoutObject(n Note) string {
 	if head, rest, found := strings.Cut(text, ": "); found && strings.HasSuffix(head, name) && slices.ContainsFunc(requests, isRequest) {
 		text = rest
 	}
-	if resource, rest, found := strings.Cut(text, fmt.Sprintf(" %q ", name)); found && !strings.Contains(resource, " ") {
+	resource, rest, found := strings.Cut(text, fmt.Sprintf(" %q ", name))
+	// The namespace of an object often has its name.
+	another := resource == "namespaces" && !strings.HasPrefix(n.Object, "Namespace ")
+	if found && !strings.Contains(resource, " ") && !another {
 		text = rest
 	}
 	return text

@@ -36,6 +36,14 @@ func TestRemarks(t *testing.T) {
 			},
 			want: []string{"ConfigMap shop/a, apps Deployment shop/b: is forbidden: no quota", "Deployment shop/b: is invalid: spec.selector: is immutable"},
 		},
+		"namespace": {
+			reason: "a namespace that is missing is named, whatever the object's own name",
+			notes: []objects.Note{
+				{Object: "ConfigMap shop/shop", Text: `create ConfigMap shop/shop: namespaces "shop" not found`},
+				{Object: "Namespace shop", Text: `apply Namespace shop: namespaces "shop" is forbidden: no`},
+			},
+			want: []string{`ConfigMap shop/shop: namespaces "shop" not found`, "Namespace shop: is forbidden: no"},
+		},
 		"others": {
 			reason: "a text about something else stays as it is, and so does the order",
 			notes: []objects.Note{
