@@ -67,13 +67,23 @@ func TestRefused(t *testing.T) {
 			`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`,
 			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
 		},
-		{"the API server does not serve example.com/v1 Foo: install its CustomResourceDefinition", ReasonUnserved, "is of a kind that is not served", "goes on by itself"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
 		c, is := refused(shopConfig, short(shopConfig), tc.message)
 		c = c.inNamespace("shop")
 		if !is || c.reason != tc.reason || !strings.Contains(c.text, tc.cause) || !strings.Contains(c.remedy, tc.remedy) {
 			t.Errorf("%s:\ngot %v %s: %s / %s", tc.message, is, c.reason, c.text, c.remedy)
+		}
+	}
+	for group, remedy := range map[string]string{
+		"example.com": "Install its CustomResourceDefinition, or bring it in an earlier phase. The phase goes on by itself",
+		"apps":        "Correct apiVersion and kind in the package",
+	} {
+		key := objects.Key{Group: group, Kind: "Foo", Namespace: "shop", Name: "web"}
+		message := "the API server does not serve " + group + "/v1 Foo: install its CustomResourceDefinition, or bring it in an earlier phase"
+		c, is := refused(key, short(key), message)
+		if !is || c.reason != ReasonUnserved || c.text != "Foo shop/web is of a kind that is not served: "+group+"/v1 Foo" || !strings.HasPrefix(c.remedy, remedy) {
+			t.Errorf("%s: %+v", group, c)
 		}
 	}
 	if c, is := refused(shopConfig, short(shopConfig), `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
@@ -114,6 +124,9 @@ func TestPod(t *testing.T) {
 	killed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 	unscheduled := podWith()
 	unscheduled.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."}}
+	gated := podWith()
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/hold"}}
+	gated.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	placed := podWith(running("main", false))
 	placed.Spec.NodeName = "node"
 	for _, tc := range []struct {
@@ -128,6 +141,7 @@ func TestPod(t *testing.T) {
 		{"too little memory", podWith(killed), nil, ReasonCrash, "more memory than its limit"},
 		{"a missing Secret", podWith(waits("CreateContainerConfigError", `secret "web" not found`)), nil, ReasonContainer, `cannot start: CreateContainerConfigError: secret "web" not found`},
 		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
+		{"a gate", gated, nil, ReasonUnschedulable, "Pod shop/web-1 is held by a scheduling gate example.com/hold"},
 		{"a probe that fails, by its event", podWith(running("main", false)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", 0)}, ReasonNotReady, "HTTP 503"},
 		{"a volume that is missing", podWith(waits("ContainerCreating", "")), []corev1.Event{warning("FailedMount", `configmap "web" not found`, 0)}, ReasonVolume, `configmap "web" not found`},
 		{"a node was found meanwhile, and a volume", placed, []corev1.Event{
@@ -302,9 +316,28 @@ func TestOwnCause(t *testing.T) {
 		below        int
 	}{
 		"two problems": {
-			progress.State{Target: target, Invalid: "a.yaml: wrong. Mend a.\nb.yaml: wrong. Mend b."},
+			progress.State{Target: target, Observed: true, Invalid: "a.yaml: wrong. Mend a.\nb.yaml: wrong. Mend b."},
 			"the package cannot be installed as it is: a.yaml: wrong. Mend a.",
 			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
+		},
+		"configuration": {
+			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong. Correct spec.config of the Package.\nConfig invalid: spec.config.b: unknown key"},
+			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
+			"Correct spec.config of the Package. A change of the spec is tried at once; else: kubectl package retry package/web -n shop", 1,
+		},
+		"configuration and the package": {
+			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong\nTemplate error: wrong"},
+			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
+			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
+		},
+		"no registry": {
+			progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is tried again by itself."},
+			"the image cannot be pulled: registry unreachable: no such host",
+			"Check the host in the image reference. Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+		},
+		"no manager": {
+			progress.State{Target: target}, "no manager has looked at it",
+			"Is lockstep-manager running? See: kubectl -n package-operator-system get deployment,pods", 0,
 		},
 		"a pause": {
 			progress.State{Target: target, Paused: "until the migration is over"},

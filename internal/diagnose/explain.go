@@ -3,6 +3,8 @@ package diagnose
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -71,14 +74,49 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 		remedy = "Let it go on: kubectl package unpause " + flags
 	case s.Invalid != "":
 		problems := strings.Split(strings.TrimSpace(s.Invalid), "\n")
+		remedy = "Correct it in the package and push it again, then: kubectl package retry " + flags
+		if !slices.ContainsFunc(problems, ofThePackage) {
+			text, remedy = lastSentence(text)
+			remedy = strings.TrimSpace(remedy + " A change of the spec is tried at once; else: kubectl package retry " + flags)
+		}
 		for _, problem := range problems[1:] {
 			below = append(below, finding{link: Link{Object: "also", Message: problem}})
 		}
-		remedy = "Correct it in the package and push it again, then: kubectl package retry " + flags
 	case s.PullError != "":
-		remedy = strings.TrimPrefix(remedy+"; Once that is mended it is tried again by itself; at once: kubectl package retry "+flags, "; ")
+		text, remedy = lastSentence(text)
+		remedy = strings.TrimSuffix(remedy, "; the pull is tried again by itself.")
+		if remedy != "" {
+			remedy = strings.TrimSuffix(remedy, ".") + ". "
+		}
+		remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + flags
+	case !s.Observed:
+		text, remedy = lastSentence(text)
 	}
 	return text, remedy, below
+}
+
+// outside are the reasons of problems that are not in the package but in its
+// installation or in the cluster.
+var outside = []violation.Reason{
+	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
+	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
+}
+
+// ofThePackage reports whether a problem has to be corrected in the package.
+func ofThePackage(problem string) bool {
+	reason, _, _ := strings.Cut(problem, ": ")
+	return !slices.Contains(outside, violation.Reason(reason))
+}
+
+var lastSentences = regexp.MustCompile(`^(.*)\. (\p{Lu}.*)$`)
+
+// lastSentence parts a text of several sentences into those before the last, and the
+// last, which is the remedy.
+func lastSentence(text string) (before, last string) {
+	if m := lastSentences.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return text, ""
 }
 
 // split parts what a person reads into a cause and what belongs to it.
@@ -249,6 +287,9 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	f.cause = cause{
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
 		remedy: "Its availability probes say what they wait for.",
+	}
+	if strings.Contains(message, "CEL program failed: ") {
+		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that may be absent by has()."
 	}
 	live, err := e.read(ctx, key)
 	if err != nil {

@@ -20,6 +20,9 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 			text:   object + " cannot be scheduled: " + c.Message,
 			remedy: "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations.",
 		}
+		if c.Reason == corev1.PodReasonSchedulingGated {
+			f.cause.text, f.cause.remedy = object+" is held by "+gates(p), "Scheduling begins when whatever set it has removed it from spec.schedulingGates of the pod."
+		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if c, bad := container(p, &s); bad {
@@ -34,6 +37,15 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 	}
 	f.below = append(f.below, eventFindings(object, slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return overcome(p, &e) }))...)
 	return f
+}
+
+// gates names the scheduling gates of a pod.
+func gates(p *corev1.Pod) string {
+	var names []string
+	for _, g := range p.Spec.SchedulingGates {
+		names = append(names, g.Name)
+	}
+	return strings.TrimSpace("a scheduling gate " + strings.Join(names, ", "))
 }
 
 // overcome reports whether a pod has got past what an event warned of.

@@ -58,13 +58,28 @@ func unfit(key objects.Key, object, message string) (cause, bool) {
 		return of(ReasonUnserved, object+" is of a kind whose API does not answer: "+reason,
 			"Look whether what serves it is there: kubectl get apiservices. The phase goes on by itself as soon as it answers.")
 	case says("the API server does not serve"):
-		return of(ReasonUnserved, object+" is of a kind that is not served: "+reason, "The phase goes on by itself as soon as the kind is served.")
+		kind, advice := unserved(reason)
+		if !strings.Contains(key.Group, ".") {
+			advice = "Correct apiVersion and kind in the package, or upgrade the cluster: the kinds of this group are those of Kubernetes itself."
+		}
+		return of(ReasonUnserved, object+" is of a kind that is not served: "+kind,
+			strings.TrimSpace(advice+" The phase goes on by itself as soon as the kind is served."))
 	case says("is being deleted"):
 		return of(ReasonDeleting, object+" "+message, "It goes on when the object is gone. A finalizer is removed by whoever set it.")
 	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
 		return of(ReasonRefused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
 	}
 	return cause{}, false
+}
+
+// unserved parts what is said of a kind that is not served into the kind and a remedy,
+// which may be empty.
+func unserved(reason string) (kind, remedy string) {
+	kind = strings.TrimPrefix(reason, "the API server does not serve ")
+	if what, advice, found := strings.Cut(kind, ": "); found && (strings.HasPrefix(advice, "install ") || strings.HasPrefix(advice, "bring ")) {
+		return what, upper(advice)
+	}
+	return kind, ""
 }
 
 var missingNamespace = regexp.MustCompile(`^namespaces "[^"]*" not found`)
