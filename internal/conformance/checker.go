@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/schemas"
 	"lockstep.run/lockstep/internal/schemas/bundled"
 )
@@ -118,7 +120,16 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 		}}, true, nil
 	}
 	if c.session.locations != nil {
-		return c.session.locations.Check(ctx, obj)
+		if findings, checked, err = c.session.locations.Check(ctx, obj); checked || err != nil {
+			return findings, checked, err
+		}
+	}
+	if kinds := c.kubernetes.Kinds(gvk.Group); len(kinds) > 0 && !strings.Contains(gvk.Group, ".") {
+		// No CustomResourceDefinition brings kinds of a group without a domain.
+		return []Finding{{
+			Field: "kind", Problem: fmt.Sprintf("there is no %s in %s, as far as is known", gvk.Kind, gvk.GroupVersion()),
+			Remedy: violation.Suggest(gvk.Kind, kinds, "Correct apiVersion and kind."), Doubtful: true,
+		}}, true, nil
 	}
 	return nil, false, nil
 }

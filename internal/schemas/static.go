@@ -57,6 +57,17 @@ func (s *Static) Served(kind schema.GroupKind) []string {
 	return versions
 }
 
+// Kinds returns the kinds of a group that there are definitions of.
+func (s *Static) Kinds(group string) []string {
+	kinds := map[string]bool{}
+	for gvk := range s.document.names {
+		if gvk.Group == group {
+			kinds[gvk.Kind] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
+}
+
 // HasField reports whether a path such as .status.readyReplicas is declared for
 // the objects of a kind. Below what is free, every field is.
 func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
