@@ -2,6 +2,7 @@ package cli
 
 import (
 	"archive/tar"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -120,6 +121,8 @@ func TestTreeErrors(t *testing.T) {
 		want string
 	}{
 		"no folder":       {[]string{"tree", dir + "/nope"}, "there is no folder "},
+		"no such path":    {[]string{"tree", "nope/"}, "there is no folder nope/"},
+		"an empty folder": {[]string{"tree", t.TempDir()}, ": name the folder with the manifest.yaml"},
 		"a file":          {[]string{"tree", dir + "/manifest.yaml"}, "is no folder: name the folder with the manifest.yaml"},
 		"no test case":    {[]string{"tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
 		"no config file":  {[]string{"tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
@@ -206,6 +209,19 @@ func TestBuildOutputWithinThePackage(t *testing.T) {
 		if got.code != 0 || strings.Contains(got.err, "is part of the next image") != warned {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// A bare name is an image of Docker Hub, and more often a folder in another place.
+func TestBareName(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := (&sourceFlags{}).read(ctx, "nope"); err == nil || !strings.HasPrefix(err.Error(), "there is no folder nope, and as an image: ") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (&sourceFlags{pull: true}).read(ctx, "nope"); err == nil || strings.Contains(err.Error(), "folder") {
+		t.Errorf("--pull: %v", err)
 	}
 }
 

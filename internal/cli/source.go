@@ -26,7 +26,11 @@ func (s *sourceFlags) read(ctx context.Context, source string) (loader.Files, er
 	if s.folder(source) != "" {
 		return readSource(source)
 	}
-	return s.registry.pull(ctx, source)
+	files, err := s.registry.pull(ctx, source)
+	if err != nil && bareName(source) && !s.pull {
+		return nil, fmt.Errorf("there is no folder %s, and as an image: %w", source, err)
+	}
+	return files, err
 }
 
 // folder is the source where that is a folder, else "".
@@ -48,13 +52,17 @@ func readSource(path string) (loader.Files, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is no folder: name the folder with the manifest.yaml", path)
 	}
-	return loader.ReadFolder(path)
+	files, err := loader.ReadFolder(path)
+	if err == nil && len(files) == 0 {
+		return nil, fmt.Errorf("there are no files in %s: name the folder with the manifest.yaml", path)
+	}
+	return files, err
 }
 
 // isPath reports whether an argument means a folder and not an image: it exists,
 // or is written as only paths are.
 func isPath(arg string) bool {
-	if strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "~") {
+	if strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "~") || strings.HasSuffix(arg, "/") {
 		return true
 	}
 	_, err := os.Stat(arg)

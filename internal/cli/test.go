@@ -96,9 +96,17 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	case !found.Valid:
 		return fmt.Errorf("%s in %s", problems(len(found.Problems)), source)
 	case failed > 0:
-		return fmt.Errorf("%d of %d test cases failed in %s", failed, len(result.Cases), source)
+		return fmt.Errorf("%d of %d test cases failed in %s%s", failed, len(result.Cases), source, accept(report.Cases))
 	}
 	return nil
+}
+
+// accept says how to accept what is rendered now, where that differs from fixtures.
+func accept(cases []packagetest.Case) string {
+	if !slices.ContainsFunc(cases, func(c packagetest.Case) bool { return c.Outcome == packagetest.Failed }) {
+		return ""
+	}
+	return ": correct the package, or accept what is rendered now by --update"
 }
 
 func (c *testCommand) print(found findings, report testReport) {

@@ -57,7 +57,7 @@ func TestTest(t *testing.T) {
 	}
 	run("after a change", result{1, strings.Replace(diff("blue", "blue", "shop")+diff("cluster", "red", "web"),
 		"✗ cluster  failed\n", "✗ cluster  failed\n    old.yaml: not rendered\n    --- .test-fixtures/cluster/old.yaml\n    +++ rendered/old.yaml\n    @@ -1 +0,0 @@\n    -a: \\u001b[31m\n", 1),
-		"Error: 2 of 2 test cases failed in " + dir + "\n"})
+		"Error: 2 of 2 test cases failed in " + dir + ": correct the package, or accept what is rendered now by --update\n"})
 	got := invoke(t, "", "validate", dir, "--query", `.problems[] | "\(.path) \(.details)"`)
 	if want := ".test-fixtures/blue/settings/cm.yaml test case \"blue\": differs\n.test-fixtures/cluster/old.yaml test case \"cluster\": not rendered\n.test-fixtures/cluster/settings/cm.yaml test case \"cluster\": differs\n"; got.out != want || got.code != 1 {
 		t.Errorf("validate: %+v", got)
@@ -65,7 +65,7 @@ func TestTest(t *testing.T) {
 	if got := invoke(t, "", "build", dir); got.code != 1 || !strings.Contains(got.err, "3 problems in ") {
 		t.Errorf("build: %+v", got)
 	}
-	run("as data", result{1, "failed\nfailed\n", "Error: 2 of 2 test cases failed in " + dir + "\n"}, "--query", ".cases[].outcome")
+	run("as data", result{1, "failed\nfailed\n", "Error: 2 of 2 test cases failed in " + dir + ": correct the package, or accept what is rendered now by --update\n"}, "--query", ".cases[].outcome")
 	run("accepted", result{0, "✎ blue  updated\n    settings/cm.yaml: differs\n✎ cluster  updated\n    old.yaml: not rendered\n    settings/cm.yaml: differs\n", ""}, "--update")
 	run("afterwards", result{0, "✓ blue  passed\n✓ cluster  passed\n", ""})
 }
