@@ -69,6 +69,7 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 	text, remedy = split(progress.Culprit(s))
 	switch {
 	case s.Deleting:
+		text, remedy = lastSentence(text)
 	case s.Paused != "":
 		text, _, _ = strings.Cut(text, ". Set spec.paused")
 		remedy = "Let it go on: kubectl package unpause " + flags

@@ -25,8 +25,7 @@ func Culprit(s State) string {
 	case s.PullError != "":
 		return listed("the image cannot be pulled", []string{s.PullError})
 	case !s.Observed:
-		return "no manager has looked at it. Is lockstep-manager running? See: kubectl -n " +
-			corev1alpha1.DefaultNamespace + " get deployment,pods"
+		return "no manager has looked at it. " + managerRunning
 	case !s.Unpacked:
 		return "the manager has not pulled the image " + s.Image + " yet"
 	case len(s.Blocking) > 0:
@@ -51,12 +50,16 @@ func (s State) holding() string {
 	if len(s.Finalizers) > 0 {
 		return "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: whoever set it has to remove it"
 	}
+	if !s.Observed {
+		return "no manager has looked at the deletion. " + managerRunning
+	}
 	if ph, ok := s.first(func(ph Phase) bool { return !finished(ph, true) }); ok {
 		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, count(ph, true))
 	}
-	return "the manager has not finished it. Is lockstep-manager running? See: kubectl -n " +
-		corev1alpha1.DefaultNamespace + " get deployment,pods"
+	return "the manager has not finished it. " + managerRunning
 }
+
+const managerRunning = "Is lockstep-manager running? See: kubectl -n " + corev1alpha1.DefaultNamespace + " get deployment,pods"
 
 // first returns the first phase, in the order of work, that is so.
 func (s State) first(is func(Phase) bool) (Phase, bool) {

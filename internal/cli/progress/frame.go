@@ -151,7 +151,7 @@ func (f *frame) folded(fit int) [][]Phase {
 	var rows [][]Phase
 	for _, ph := range f.inOrder() {
 		last := len(rows) - 1
-		if len(f.Phases) > fit && last >= 0 && !f.busy(ph) && rows[last][0].State == ph.State {
+		if len(f.Phases) > fit && last >= 0 && !f.busy(ph) && rows[last][0].State == ph.State && rows[last][0].Later == ph.Later {
 			rows[last] = append(rows[last], ph)
 			continue
 		}

@@ -152,7 +152,7 @@ func moved(was, is Phase, deleting bool) bool {
 	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || deleting && !active(is, true) && !finished(is, true) {
 		return false
 	}
-	if was.State != is.State {
+	if was.State != is.State || was.Later != is.Later {
 		return true
 	}
 	return is.Total > objectLines && tenth(was) != tenth(is) && active(is, deleting)

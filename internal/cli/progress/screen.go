@@ -110,9 +110,15 @@ func (s *screen) phases() {
 	}
 	deleting := s.Summary == SummaryDeleting
 	s.title("Phases")
+	phases := make([]Phase, len(s.Phases))
+	for i, ph := range s.Phases {
+		phases[i] = Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total)}
+	}
+	if deleting {
+		putOff(phases)
+	}
 	var rows [][]string
-	for _, ph := range s.Phases {
-		p := Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total)}
+	for _, p := range phases {
 		rows = append(rows, []string{"  " + s.mark(p, deleting) + " " + p.Name, count(p, deleting), phaseWord(p, deleting)})
 	}
 	for i, line := range terminal.Table(rows) {
@@ -236,6 +242,11 @@ func (s *screen) withoutShown(message string) string {
 	for _, text := range append(above, s.Ignored...) {
 		if text = strings.TrimSpace(oneLine(text)); len(text) > repeatable {
 			message = strings.ReplaceAll(message, text, "…")
+		}
+	}
+	for _, b := range s.Blocking {
+		if b.Group != "" {
+			message = strings.ReplaceAll(message, terminal.Line(b.Group)+" …", "…")
 		}
 	}
 	if strings.Trim(message, "… ") == "" && message != "" {

@@ -72,6 +72,8 @@ type Phase struct {
 	State corev1alpha1.PhaseState
 	// Ready of Total objects are ready; while the phase is torn down, gone.
 	Ready, Total int
+	// Later: a deletion has not reached it.
+	Later bool
 	// Objects in their order; empty where they are not known.
 	Objects []Object
 }
@@ -228,6 +230,17 @@ func ignored(message string) []string {
 	return lines
 }
 
+// putOff marks the phases that a deletion has not reached: a status calls all of them
+// torn down that are not gone.
+func putOff(phases []Phase) {
+	reached := true
+	for i := len(phases) - 1; i >= 0; i-- {
+		ph := &phases[i]
+		ph.Later = !reached && ph.Ready == 0
+		reached = reached && finished(*ph, true)
+	}
+}
+
 // fromRevision fills in the phases. In a rollout a set is ahead of its package,
 // whose status is written less often; a teardown is told by the package alone.
 func (s *State) fromRevision(snap Snapshot) {
@@ -256,6 +269,9 @@ func (s *State) fromRevision(snap Snapshot) {
 	}
 	for _, ph := range phases {
 		s.Phases = append(s.Phases, Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total)})
+	}
+	if s.Deleting {
+		putOff(s.Phases)
 	}
 	if set != nil {
 		s.fillObjects(set, snap.Slices, blocked, len(blocking) < corev1alpha1.MaxBlockingObjects)

@@ -20,6 +20,9 @@ func (s Summary) Words() string { return headlines[s] }
 
 // phaseWord says what goes on in a phase.
 func phaseWord(ph Phase, deleting bool) string {
+	if ph.Later {
+		return "not yet"
+	}
 	switch ph.State {
 	case corev1alpha1.PhaseStateTearingDown:
 		return "deleting"
@@ -46,6 +49,9 @@ func phaseWord(ph Phase, deleting bool) string {
 
 // active reports whether something goes on in a phase, or should.
 func active(ph Phase, deleting bool) bool {
+	if ph.Later {
+		return false
+	}
 	switch ph.State {
 	case corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateUnready:
 		return !deleting
