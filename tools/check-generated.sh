@@ -10,7 +10,7 @@ list() {
 		find config/crds -name 'package-operator.run_*.yaml'
 		find docs -name api-reference.md -o -path docs/packages/reference.md 2>/dev/null
 		find docs/schemas -name '*.json' 2>/dev/null
-		find internal/schemas/bundled -name '*.gz'
+		find internal/cluster/schemas/bundled -name '*.gz'
 	} | LC_ALL=C sort | while read -r file; do
 		printf '%s %s\n' "$(cksum <"$file")" "$file"
 	done

@@ -16,7 +16,7 @@ Duration: 10s, Total samples = 40ms ( 0.4%)
 -----------+-------------------------------------------------------
       20ms   encoding/json.checkValid
              encoding/json.Unmarshal
-             lockstep.run/lockstep/internal/apply.(*Writer).Apply
+             lockstep.run/lockstep/internal/cluster/apply.(*Writer).Apply
 -----------+-------------------------------------------------------
       10ms   runtime.futex
              runtime.schedule (inline)

@@ -72,7 +72,7 @@ func TestProjects(t *testing.T) {
 }
 
 func (p project) live(t *testing.T, env *harness.Env) {
-	input, err := os.ReadFile(filepath.Join("../../internal/kickstart/testdata/projects", p.name+".yaml"))
+	input, err := os.ReadFile(filepath.Join("../../internal/cli/author/kickstart/testdata/projects", p.name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

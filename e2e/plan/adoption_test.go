@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/preview"
-	"lockstep.run/lockstep/internal/yamltest"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/testing/yamltest"
 )
 
 // adopted are objects that exist before the package; %[1]s is its name.
@@ -128,13 +128,13 @@ func TestAdoptedObjectsLoseFields(t *testing.T) {
 			a.mutate(t)
 
 			image := env.Push(t, name+":v1", adopting(name))
-			a.comparePlan(t, image, preview.ActionTakeOver, func() { env.Create(t, harness.ClusterPackage(name, image)) })
+			a.comparePlan(t, image, dryrun.ActionTakeOver, func() { env.Create(t, harness.ClusterPackage(name, image)) })
 			if web := a.get(t, "Deployment", "web"); web.GetLabels()["found"] != "" || web.GetAnnotations()["note"] != "a" {
 				t.Errorf("adopted with the labels %v and the annotations %v", web.GetLabels(), web.GetAnnotations())
 			}
 
 			image = env.Push(t, name+":v2", adopting(name, `, {name: B, value: "2"}`, "", "  minReadySeconds: 1\n", "", `, b: "2"`, "", "  timeoutSeconds: 5\n", ""))
-			a.comparePlan(t, image, preview.ActionChange, func() { env.SetImage(t, "", name, image) })
+			a.comparePlan(t, image, dryrun.ActionChange, func() { env.SetImage(t, "", name, image) })
 			a.check(t)
 		})
 	}
@@ -172,15 +172,15 @@ func (a *adoption) get(t *testing.T, kind, name string) *unstructured.Unstructur
 }
 
 // comparePlan compares the fields of a plan with those that do changes.
-func (a *adoption) comparePlan(t *testing.T, image string, action preview.Action, do func()) {
+func (a *adoption) comparePlan(t *testing.T, image string, action dryrun.Action, do func()) {
 	t.Helper()
 	p := planOf(t, a.env, image, "clusterpackage/"+a.name)
-	if p.Outcome != preview.OutcomeChanges || len(p.Phases[0].Changes) != len(adopted) {
+	if p.Outcome != dryrun.OutcomeChanges || len(p.Phases[0].Changes) != len(adopted) {
 		t.Fatalf("the plan is %+v", p)
 	}
 	before := map[string]*unstructured.Unstructured{}
 	for _, c := range p.Phases[0].Changes {
-		if c.Action != action || len(c.Fields) == 0 && (action == preview.ActionChange || c.Kind == "Deployment") {
+		if c.Action != action || len(c.Fields) == 0 && (action == dryrun.ActionChange || c.Kind == "Deployment") {
 			t.Errorf("the plan says %s of %s: %v", c.Action, c.Object(), c.Fields)
 		}
 		before[c.Object()] = a.get(t, c.Kind, c.Name)

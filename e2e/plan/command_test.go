@@ -24,7 +24,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/preview"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 )
 
 // closedRegistry is one that asks for a password; it returns its address.
@@ -115,7 +115,7 @@ func TestPlanOfABareName(t *testing.T) {
 	image := env.Push(t, "twin:v1", harness.Files{"manifest.yaml": harness.Manifest("twin", []string{"deploy"}, ""), "cm.yaml": strings.Replace(harness.ConfigMap("twin", "deploy", "v1"), "  name: twin\n", "  name: twin\n  namespace: bare\n", 1)})
 	env.Create(t, harness.ClusterPackage("twin", image))
 	env.WaitAvailable(t, "", "twin")
-	if p := planOf(t, env, image, "-n", "bare"); p.Kind != "ClusterPackage" || p.Outcome != preview.OutcomeNothing ||
+	if p := planOf(t, env, image, "-n", "bare"); p.Kind != "ClusterPackage" || p.Outcome != dryrun.OutcomeNothing ||
 		len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "install it as clusterpackage/twin") {
 		t.Errorf("%s, %s, %v", p.Kind, p.Outcome, p.Warnings)
 	}
@@ -126,7 +126,7 @@ func TestPlanOfABareName(t *testing.T) {
 		t.Errorf("%d\n%s%s", code, out, errOut)
 	}
 	// Two packages may not bring the same object.
-	if p := planOf(t, env, image, "package/twin", "-n", "bare"); p.Outcome != preview.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "ClusterObjectDeployment twin") {
+	if p := planOf(t, env, image, "package/twin", "-n", "bare"); p.Outcome != dryrun.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "ClusterObjectDeployment twin") {
 		t.Errorf("%s, %+v", p.Outcome, p.Refusals)
 	}
 }
@@ -166,7 +166,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	}
 	awaitRight(t, env, "bob", "folder", "list", "", "configmaps")
 	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
-	if p.Outcome != preview.OutcomeChanges || p.Summary.Change != 1 || p.Summary.Create != 1 || !strings.Contains(p.Phases[0].Changes[0].Unverified, "you may not write it") {
+	if p.Outcome != dryrun.OutcomeChanges || p.Summary.Change != 1 || p.Summary.Create != 1 || !strings.Contains(p.Phases[0].Changes[0].Unverified, "you may not write it") {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
 	}
 	// Nor is a right that the user does not have one that the engine cannot give.
@@ -177,7 +177,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	env.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plan-roles"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create", "patch"}}}})
 	awaitRight(t, env, "bob", "folder", "create", rbacv1.GroupName, "roles")
 	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
-	if p.Outcome != preview.OutcomeChanges || !strings.Contains(p.Phases[0].Changes[1].Unverified, "you may not grant") {
+	if p.Outcome != dryrun.OutcomeChanges || !strings.Contains(p.Phases[0].Changes[1].Unverified, "you may not grant") {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 // changes are those of the plan that the engine gets to, refusals included.
-func (u *upgrade) changes() []preview.Change {
+func (u *upgrade) changes() []dryrun.Change {
 	all := u.plan.Cleanup
 	for _, ph := range u.plan.Phases {
 		all = append(all[:len(all):len(all)], ph.Changes...)
@@ -28,10 +28,10 @@ func (u *upgrade) changes() []preview.Change {
 }
 
 // expected is what the plan says about each object.
-func (u *upgrade) expected() map[objects.Key]preview.Change {
-	expected := map[objects.Key]preview.Change{}
+func (u *upgrade) expected() map[objects.Key]dryrun.Change {
+	expected := map[objects.Key]dryrun.Change{}
 	for _, c := range u.changes() {
-		if c.Reached && c.Action != preview.ActionRefuse {
+		if c.Reached && c.Action != dryrun.ActionRefuse {
 			expected[objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}] = c
 		}
 	}
@@ -61,19 +61,19 @@ func (u *upgrade) follows() error {
 	return errors.Join(errs...)
 }
 
-func compare(want preview.Change, planned bool, before, after *unstructured.Unstructured) error {
-	var did preview.Action
+func compare(want dryrun.Change, planned bool, before, after *unstructured.Unstructured) error {
+	var did dryrun.Action
 	switch {
 	case before == nil && after == nil:
 		return errors.New("there is no such object")
 	case before == nil:
-		did = preview.ActionCreate
+		did = dryrun.ActionCreate
 	case after == nil:
-		did = preview.ActionDelete
+		did = dryrun.ActionDelete
 	case before.GetUID() != after.GetUID():
-		did = preview.ActionReplace
+		did = dryrun.ActionReplace
 	}
-	if did != "" || want.Action == preview.ActionCreate || want.Action == preview.ActionDelete || want.Action == preview.ActionReplace {
+	if did != "" || want.Action == dryrun.ActionCreate || want.Action == dryrun.ActionDelete || want.Action == dryrun.ActionReplace {
 		if did != want.Action {
 			return fmt.Errorf("but it is %q", did)
 		}
@@ -94,15 +94,15 @@ func compare(want preview.Change, planned bool, before, after *unstructured.Unst
 		return fmt.Errorf("but these fields differ (-plan +upgrade):\n%s", diff)
 	}
 	switch want.Action {
-	case preview.ActionTakeOver:
+	case dryrun.ActionTakeOver:
 		if owner(before) == owner(after) || owner(after) != "ObjectDeployment drawn" {
 			return fmt.Errorf("but its controller was %s and is %s", owner(before), owner(after))
 		}
-	case preview.ActionRelease:
+	case dryrun.ActionRelease:
 		if owner(after) != "" || after.GetLabels()[corev1alpha1.CacheLabel] != "" {
 			return fmt.Errorf("but it is controlled by %s, labels %v", owner(after), after.GetLabels())
 		}
-	case preview.ActionRelabel:
+	case dryrun.ActionRelabel:
 		if version(before) == version(after) {
 			return errors.New("but its version label is the same")
 		}
@@ -112,15 +112,15 @@ func compare(want preview.Change, planned bool, before, after *unstructured.Unst
 
 // changed are the fields that differ, without what the controllers of Kubernetes
 // write.
-func changed(before, after *unstructured.Unstructured) []preview.Field {
-	fields := preview.Differences(before, after)
-	return slices.DeleteFunc(fields, func(f preview.Field) bool {
+func changed(before, after *unstructured.Unstructured) []dryrun.Field {
+	fields := dryrun.Differences(before, after)
+	return slices.DeleteFunc(fields, func(f dryrun.Field) bool {
 		return f.Path == `metadata.annotations["deployment.kubernetes.io/revision"]`
 	})
 }
 
 // texts makes fields that went through JSON and those that did not alike.
-func texts(fields []preview.Field) []string {
+func texts(fields []dryrun.Field) []string {
 	var all []string
 	for _, f := range fields {
 		all = append(all, fmt.Sprintf("%s: %v → %v", f.Path, f.Before, f.After))
@@ -182,8 +182,8 @@ func (u *upgrade) audited(entries []sandbox.Entry, until time.Time) error {
 	var errs []error
 	expected := u.expected()
 	for key, c := range expected {
-		need := map[preview.Action][]string{
-			preview.ActionCreate: {"create"}, preview.ActionDelete: {"delete"}, preview.ActionReplace: {"delete", "create"},
+		need := map[dryrun.Action][]string{
+			dryrun.ActionCreate: {"create"}, dryrun.ActionDelete: {"delete"}, dryrun.ActionReplace: {"delete", "create"},
 		}[c.Action]
 		if need == nil {
 			need = []string{"patch"}
@@ -196,7 +196,7 @@ func (u *upgrade) audited(entries []sandbox.Entry, until time.Time) error {
 	}
 	for key, verbs := range wrote {
 		// A template that changed and means the same is applied, and changes nothing.
-		same := compare(preview.Change{}, false, u.before[key], u.after[key]) == nil
+		same := compare(dryrun.Change{}, false, u.before[key], u.after[key]) == nil
 		if _, planned := expected[key]; !planned && !(same && !slices.ContainsFunc(verbs, func(v string) bool { return v != "patch" })) {
 			errs = append(errs, fmt.Errorf("%s: the plan says nothing, the audit log has %v (before it: %s)", key, verbs, u.scenario))
 		}

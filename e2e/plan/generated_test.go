@@ -27,9 +27,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 const (
@@ -71,8 +71,8 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 	}
 	wg.Wait()
 	all = slices.DeleteFunc(all, func(c *chain) bool { return c == nil })
-	counts := map[preview.Action]int{}
-	outcomes := map[preview.Outcome]int{}
+	counts := map[dryrun.Action]int{}
+	outcomes := map[dryrun.Outcome]int{}
 	writes := g.writes(t)
 	for _, c := range all {
 		if c.failed {
@@ -90,9 +90,9 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 		}
 	}
 	t.Logf("outcomes %v, changes %v", outcomes, counts)
-	for _, action := range []preview.Action{
-		preview.ActionCreate, preview.ActionChange, preview.ActionCorrect, preview.ActionTakeOver,
-		preview.ActionRelabel, preview.ActionReplace, preview.ActionDelete, preview.ActionRelease, preview.ActionRefuse,
+	for _, action := range []dryrun.Action{
+		dryrun.ActionCreate, dryrun.ActionChange, dryrun.ActionCorrect, dryrun.ActionTakeOver,
+		dryrun.ActionRelabel, dryrun.ActionReplace, dryrun.ActionDelete, dryrun.ActionRelease, dryrun.ActionRefuse,
 	} {
 		if counts[action] == 0 && only == "" {
 			t.Errorf("no %s was drawn: the test proves less than it says", action)
@@ -103,7 +103,7 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 // generation is what all chains share.
 type generation struct {
 	env     *harness.Env
-	cluster *preview.Cluster
+	cluster *dryrun.Cluster
 	version string
 	started time.Time
 }
@@ -141,7 +141,7 @@ func newGeneration(t *testing.T, env *harness.Env) *generation {
 		t.Fatal(err)
 	}
 	g.version = info.GitVersion
-	if g.cluster, err = preview.Connect(t.Context(), rest.CopyConfig(env.Config()), env.Client); err != nil {
+	if g.cluster, err = dryrun.Connect(t.Context(), rest.CopyConfig(env.Config()), env.Client); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -174,7 +174,7 @@ type chain struct {
 
 // upgrade is one of them with its plan.
 type upgrade struct {
-	plan          *preview.Plan
+	plan          *dryrun.Plan
 	begun         time.Time
 	before, after map[objects.Key]*unstructured.Unstructured
 	scenario      string
@@ -196,7 +196,7 @@ func (c *chain) run(tb testing.TB) {
 		c.upgrades = append(c.upgrades, u)
 		c.set(tb, func(spec *corev1alpha1.PackageSpec) { spec.Image, spec.Paused = image, false })
 		c.await(tb, i, u)
-		if u.plan.Outcome != preview.OutcomeRefused {
+		if u.plan.Outcome != dryrun.OutcomeRefused {
 			c.draft = next
 		}
 	}
@@ -206,7 +206,7 @@ func (c *chain) push(tb testing.TB, i int, d *draft) string {
 	return c.env.Push(tb, fmt.Sprintf("%s:v%d", c.namespace, i), d.files(tb))
 }
 
-func (c *chain) foresee(tb testing.TB, d *draft, image string) *preview.Plan {
+func (c *chain) foresee(tb testing.TB, d *draft, image string) *dryrun.Plan {
 	pkg, err := loader.Load(tb.Context(), d.files(tb).Bytes(), loader.Options{
 		Package: manifestsv1alpha1.TemplateContextPackage{
 			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: "drawn", Namespace: c.namespace}, Image: image,
@@ -216,7 +216,7 @@ func (c *chain) foresee(tb testing.TB, d *draft, image string) *preview.Plan {
 	if err != nil {
 		tb.Fatalf("%s: %v", c.namespace, err)
 	}
-	plan, err := preview.Make(tb.Context(), c.cluster, preview.Request{
+	plan, err := dryrun.Make(tb.Context(), c.cluster, dryrun.Request{
 		Scope: corev1alpha1.ScopeNamespaced, Namespace: c.namespace, Name: "drawn", Template: pkg.Template(), Labels: pkg.Labels,
 	})
 	if err != nil {
@@ -284,12 +284,12 @@ func (c *chain) statuses(tb testing.TB) string {
 }
 
 // ended reports whether nothing more happens.
-func (c *chain) ended(ctx context.Context, p *preview.Plan) error {
+func (c *chain) ended(ctx context.Context, p *dryrun.Plan) error {
 	pkg := &corev1alpha1.Package{}
 	if err := c.env.Client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: "drawn"}, pkg); err != nil {
 		return err
 	}
-	refused := p.Outcome == preview.OutcomeRefused
+	refused := p.Outcome == dryrun.OutcomeRefused
 	switch {
 	case pkg.Status.ObservedGeneration != pkg.Generation || pkg.Status.Revision != p.Revision:
 		return fmt.Errorf("the status is of generation %d and revision %d, the plan of revision %d", pkg.Status.ObservedGeneration, pkg.Status.Revision, p.Revision)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/lint"
+	"lockstep.run/lockstep/internal/cli/author/lint"
 )
 
 // pairs are objects before and after an upgrade: apiVersion and kind, and their other fields.

@@ -20,7 +20,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
-	"lockstep.run/lockstep/internal/preview"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -43,10 +43,10 @@ func plan(t *testing.T, env *harness.Env, args ...string) (code int, out, errOut
 }
 
 // planOf is the plan as programs read it.
-func planOf(t *testing.T, env *harness.Env, args ...string) preview.Plan {
+func planOf(t *testing.T, env *harness.Env, args ...string) dryrun.Plan {
 	t.Helper()
 	_, out, errOut := plan(t, env, append(args, "-o", "json")...)
-	var p preview.Plan
+	var p dryrun.Plan
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		t.Fatalf("plan %v: %v\n%s\n%s", args, err, out, errOut)
 	}

@@ -17,7 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/preview"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 )
 
 // definition is a CustomResourceDefinition of Dials whose spec has the given
@@ -75,11 +75,11 @@ func TestPlanOfADefinitionWithItsResources(t *testing.T) {
 	for i, step := range steps[1:] {
 		image := env.Push(t, fmt.Sprintf("dials:v%d", i+1), step)
 		p := planOf(t, env, image, "clusterpackage/dials")
-		if p.Outcome != preview.OutcomeChanges || len(p.Refusals) > 0 {
+		if p.Outcome != dryrun.OutcomeChanges || len(p.Refusals) > 0 {
 			t.Errorf("step %d: %s, %+v", i+1, p.Outcome, p.Refusals)
 		}
 		change := p.Phases[1].Changes
-		if len(change) != 1 || change[0].Action != preview.ActionChange || !strings.Contains(change[0].Unverified, "CustomResourceDefinition") || len(change[0].Fields) == 0 {
+		if len(change) != 1 || change[0].Action != dryrun.ActionChange || !strings.Contains(change[0].Unverified, "CustomResourceDefinition") || len(change[0].Fields) == 0 {
 			t.Errorf("step %d: the resource: %+v", i+1, change)
 		}
 		env.SetImage(t, "", "dials", image)
@@ -96,7 +96,7 @@ func TestPlanOfADefinitionWithItsResources(t *testing.T) {
 	// What the new schema does not have either is named, though no dry run can.
 	wrong := files(definition(group, size+", "+unit+", more: {type: string}", "v1", "v2"), dial(group, "v2", "dials", "size: 2, unlit: pascal"))
 	p := planOf(t, env, env.Push(t, "dials:wrong", wrong), "clusterpackage/dials")
-	if p.Outcome != preview.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "unlit") {
+	if p.Outcome != dryrun.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "unlit") {
 		t.Errorf("a field that no schema has: %s, %+v", p.Outcome, p.Refusals)
 	}
 }
@@ -123,7 +123,7 @@ func TestPlanIntoANamespaceThatGoes(t *testing.T) {
 		"cm.yaml":       strings.Replace(harness.ConfigMap("inside", "content", "v"), "  name: inside\n", "  name: inside\n  namespace: leaving\n", 1),
 	}
 	p := planOf(t, env, env.Push(t, "leaving:v1", files), "clusterpackage/leaving")
-	if p.Outcome != preview.OutcomeChanges || p.Summary.Create != 2 || p.Phases[1].Changes[0].Unverified == "" {
+	if p.Outcome != dryrun.OutcomeChanges || p.Summary.Create != 2 || p.Phases[1].Changes[0].Unverified == "" {
 		t.Errorf("%s: %+v, %+v", p.Outcome, p.Refusals, p.Phases)
 	}
 }
@@ -179,7 +179,7 @@ func TestPlanBetweenRevisions(t *testing.T) {
 	awaitValue(t, env, "between", "b", "v2")
 	three := env.Push(t, "between:v3", files("v3", false, "c"))
 	p := planOf(t, env, three, "package/between", "-n", "between")
-	got := map[string]preview.Action{}
+	got := map[string]dryrun.Action{}
 	for _, ph := range p.Phases {
 		for _, c := range ph.Changes {
 			got[c.Name] = c.Action
@@ -188,13 +188,13 @@ func TestPlanBetweenRevisions(t *testing.T) {
 	for _, c := range p.Cleanup {
 		got[c.Name] = c.Action
 	}
-	want := map[string]preview.Action{"one": preview.ActionChange, "two": preview.ActionChange, "c": preview.ActionCreate, "a": preview.ActionDelete, "b": preview.ActionDelete}
+	want := map[string]dryrun.Action{"one": dryrun.ActionChange, "two": dryrun.ActionChange, "c": dryrun.ActionCreate, "a": dryrun.ActionDelete, "b": dryrun.ActionDelete}
 	for name, action := range want {
 		if got[name] != action {
 			t.Errorf("%s: %q, want %q", name, got[name], action)
 		}
 	}
-	if p.Outcome != preview.OutcomeChanges || len(got) != len(want) || p.Revision != 3 {
+	if p.Outcome != dryrun.OutcomeChanges || len(got) != len(want) || p.Revision != 3 {
 		t.Errorf("%s, revision %d: %v", p.Outcome, p.Revision, got)
 	}
 	env.SetImage(t, "between", "between", three)
@@ -244,7 +244,7 @@ func TestPlanOfAQuotaForAllTogether(t *testing.T) {
 	}
 	used(t, env, "room", 0)
 	first := env.Push(t, "room:v1", files)
-	if p := planOf(t, env, first, "package/room", "-n", "room"); p.Outcome != preview.OutcomeChanges || p.Summary.Create != 3 {
+	if p := planOf(t, env, first, "package/room", "-n", "room"); p.Outcome != dryrun.OutcomeChanges || p.Summary.Create != 3 {
 		t.Errorf("what fits: %s, %+v", p.Outcome, p.Refusals)
 	}
 	env.Create(t, harness.Package("room", "room", first))
@@ -254,11 +254,11 @@ func TestPlanOfAQuotaForAllTogether(t *testing.T) {
 	files["c.yaml"], files["d.yaml"], files["last.yaml"] = service("c", "two"), service("d", "two"), harness.ConfigMap("last", "three", "v2")
 	second := env.Push(t, "room:v2", files)
 	p := planOf(t, env, second, "package/room", "-n", "room")
-	want := preview.Refusal{
+	want := dryrun.Refusal{
 		Phase: "two", Kind: "ResourceQuota", Namespace: "room", Name: "small",
 		Message: "exceeded quota: count/services is limited to 3, 2 of it used, and what is created up to this phase takes 2 more",
 	}
-	if diff := cmp.Diff([]preview.Refusal{want}, p.Refusals); diff != "" || p.Outcome != preview.OutcomeRefused || p.Phases[2].Reached || p.Phases[2].Changes[0].Reached {
+	if diff := cmp.Diff([]dryrun.Refusal{want}, p.Refusals); diff != "" || p.Outcome != dryrun.OutcomeRefused || p.Phases[2].Reached || p.Phases[2].Changes[0].Reached {
 		t.Errorf("%s, %+v (-want +got):\n%s", p.Outcome, p.Phases, diff)
 	}
 	env.SetImage(t, "room", "room", second)
@@ -291,8 +291,8 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	without["phase-01.yaml"] = strings.Replace(without["phase-01.yaml"], `value: "v1"`, `value: "v2"`, 1)
 	image := env.Push(t, "sliced:v2", without)
 	p := planOf(t, env, image, "clusterpackage/sliced")
-	want := preview.Summary{Change: 1, Delete: 2, Unchanged: 359}
-	if p.Outcome != preview.OutcomeChanges || p.Summary != want {
+	want := dryrun.Summary{Change: 1, Delete: 2, Unchanged: 359}
+	if p.Outcome != dryrun.OutcomeChanges || p.Summary != want {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Summary, p.Refusals)
 	}
 	var order []string
@@ -307,7 +307,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	}
 	env.SetImage(t, "", "sliced", image)
 	env.WaitAvailable(t, "", "sliced")
-	if p := planOf(t, env, image, "clusterpackage/sliced"); p.Outcome != preview.OutcomeNothing || p.Summary.Unchanged != 360 {
+	if p := planOf(t, env, image, "clusterpackage/sliced"); p.Outcome != dryrun.OutcomeNothing || p.Summary.Unchanged != 360 {
 		t.Errorf("afterwards: %s, %+v", p.Outcome, p.Summary)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/preview"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 )
 
 // A kind that is not served is reported with its phase, and the plan covers later phases.
@@ -63,7 +63,7 @@ func TestUndoOfARecreate(t *testing.T) {
 		}
 	}
 	one, _ := upgradePackage(t, env, harness.Package("recreated", "recreated", ""), fixed("v1", ""), fixed("v2", "    package-operator.run/on-immutable: Recreate\n"))
-	if p := planOf(t, env, one, "-n", "recreated"); p.Outcome != preview.OutcomeChanges || p.Summary.Replace != 1 {
+	if p := planOf(t, env, one, "-n", "recreated"); p.Outcome != dryrun.OutcomeChanges || p.Summary.Replace != 1 {
 		t.Errorf("the plan is %s: %s, %+v", p.Outcome, p.Summary, p.Refusals)
 	}
 	if code, out, errOut := run(t, env, "rollout", "undo", "package/recreated", "-n", "recreated", "--timeout", "60s"); code != 0 {

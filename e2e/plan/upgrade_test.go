@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/preview"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 )
 
 // operator is a package with one of everything that an upgrade can hurt.
@@ -192,7 +192,7 @@ func TestPlanOfAnUpgrade(t *testing.T) {
 
 // follows checks that the upgrade did what the plan says of the phases that it
 // reaches, and nothing else.
-func follows(t *testing.T, env *harness.Env, p preview.Plan) {
+func follows(t *testing.T, env *harness.Env, p dryrun.Plan) {
 	t.Helper()
 	get := func(name string) *appsv1.Deployment {
 		d := &appsv1.Deployment{}

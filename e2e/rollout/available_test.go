@@ -17,7 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // steady returns a Deployment, without spec.replicas where replicas is 0.

@@ -19,7 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/lint"
+	"lockstep.run/lockstep/internal/cli/author/lint"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/probes"
 )

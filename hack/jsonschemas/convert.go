@@ -9,7 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"lockstep.run/lockstep/internal/schemas/bundled"
+	"lockstep.run/lockstep/internal/cluster/schemas/bundled"
 )
 
 // metadata of a file kind: it is no object of an API server.

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/slicing"
-	"lockstep.run/lockstep/internal/sources"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // objects are what a subject brings, by kind and name.
@@ -221,7 +221,7 @@ func expanded(ctx context.Context, s *subject, template *corev1alpha1.ObjectSetT
 			if err := env.Client.Get(ctx, types.NamespacedName{Namespace: s.sources(), Name: name}, secret); err != nil {
 				return nil, err
 			}
-			opened, err := slicing.Open(secret)
+			opened, err := objectslices.Open(secret)
 			if err != nil {
 				return nil, err
 			}

@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/slicing"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // gated returns a deployment that probes every object.
@@ -404,8 +404,8 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 // it.
 func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Object {
 	t.Helper()
-	_, made, err := slicing.Split("shop", "", []corev1alpha1.ObjectSetTemplatePhase{phase("one", o)},
-		&slicing.Sealing{Key: []byte("key"), Holds: func(int, int) bool { return true }})
+	_, made, err := objectslices.Split("shop", "", []corev1alpha1.ObjectSetTemplatePhase{phase("one", o)},
+		&objectslices.Sealing{Key: []byte("key"), Holds: func(int, int) bool { return true }})
 	must(t, err)
 	secret, err := made[0].Secret()
 	must(t, err)

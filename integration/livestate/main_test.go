@@ -1,4 +1,4 @@
-// Package livestate_test checks what internal/apply and internal/livestate take
+// Package livestate_test checks what internal/cluster/apply and internal/cluster/livestate take
 // from a real API server: its answers to writes, and its watches. Every test works in a namespace of its own.
 package livestate_test
 

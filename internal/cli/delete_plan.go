@@ -7,9 +7,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 // preview shows the plan of a deletion for a dry run; else it names what may hang, and
@@ -24,7 +24,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
 		return false, nil
 	}
-	request := preview.Request{
+	request := dryrun.Request{
 		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
 	at, err := connectPreview(ctx, cl)
@@ -34,9 +34,9 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		}
 		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
 	}
-	var stranded []preview.Loss
+	var stranded []dryrun.Loss
 	if err == nil {
-		stranded, err = preview.Stranded(ctx, at, request)
+		stranded, err = dryrun.Stranded(ctx, at, request)
 	}
 	if err != nil {
 		// The deletion goes on without the warning.
@@ -53,8 +53,8 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	return false, confirm(c.streams, "Delete "+target.String()+" all the same?")
 }
 
-func (c *deleteCommand) show(ctx context.Context, at *preview.Cluster, request preview.Request) error {
-	plan, err := preview.Deletion(ctx, at, request)
+func (c *deleteCommand) show(ctx context.Context, at *dryrun.Cluster, request dryrun.Request) error {
+	plan, err := dryrun.Deletion(ctx, at, request)
 	if err != nil {
 		return err
 	}
@@ -62,10 +62,10 @@ func (c *deleteCommand) show(ctx context.Context, at *preview.Cluster, request p
 	return err
 }
 
-func connectPreview(ctx context.Context, cl *cluster.Cluster) (*preview.Cluster, error) {
+func connectPreview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {
 	reader, err := cl.AnyKind()
 	if err != nil {
 		return nil, err
 	}
-	return preview.Connect(ctx, cl.Config, reader)
+	return dryrun.Connect(ctx, cl.Config, reader)
 }

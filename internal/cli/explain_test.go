@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/diagnose"
 )
 
 func TestExplainPackage(t *testing.T) {

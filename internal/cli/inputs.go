@@ -15,7 +15,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"lockstep.run/lockstep/internal/kickstart"
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
 )

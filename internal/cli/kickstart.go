@@ -18,12 +18,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
+	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/kickstart"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/packagetest"
-	"lockstep.run/lockstep/internal/threeway"
 )
 
 type kickstartCommand struct {
@@ -256,7 +256,7 @@ func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, v
 	if !valid {
 		return nil // test --update does it once the package is right
 	}
-	_, err := packagetest.Run(ctx, provisional(made), packagetest.Options{Folder: folder, Update: true, IgnoreSchemas: true})
+	_, err := testrunner.Run(ctx, provisional(made), testrunner.Options{Folder: folder, Update: true, IgnoreSchemas: true})
 	return err
 }
 
@@ -292,7 +292,7 @@ func provisional(made *kickstart.Result) loader.Files {
 // there is nothing to add; its author writes the fixtures when it is corrected.
 func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
 	files := maps.Clone(made.Files)
-	if fixtures, err := packagetest.Fixtures(ctx, provisional(made)); err == nil {
+	if fixtures, err := testrunner.Fixtures(ctx, provisional(made)); err == nil {
 		maps.Copy(files, fixtures)
 	}
 	return files

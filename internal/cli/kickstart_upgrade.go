@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
+	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/kickstart"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/packagetest"
-	"lockstep.run/lockstep/internal/threeway"
 )
 
 const (
@@ -85,7 +85,7 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 	if err != nil {
 		return err
 	}
-	tested, err := packagetest.Run(ctx, ours, packagetest.Options{Folder: folder, IgnoreSchemas: true})
+	tested, err := testrunner.Run(ctx, ours, testrunner.Options{Folder: folder, IgnoreSchemas: true})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 		return err
 	}
 	if found.Valid && matchesFixtures(tested) {
-		if _, err := packagetest.Run(ctx, checked, packagetest.Options{Folder: folder, Update: true, IgnoreSchemas: true}); err != nil {
+		if _, err := testrunner.Run(ctx, checked, testrunner.Options{Folder: folder, Update: true, IgnoreSchemas: true}); err != nil {
 			return err
 		}
 	}
@@ -113,8 +113,8 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 }
 
 // matchesFixtures reports whether no test case failed.
-func matchesFixtures(tested *packagetest.Result) bool {
-	return !slices.ContainsFunc(tested.Cases, func(c packagetest.Case) bool { return c.Outcome == packagetest.Failed })
+func matchesFixtures(tested *testrunner.Result) bool {
+	return !slices.ContainsFunc(tested.Cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed })
 }
 
 // withProvisionalLock adds a lock for changed images, to check the package before

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // pauseTimeout is the default of --timeout: a pause needs no more than a look of

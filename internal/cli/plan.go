@@ -13,10 +13,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 type planCommand struct {
@@ -152,11 +152,11 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 		return err
 	}
 	doing := "cannot plan " + planned.target.String()
-	at, err := preview.Connect(ctx, cl.Config, planned.client)
+	at, err := dryrun.Connect(ctx, cl.Config, planned.client)
 	if err != nil {
 		return cl.Explain(doing, err)
 	}
-	plan, err := preview.Make(ctx, at, planned.request())
+	plan, err := dryrun.Make(ctx, at, planned.request())
 	if err != nil {
 		return cl.Explain(doing, err)
 	}
@@ -165,9 +165,9 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 		return err
 	}
 	switch {
-	case plan.Outcome == preview.OutcomeRefused:
+	case plan.Outcome == dryrun.OutcomeRefused:
 		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.target, refusals(len(plan.Refusals)))
-	case c.exitCode && plan.Outcome == preview.OutcomeChanges:
+	case c.exitCode && plan.Outcome == dryrun.OutcomeChanges:
 		return exitCode(changesCode)
 	}
 	return nil
@@ -183,7 +183,7 @@ func refusals(n int) string {
 	return fmt.Sprintf("%d refusals", n)
 }
 
-func (c *planCommand) print(ctx context.Context, plan *preview.Plan) error {
+func (c *planCommand) print(ctx context.Context, plan *dryrun.Plan) error {
 	if c.output.Wanted() {
 		return c.output.Print(ctx, c.streams.Out, plan)
 	}

@@ -16,12 +16,12 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
-	"lockstep.run/lockstep/internal/preview"
-	"lockstep.run/lockstep/internal/sources"
 )
 
 // planned is a package that was rendered for a plan.
@@ -38,8 +38,8 @@ type planned struct {
 	client client.Client
 }
 
-func (p *planned) request() preview.Request {
-	r := preview.Request{
+func (p *planned) request() dryrun.Request {
+	r := dryrun.Request{
 		Scope: p.target.Scope, Namespace: p.target.Namespace, Name: p.target.Name,
 		Template: p.loaded.Template(), Labels: p.loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
@@ -51,8 +51,8 @@ func (p *planned) request() preview.Request {
 }
 
 // complete says in the plan what package it is about.
-func (p *planned) complete(plan *preview.Plan) {
-	plan.To = preview.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
+func (p *planned) complete(plan *dryrun.Plan) {
+	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
 	if p.folder == "" {
 		plan.To.Image = p.pkg.PackageSpec().Image
 	}
@@ -63,7 +63,7 @@ func (p *planned) complete(plan *preview.Plan) {
 	if p.before == nil {
 		return
 	}
-	plan.From = &preview.Release{Image: p.before.PackageSpec().Image, Revision: p.before.PackageStatus().Revision}
+	plan.From = &dryrun.Release{Image: p.before.PackageSpec().Image, Revision: p.before.PackageStatus().Revision}
 	if r := p.before.PackageStatus().Resolved; r != nil {
 		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
 	}

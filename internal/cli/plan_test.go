@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 func TestPlanArguments(t *testing.T) {
@@ -35,25 +35,25 @@ func TestPlanArguments(t *testing.T) {
 // terminal.
 func TestPlanText(t *testing.T) {
 	t.Parallel()
-	p := &preview.Plan{
-		Kind: "Package", Namespace: "shop", Name: "web", Outcome: preview.OutcomeChanges, Revision: 3,
-		From: &preview.Release{Image: "r/web:1", Package: "web", Version: "1.0.0", Revision: 2},
-		To:   preview.Release{Image: "r/web:2", Package: "web", Version: "2.0.0"},
-		Phases: []preview.Phase{
-			{Name: "config", Reached: true, Unchanged: 2, Changes: []preview.Change{
-				{Action: preview.ActionRelabel, Kind: "Secret", Name: "a", Reached: true},
-				{Action: preview.ActionTakeOver, Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m", From: "Deployment\nx", Reached: true, Fields: []preview.Field{
+	p := &dryrun.Plan{
+		Kind: "Package", Namespace: "shop", Name: "web", Outcome: dryrun.OutcomeChanges, Revision: 3,
+		From: &dryrun.Release{Image: "r/web:1", Package: "web", Version: "1.0.0", Revision: 2},
+		To:   dryrun.Release{Image: "r/web:2", Package: "web", Version: "2.0.0"},
+		Phases: []dryrun.Phase{
+			{Name: "config", Reached: true, Unchanged: 2, Changes: []dryrun.Change{
+				{Action: dryrun.ActionRelabel, Kind: "Secret", Name: "a", Reached: true},
+				{Action: dryrun.ActionTakeOver, Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m", From: "Deployment\nx", Reached: true, Fields: []dryrun.Field{
 					{Path: "data.a", Before: "1", After: "2\x07", Managers: []string{"edit\x1b[0m"}}, {Path: "data.b", After: strings.Repeat("long ", 40)}, {Path: "data.c", Before: map[string]any{"x": int64(1)}},
 				}},
 			}},
-			{Name: "deploy", Changes: []preview.Change{{Action: preview.ActionReplace, Kind: "Job", Name: "migrate", Unverified: "it is deleted first"}}},
+			{Name: "deploy", Changes: []dryrun.Change{{Action: dryrun.ActionReplace, Kind: "Job", Name: "migrate", Unverified: "it is deleted first"}}},
 			{Name: "once", Reached: true, Unchanged: 1, Completed: []string{"batch Job shop/seed\x1b"}},
 		},
-		Cleanup:  []preview.Change{{Action: preview.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
-		Losses:   []preview.Loss{{Object: "Namespace shop", Message: "everything in the namespace goes with it"}},
-		Powers:   []preview.Power{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
+		Cleanup:  []dryrun.Change{{Action: dryrun.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
+		Losses:   []dryrun.Loss{{Object: "Namespace shop", Message: "everything in the namespace goes with it"}},
+		Powers:   []dryrun.Power{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
 		Warnings: []string{"careful\x1b[2J"},
-		Summary:  preview.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
+		Summary:  dryrun.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
 	}
 	want := `package shop/web  revision 2 → 3
   package  web 1.0.0 → web 2.0.0

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 // planValueWidth is at most how wide one value of a field is shown.
 const planValueWidth = 60
 
 // planText shows a plan to a person.
-func planText(p *preview.Plan, styles terminal.Styles) string {
+func planText(p *dryrun.Plan, styles terminal.Styles) string {
 	t := planPrinter{styles: styles}
 	t.head(p)
 	for i := range p.Phases {
@@ -48,7 +48,7 @@ type planPrinter struct {
 
 func (t *planPrinter) line(text string) { t.out.WriteString(strings.TrimRight(text, " ") + "\n") }
 
-func (t *planPrinter) head(p *preview.Plan) {
+func (t *planPrinter) head(p *dryrun.Plan) {
 	name := strings.ToLower(p.Kind) + " " + p.Name
 	if p.Namespace != "" {
 		name = strings.ToLower(p.Kind) + " " + p.Namespace + "/" + p.Name
@@ -64,7 +64,7 @@ func (t *planPrinter) head(p *preview.Plan) {
 		}
 	}
 	t.line(t.styles.Strong(terminal.Line(name)) + "  " + what)
-	from := preview.Release{}
+	from := dryrun.Release{}
 	if p.From != nil {
 		from = *p.From
 	}
@@ -87,14 +87,14 @@ func (t *planPrinter) head(p *preview.Plan) {
 	t.line("")
 }
 
-func title(r preview.Release) string { return strings.TrimSpace(r.Package + " " + r.Version) }
+func title(r dryrun.Release) string { return strings.TrimSpace(r.Package + " " + r.Version) }
 
 // phase shows one phase: its objects that change, and how many do not.
-func (t *planPrinter) phase(ph *preview.Phase) {
-	var changes []*preview.Change
+func (t *planPrinter) phase(ph *dryrun.Phase) {
+	var changes []*dryrun.Change
 	var rest []string
 	for i := range ph.Changes {
-		if ph.Changes[i].Action != preview.ActionRelabel {
+		if ph.Changes[i].Action != dryrun.ActionRelabel {
 			changes = append(changes, &ph.Changes[i])
 		}
 	}
@@ -122,22 +122,22 @@ func (t *planPrinter) phase(ph *preview.Phase) {
 }
 
 // marks and words of what happens to objects.
-var planMarks = map[preview.Action]struct{ mark, word string }{
-	preview.ActionCreate:   {"+", ""},
-	preview.ActionChange:   {"~", ""},
-	preview.ActionCorrect:  {"~", "someone changed it: put back"},
-	preview.ActionTakeOver: {"<", "taken over from "},
-	preview.ActionReplace:  {"±", "deleted and made anew"},
-	preview.ActionDelete:   {"-", ""},
-	preview.ActionRelease:  {"o", "stays, and is nobody's from then on"},
-	preview.ActionRefuse:   {"✗", "refused"},
+var planMarks = map[dryrun.Action]struct{ mark, word string }{
+	dryrun.ActionCreate:   {"+", ""},
+	dryrun.ActionChange:   {"~", ""},
+	dryrun.ActionCorrect:  {"~", "someone changed it: put back"},
+	dryrun.ActionTakeOver: {"<", "taken over from "},
+	dryrun.ActionReplace:  {"±", "deleted and made anew"},
+	dryrun.ActionDelete:   {"-", ""},
+	dryrun.ActionRelease:  {"o", "stays, and is nobody's from then on"},
+	dryrun.ActionRefuse:   {"✗", "refused"},
 }
 
-func (t *planPrinter) paint(a preview.Action, text string) string {
+func (t *planPrinter) paint(a dryrun.Action, text string) string {
 	switch a {
-	case preview.ActionCreate:
+	case dryrun.ActionCreate:
 		return t.styles.Good(text)
-	case preview.ActionDelete, preview.ActionReplace, preview.ActionRefuse:
+	case dryrun.ActionDelete, dryrun.ActionReplace, dryrun.ActionRefuse:
 		return t.styles.Bad(text)
 	}
 	return t.styles.Busy(text)
@@ -145,17 +145,17 @@ func (t *planPrinter) paint(a preview.Action, text string) string {
 
 // change shows one object; said is set if its phase is reached, so that a line says if
 // the object is not.
-func (t *planPrinter) change(c *preview.Change, said bool) {
+func (t *planPrinter) change(c *dryrun.Change, said bool) {
 	as := planMarks[c.Action]
 	word := as.word
-	if c.Action == preview.ActionTakeOver {
+	if c.Action == dryrun.ActionTakeOver {
 		word += c.From
 	}
 	line := "    " + t.paint(c.Action, as.mark) + " " + terminal.Line(c.Object())
 	if word != "" {
 		line += "  " + terminal.Line(word)
 	}
-	if said && !c.Reached && c.Action != preview.ActionRefuse {
+	if said && !c.Reached && c.Action != dryrun.ActionRefuse {
 		line += "  " + t.styles.Faint("not reached")
 	}
 	t.line(line)
@@ -167,7 +167,7 @@ func (t *planPrinter) change(c *preview.Change, said bool) {
 	}
 }
 
-func (t *planPrinter) fields(fields []preview.Field) []string {
+func (t *planPrinter) fields(fields []dryrun.Field) []string {
 	rows := make([][]string, len(fields))
 	for i, f := range fields {
 		mark, values := t.styles.Busy("~"), planValue(f.Before)+" → "+planValue(f.After)
@@ -199,7 +199,7 @@ func (t *planPrinter) section(name string, style func(string) string, rows [][]s
 	}
 }
 
-func lossRows(losses []preview.Loss) [][]string {
+func lossRows(losses []dryrun.Loss) [][]string {
 	rows := make([][]string, len(losses))
 	for i, l := range losses {
 		rows[i] = []string{terminal.Line(l.Object), terminal.Line(l.Message)}
@@ -207,7 +207,7 @@ func lossRows(losses []preview.Loss) [][]string {
 	return rows
 }
 
-func powerRows(powers []preview.Power) [][]string {
+func powerRows(powers []dryrun.Power) [][]string {
 	rows := make([][]string, len(powers))
 	for i, p := range powers {
 		who := p.Subject
@@ -228,7 +228,7 @@ func powerRows(powers []preview.Power) [][]string {
 }
 
 // powerOn names what a power is about, such as deployments.apps (web).
-func powerOn(p preview.Power) string {
+func powerOn(p dryrun.Power) string {
 	var names []string
 	for _, resource := range p.Resources {
 		for _, group := range p.APIGroups {
@@ -247,7 +247,7 @@ func powerOn(p preview.Power) string {
 	return text
 }
 
-func (t *planPrinter) refusals(refusals []preview.Refusal) {
+func (t *planPrinter) refusals(refusals []dryrun.Refusal) {
 	if len(refusals) == 0 {
 		return
 	}
@@ -273,10 +273,10 @@ func (t *planPrinter) refusals(refusals []preview.Refusal) {
 // refusalGroup has refusals in one phase for one reason.
 type refusalGroup struct {
 	objects.Remark
-	first *preview.Refusal
+	first *dryrun.Refusal
 }
 
-func groupRefusals(refusals []preview.Refusal) []refusalGroup {
+func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
 	var found []refusalGroup
 	for i := range refusals {
 		r := &refusals[i]
@@ -297,11 +297,11 @@ func groupRefusals(refusals []preview.Refusal) []refusalGroup {
 	return found
 }
 
-func (t *planPrinter) outcome(p *preview.Plan) string {
+func (t *planPrinter) outcome(p *dryrun.Plan) string {
 	switch p.Outcome {
-	case preview.OutcomeNothing:
+	case dryrun.OutcomeNothing:
 		return t.styles.Good("Nothing to do") + ": " + p.Summary.String()
-	case preview.OutcomeRefused:
+	case dryrun.OutcomeRefused:
 		return t.styles.Bad("Refused") + ": " + p.Summary.String()
 	}
 	return t.styles.Strong("Plan") + ": " + p.Summary.String()

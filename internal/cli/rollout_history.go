@@ -13,10 +13,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/conditions"
-	"lockstep.run/lockstep/internal/objectdiff"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 type historyCommand struct {

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/preview"
 )
 
 // undoPreview plans an undo from the stored revision: nothing is pulled.
@@ -64,13 +64,13 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-func (f *undoPreview) plan(ctx context.Context) (*preview.Plan, error) {
+func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 	at, err := connectPreview(ctx, f.cluster)
 	if err != nil {
 		return nil, err
 	}
 	scope := f.rollout.Target.Scope
-	r := preview.Request{
+	r := dryrun.Request{
 		Scope: scope, Namespace: f.rollout.Target.Namespace, Name: f.rollout.Target.Name, Alone: f.rollout.Package == nil,
 		Labels: objects.WellKnown(f.set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
 		ReportDrift: f.rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
@@ -78,11 +78,11 @@ func (f *undoPreview) plan(ctx context.Context) (*preview.Plan, error) {
 	if r.Template, err = at.TemplateOf(ctx, scope, f.set); err != nil {
 		return nil, err
 	}
-	plan, err := preview.Make(ctx, at, r)
+	plan, err := dryrun.Make(ctx, at, r)
 	if err != nil {
 		return nil, err
 	}
-	plan.To.Image, plan.From = f.image, &preview.Release{Revision: f.rollout.Current().ObjectSetSpec().Revision}
+	plan.To.Image, plan.From = f.image, &dryrun.Release{Revision: f.rollout.Current().ObjectSetSpec().Revision}
 	if f.rollout.Package != nil {
 		plan.From.Image = f.rollout.Package.PackageSpec().Image
 	} else {
@@ -92,7 +92,7 @@ func (f *undoPreview) plan(ctx context.Context) (*preview.Plan, error) {
 }
 
 // confirmObstacles asks which of the package's own policies and webhooks to delete.
-func (f *undoPreview) confirmObstacles(plan *preview.Plan) {
+func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
 	if !f.wait || f.rollout.Package == nil || !f.yes && !interactive(f.streams) {
 		return // the refusals name the remedy
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/packagetest"
 )
 
 type testCommand struct {
 	streams genericiooptions.IOStreams
 	output  output.Flags
-	options packagetest.Options
+	options testrunner.Options
 }
 
 func newTest(streams genericiooptions.IOStreams) *cobra.Command {
@@ -54,8 +54,8 @@ defines are looked up in its schemaLocations.`,
 
 // testReport is what -o json prints.
 type testReport struct {
-	Passed bool               `json:"passed"`
-	Cases  []packagetest.Case `json:"cases"`
+	Passed bool              `json:"passed"`
+	Cases  []testrunner.Case `json:"cases"`
 	// Problems and warnings beside what differs from fixtures.
 	Problems []finding `json:"problems"`
 	Warnings []finding `json:"warnings"`
@@ -69,7 +69,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 		return err
 	}
 	c.options.Folder = source
-	result, err := packagetest.Run(ctx, files, c.options)
+	result, err := testrunner.Run(ctx, files, c.options)
 	if err != nil {
 		return err
 	}
@@ -77,13 +77,13 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	report := testReport{Passed: found.Valid, Cases: result.Cases, Problems: found.Problems, Warnings: found.Warnings, Unchecked: result.Unchecked}
 	failed := 0
 	for _, tc := range result.Cases {
-		if tc.Outcome == packagetest.Failed || tc.Outcome == packagetest.NoFixtures {
+		if tc.Outcome == testrunner.Failed || tc.Outcome == testrunner.NoFixtures {
 			failed++
 		}
 	}
 	report.Passed = report.Passed && failed == 0
 	if report.Cases == nil {
-		report.Cases = []packagetest.Case{}
+		report.Cases = []testrunner.Case{}
 	}
 	if c.output.Wanted() {
 		err = c.output.Print(ctx, c.streams.Out, report)
@@ -102,8 +102,8 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 }
 
 // accept says how to accept what is rendered now, where that differs from fixtures.
-func accept(cases []packagetest.Case) string {
-	if !slices.ContainsFunc(cases, func(c packagetest.Case) bool { return c.Outcome == packagetest.Failed }) {
+func accept(cases []testrunner.Case) string {
+	if !slices.ContainsFunc(cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed }) {
 		return ""
 	}
 	return ": correct the package, or accept what is rendered now by --update"
@@ -123,22 +123,22 @@ func (c *testCommand) print(found findings, report testReport) {
 	}
 }
 
-func printCase(out io.Writer, styles terminal.Styles, tc packagetest.Case) {
+func printCase(out io.Writer, styles terminal.Styles, tc testrunner.Case) {
 	name := tc.Name
 	if tc.Component != "" {
 		name = tc.Component + "/" + name
 	}
-	mark := map[packagetest.Outcome]string{
-		packagetest.Passed: styles.Good("✓"), packagetest.Updated: styles.Busy("✎"),
-		packagetest.Failed: styles.Bad("✗"), packagetest.NoFixtures: styles.Bad("✗"),
+	mark := map[testrunner.Outcome]string{
+		testrunner.Passed: styles.Good("✓"), testrunner.Updated: styles.Busy("✎"),
+		testrunner.Failed: styles.Bad("✗"), testrunner.NoFixtures: styles.Bad("✗"),
 	}[tc.Outcome]
 	fmt.Fprintf(out, "%s %s  %s\n", mark, terminal.Line(name), tc.Outcome)
-	if tc.Outcome == packagetest.NoFixtures {
+	if tc.Outcome == testrunner.NoFixtures {
 		fmt.Fprintf(out, "    there is no folder %s: write it with --update\n", terminal.Line(tc.Fixtures))
 	}
 	for _, file := range tc.Files {
 		fmt.Fprintf(out, "    %s: %s\n", terminal.Line(file.Path), file.Change)
-		if tc.Outcome != packagetest.Failed {
+		if tc.Outcome != testrunner.Failed {
 			continue
 		}
 		for line := range strings.Lines(file.Diff) {

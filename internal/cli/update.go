@@ -13,10 +13,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/lockfile"
+	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/lockfile"
-	"lockstep.run/lockstep/internal/repository"
 )
 
 // registryHostVariable names a registry that stands in for those of all images,

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/packagetest"
 )
 
 type validateCommand struct {
@@ -85,7 +85,7 @@ func (c *checkFlags) add(cmd *cobra.Command) {
 // validate checks a package, out of a folder where there is one; an error is one
 // of checking. Test cases without fixtures are warnings here.
 func (c *checkFlags) validate(ctx context.Context, folder string, files loader.Files) (findings, error) {
-	result, err := packagetest.Run(ctx, files, packagetest.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
+	result, err := testrunner.Run(ctx, files, testrunner.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
 	if err != nil {
 		return findings{}, err
 	}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/objectdiff"
 )
 
 // valueText is a value of a field as JSON on one line, cut where it is wider than so

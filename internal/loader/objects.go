@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -77,7 +77,7 @@ type found struct {
 	// left are the documents that conditions leave out, by path.
 	left map[string][]document.Span
 	// defect is what the reading ended with, where it panicked.
-	defect *defect.Error
+	defect *panics.Error
 }
 
 // isObjectFile reports whether a file holds objects.
@@ -141,7 +141,7 @@ func (r *reader) full() bool {
 func (r *reader) readFile(ctx context.Context, p string, data []byte, into *found) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			into.defect = defect.Of(cause, "reading "+p)
+			into.defect = panics.Of(cause, "reading "+p)
 		}
 	}()
 	problems := document.EachWithDoubts(p, data, func(d *document.Document) {

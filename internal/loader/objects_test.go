@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // TestPanicOverAFile: files are read by goroutines of their own, whose panics only
@@ -16,7 +16,7 @@ func TestPanicOverAFile(t *testing.T) {
 	files := Files{"a.yaml": nil, "b.yaml": []byte(text), "c.yaml": []byte(text)}
 	r := &reader{condition: func(string) (bool, error) { panic(errors.New("a defect")) }}
 	defer func() {
-		caught, _ := recover().(*defect.Error)
+		caught, _ := recover().(*panics.Error)
 		if caught == nil || !strings.HasPrefix(caught.Error(), "reading b.yaml failed by a defect") {
 			t.Errorf("the caller is told %v", caught)
 		}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 func newSet(archived bool) *corev1alpha1.ObjectSet {

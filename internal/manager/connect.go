@@ -17,16 +17,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"lockstep.run/lockstep/internal/apply"
-	"lockstep.run/lockstep/internal/controllers/deployments"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/environment"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
-	"lockstep.run/lockstep/internal/environment"
-	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/rollout"
-	"lockstep.run/lockstep/internal/schemas"
-	"lockstep.run/lockstep/internal/sources"
 )
 
 // connect adds everything that runs to mgr. config is guarded; version is that of
@@ -57,9 +57,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	}
 	recorder := newRecorder(mgr.GetScheme(), client, mgr.GetLogger().WithName("events"))
 	mgr = recording{Manager: mgr, events: recorder}
-	slices := fresh.NewStore()
+	slices := mutationcache.NewStore()
 	o.Fresh, o.Slices, o.Namespace = own.deployments, slices, c.Namespace
-	underway, err := deployments.Setup(mgr, *o)
+	underway, err := objectdeployments.Setup(mgr, *o)
 	if err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
@@ -127,7 +127,7 @@ func (f *follower) versionChanged(v version.Info) {
 }
 
 // engine makes the parts that roll objects out.
-func engine(config *rest.Config, log logr.Logger, follow *follower) (*deployments.Options, error) {
+func engine(config *rest.Config, log logr.Logger, follow *follower) (*objectdeployments.Options, error) {
 	tracker := rollout.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
@@ -162,7 +162,7 @@ func engine(config *rest.Config, log logr.Logger, follow *follower) (*deployment
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)
 	}
-	return &deployments.Options{
+	return &objectdeployments.Options{
 		Executor: &rollout.Executor{
 			Live: live, Tracker: tracker, Writer: writer, Metadata: meta,
 			Schemas: checker, Pool: rollout.NewPool(limits.WritesInFlight), Now: time.Now,

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 )
 
 // newInformer returns an informer that is up to date soon after an outage, however

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/slicing"
-	"lockstep.run/lockstep/internal/sources"
-	"lockstep.run/lockstep/internal/turns"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -29,7 +29,7 @@ type packageLoader struct {
 	// namespaced reports whether a kind is namespaced, as the cluster knows it.
 	namespaced func(schema.GroupKind) (namespaced, known bool)
 	// rendering bounds memory and CPU.
-	rendering turns.Levels
+	rendering queueing.Levels
 }
 
 func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources.Credentials) (*packageLoader, error) {
@@ -44,7 +44,7 @@ func newLoader(c *Config, log logr.Logger, get sources.Get, credentials *sources
 	}
 	return &packageLoader{
 		puller: puller, prefixes: c.ImagePrefixes, get: get, credentials: credentials,
-		rendering: turns.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium),
+		rendering: queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium),
 	}, nil
 }
 
@@ -129,7 +129,7 @@ func contentOf(in packages.Input, image *registry.Image, pkg *loader.Package) *p
 		Labels: pkg.Labels, Template: pkg.Template(),
 	}
 	if pkg.Sensitive != nil {
-		content.Sealing = &slicing.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
+		content.Sealing = &objectslices.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
 	}
 	for _, warning := range pkg.Warnings {
 		content.Warnings = append(content.Warnings, warning.String())

@@ -21,7 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/leadership"
+	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
 )

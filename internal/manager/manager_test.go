@@ -10,7 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
-	"lockstep.run/lockstep/internal/leadership"
+	"lockstep.run/lockstep/internal/kube/leadership"
 )
 
 // TestNothingIsWrittenWithoutTheLease: every client of the manager asks the guard

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/intern"
 	"lockstep.run/lockstep/internal/rollout"
-	"lockstep.run/lockstep/internal/shared"
 )
 
 // slim returns what the caches keep of an object that is not in use yet: of history what
@@ -47,9 +47,9 @@ func (r *relay) slim(o, old object) object {
 // history is where sets are that own nothing any more. They are the most there is,
 // come one after the other, and go in the same order.
 type history struct {
-	sets        shared.Slab[corev1alpha1.ObjectSet]
-	clusterSets shared.Slab[corev1alpha1.ClusterObjectSet]
-	texts       shared.TextSlab
+	sets        intern.Slab[corev1alpha1.ObjectSet]
+	clusterSets intern.Slab[corev1alpha1.ClusterObjectSet]
+	texts       intern.TextSlab
 	// last are the conditions of the set that came last: most sets end alike.
 	last []metav1.Condition
 }
@@ -163,7 +163,7 @@ func shareMetadata(o, with object) {
 // shareTexts has an object use the memory of others for texts that come again and
 // again, and for the objects that it contains.
 func shareTexts(o object) {
-	o.SetNamespace(shared.Text(o.GetNamespace()))
+	o.SetNamespace(intern.Text(o.GetNamespace()))
 	shareKeys(o.GetLabels())
 	shareKeys(o.GetAnnotations())
 	share(o.GetFinalizers())
@@ -173,7 +173,7 @@ func shareTexts(o object) {
 	switch o := o.(type) {
 	case corev1alpha1.GenericObjectSet:
 		spec, status := o.ObjectSetSpec(), o.ObjectSetStatus()
-		spec.LifecycleState = shared.Text(spec.LifecycleState)
+		spec.LifecycleState = intern.Text(spec.LifecycleState)
 		sharePhases(spec.Phases)
 		sharePhaseStatuses(status.Phases)
 		shareControlled(&status.ControllerOf)
@@ -191,7 +191,7 @@ func shareTexts(o object) {
 
 func share[T ~string](texts []T) {
 	for i, text := range texts {
-		texts[i] = shared.Text(text)
+		texts[i] = intern.Text(text)
 	}
 }
 
@@ -199,7 +199,7 @@ func share[T ~string](texts []T) {
 // its own.
 func shareKeys(m map[string]string) {
 	for key, value := range m {
-		m[shared.Text(key)] = value
+		m[intern.Text(key)] = value
 	}
 }
 
@@ -215,20 +215,20 @@ func shareConditions(conds *[]metav1.Condition) {
 	*conds = exact(*conds)
 	for i := range *conds {
 		c := &(*conds)[i]
-		c.Type, c.Status, c.Reason, c.Message = shared.Text(c.Type), shared.Text(c.Status), shared.Text(c.Reason), shared.Text(c.Message)
+		c.Type, c.Status, c.Reason, c.Message = intern.Text(c.Type), intern.Text(c.Status), intern.Text(c.Reason), intern.Text(c.Message)
 	}
 }
 
 func sharePhases(phases []corev1alpha1.ObjectSetTemplatePhase) {
 	for i := range phases {
 		p := &phases[i]
-		p.Name, p.Class = shared.Text(p.Name), shared.Text(p.Class)
+		p.Name, p.Class = intern.Text(p.Name), intern.Text(p.Class)
 		share(p.Slices)
 		share(p.SecretSlices)
 		p.Objects = exact(p.Objects)
 		for j := range p.Objects {
 			o := &p.Objects[j]
-			o.Object.Raw, o.CollisionProtection = shared.Content(o.Object.Raw), shared.Text(o.CollisionProtection)
+			o.Object.Raw, o.CollisionProtection = intern.Content(o.Object.Raw), intern.Text(o.CollisionProtection)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func sharePhases(phases []corev1alpha1.ObjectSetTemplatePhase) {
 func sharePhaseStatuses(phases []corev1alpha1.PhaseStatus) {
 	for i := range phases {
 		p := &phases[i]
-		p.Name, p.State = shared.Text(p.Name), shared.Text(p.State)
+		p.Name, p.State = intern.Text(p.Name), intern.Text(p.State)
 	}
 }
 
@@ -244,6 +244,6 @@ func shareControlled(refs *[]corev1alpha1.ControlledObjectReference) {
 	*refs = exact(*refs)
 	for i := range *refs {
 		r := &(*refs)[i]
-		r.Kind, r.Group, r.Namespace, r.Version = shared.Text(r.Kind), shared.Text(r.Group), shared.Text(r.Namespace), shared.Text(r.Version)
+		r.Kind, r.Group, r.Namespace, r.Version = intern.Text(r.Kind), intern.Text(r.Group), intern.Text(r.Namespace), intern.Text(r.Version)
 	}
 }

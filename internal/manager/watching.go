@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/fresh"
-	"lockstep.run/lockstep/internal/livestate"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
 // own watches our own kinds. Nearly every event of them is a write of ours that
@@ -32,7 +32,7 @@ type own struct {
 	pool   *http.Client
 	scheme *runtime.Scheme
 	// packages and deployments have the answers to the writes of their controllers.
-	packages, deployments *fresh.Store
+	packages, deployments *mutationcache.Store
 	// newest is that of all of our kinds: custom resources are in one store, which
 	// numbers their versions together.
 	newest livestate.Newest
@@ -43,7 +43,7 @@ func newOwn(config *rest.Config, scheme *runtime.Scheme) (*own, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client to watch packages: %w", err)
 	}
-	return &own{config: config, pool: pool, scheme: scheme, packages: fresh.NewStore(), deployments: fresh.NewStore()}, nil
+	return &own{config: config, pool: pool, scheme: scheme, packages: mutationcache.NewStore(), deployments: mutationcache.NewStore()}, nil
 }
 
 // source returns where an informer's objects come from: lists by lw, and watches of

@@ -21,7 +21,7 @@ import (
 )
 
 // engine is one process that performs plans as package rollout does and steers
-// revisions as package deployments does, against a cluster. All of it is lost in
+// revisions as package objectdeployments does, against a cluster. All of it is lost in
 // a crash.
 type engine struct {
 	*simulation

@@ -12,8 +12,8 @@ import (
 	"github.com/google/cel-go/ext"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"lockstep.run/lockstep/internal/celsize"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/limits/celcost"
 )
 
 // celPrograms are the CEL rules of all Sets in use.
@@ -58,7 +58,7 @@ func compileCEL(rule string) (*celProgram, error) {
 	}
 	ast, issues := environment.Parse(rule)
 	if issues.Err() == nil {
-		if err := celsize.Shape(ast.NativeRep().Expr()); err != nil {
+		if err := celcost.Shape(ast.NativeRep().Expr()); err != nil {
 			return nil, &refusal{err.Error(), "split it into several probes"}
 		}
 		ast, issues = environment.Check(ast)
@@ -88,7 +88,7 @@ func compileCEL(rule string) (*celProgram, error) {
 		cel.CostTracking(&costs{}),
 		cel.CostLimit(limits.ProbeCELCost),
 		cel.InterruptCheckFrequency(1),
-		celsize.Option(),
+		celcost.Option(),
 	)
 	if err != nil {
 		return nil, &refusal{err.Error(), "correct the constant that the message names"}
@@ -115,7 +115,7 @@ func (p celProbe) evaluate(o *object) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), limits.ProbeCELTime)
 	defer cancel()
 	variables := map[string]any{self: o.root}
-	celsize.NewBudget().AddTo(variables)
+	celcost.NewBudget().AddTo(variables)
 	value, details, err := p.program.ContextEval(ctx, variables)
 	o.cost += celCost(details)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/pattern"
+	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
 // CEL counts what a regular expression costs after it ran, by the length of its
@@ -57,7 +57,7 @@ func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) func(...r
 				return types.MaybeNoSuchOverloadErr(args[2])
 			}
 		}
-		if err := pattern.Check(expression, len(text)); err != nil {
+		if err := regexcost.Check(expression, len(text)); err != nil {
 			return types.NewErr("%s", err)
 		}
 		compiled, err := regexp.Compile(expression)
@@ -89,7 +89,7 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 	if !ok {
 		return nil
 	}
-	size, err := pattern.Size(expression)
+	size, err := regexcost.Size(expression)
 	if err != nil {
 		size = 1 // it did not run
 	}
@@ -111,7 +111,7 @@ func patterns(rule ast.Expr) (uses bool, err error) {
 		args := operands(rule)
 		if len(args) > 1 && args[1].Kind() == ast.LiteralKind {
 			if text, ok := args[1].AsLiteral().(types.String); ok {
-				if err := pattern.Check(string(text), 0); err != nil {
+				if err := regexcost.Check(string(text), 0); err != nil {
 					return true, err
 				}
 			}

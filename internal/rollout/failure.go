@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/schemas"
 )
 
 // recover deals with the error of a step: a lost race leads to a fresh look,
@@ -88,7 +88,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 // would end the process.
 func (x *run) catch(ctx context.Context, s phases.Step) {
 	if p := recover(); p != nil {
-		x.fail(s, defect.Caught(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)
+		x.fail(s, panics.Caught(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)
 	}
 }
 
@@ -135,7 +135,7 @@ func (x *run) explain(s phases.Step, err error) string {
 func reduced(err error, exposes bool) string {
 	var invalid *schemas.InvalidError
 	var unavailable *schemas.UnavailableError
-	var caught *defect.Error
+	var caught *panics.Error
 	switch {
 	case errors.As(err, &caught):
 		return caught.Error() // quotes nothing

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/schemas"
 )
 
 // TestFailuresOfSensitiveRevisionsAreReduced: what a server says of an object goes
@@ -42,7 +42,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 		"network":         {"a proxy may quote the request", true, errors.New("502: " + value), "could not be reached", false},
 		"schema":          {"our own words quote nothing", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
 		"element":         {"a port may be one", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: `.spec.ports[name="hunter2",port=1]`, Problem: "expected map"}}}, ".spec.ports[*]: expected map", false},
-		"panic":           {"its error quotes nothing", true, defect.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
+		"panic":           {"its error quotes nothing", true, panics.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
 		"schema not read": {"it is about the schema", true, &schemas.UnavailableError{Err: errors.New("503")}, "503", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/drift"
+	"lockstep.run/lockstep/internal/kube/intern"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/internal/probes"
-	"lockstep.run/lockstep/internal/shared"
 )
 
 // Revision is a loaded revision: what the pure core sees of it, and its
@@ -150,7 +150,7 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	all := stored.Of(spec)
 	for i := range all {
 		if i < len(spec.Objects) {
-			all[i].Object.Raw = shared.Content(all[i].Object.Raw)
+			all[i].Object.Raw = intern.Content(all[i].Object.Raw)
 		}
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)
@@ -171,9 +171,9 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	gvk := u.GroupVersionKind()
 	d := &objects.Desired{
 		Key: objects.Key{
-			Group: shared.Text(gvk.Group), Kind: shared.Text(gvk.Kind), Namespace: shared.Text(u.GetNamespace()), Name: u.GetName(),
+			Group: intern.Text(gvk.Group), Kind: intern.Text(gvk.Kind), Namespace: intern.Text(u.GetNamespace()), Name: u.GetName(),
 		},
-		Version:   shared.Text(gvk.Version),
+		Version:   intern.Text(gvk.Version),
 		Raw:       o.Object.Raw,
 		Content:   drift.ContentDigest(content),
 		Mappings:  o.ConditionMappings,

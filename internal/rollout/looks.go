@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -67,7 +67,7 @@ func (l *looks) make(ctx context.Context, g group, one *look, ask func([]objects
 	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			one.err = defect.Caught(log.FromContext(ctx), p, "looking for "+g.kind.String())
+			one.err = panics.Caught(log.FromContext(ctx), p, "looking for "+g.kind.String())
 		}
 		time.AfterFunc(pause(time.Since(began)), func() { l.end(g) })
 	}()

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -121,7 +121,7 @@ func TestLookThatPanics(t *testing.T) {
 		for i := range 3 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Second / 2)
-				var caught *defect.Error
+				var caught *panics.Error
 				if seen, err := l.look(t.Context(), g, nil, broken); !errors.As(err, &caught) {
 					t.Errorf("%d got %v, %v", i, seen, err)
 				}

@@ -6,9 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/livestate"
 	"lockstep.run/lockstep/internal/objects"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/phases"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"lockstep.run/lockstep/internal/drift"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
 )
 
 // errOwnerGoes stops a correction of an object whose owner is on its way out.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/slicing"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // Snapshot is all that is left in a namespace, as YAML by kind and name, without
@@ -159,7 +159,7 @@ func openedOf(obj *unstructured.Unstructured) any {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, secret); err != nil {
 		return err.Error()
 	}
-	objects, err := slicing.Open(secret)
+	objects, err := objectslices.Open(secret)
 	if err != nil {
 		return err.Error()
 	}

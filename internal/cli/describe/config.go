@@ -10,7 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"lockstep.run/lockstep/internal/objectdiff"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 )
 
 // Key is one key of the configuration.

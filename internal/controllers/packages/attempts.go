@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/turns"
 )
 
 // attempts are the running and the finished attempts to load packages, at most
@@ -143,7 +143,7 @@ func (a *attempts) run(ctx context.Context, in Input, j *job) {
 	}
 	begin := a.now()
 	content, err := a.try(ctx, in)
-	if level, later := turns.Later(err); later && ctx.Err() == nil {
+	if level, later := queueing.Later(err); later && ctx.Err() == nil {
 		in.Level = level
 		a.enqueue(ctx, in, j)
 		return
@@ -202,7 +202,7 @@ func (a *attempts) surround(uid types.UID, around string) {
 func (a *attempts) try(ctx context.Context, in Input) (content *Content, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			content, err = nil, defect.Caught(logOf(ctx, in), p, "loading the package")
+			content, err = nil, panics.Caught(logOf(ctx, in), p, "loading the package")
 		}
 	}()
 	return a.load(ctx, in)

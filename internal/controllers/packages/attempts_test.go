@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/turns"
 )
 
 // bench tests attempts with loads that end on demand.
@@ -160,7 +160,7 @@ func TestPanicIsOnePackagesError(t *testing.T) {
 	b := newBench()
 	b.begin("a", "registry.test/panic")
 	b.wait(t)
-	var caught *defect.Error
+	var caught *panics.Error
 	if a := b.of("a"); !errors.As(a.err, &caught) || strings.Contains(a.err.Error(), "hunter2") || a.retry.IsZero() {
 		t.Errorf("got %+v", a)
 	}
@@ -410,7 +410,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	load := b.load
 	b.load = func(ctx context.Context, in Input) (*Content, error) {
 		if strings.Contains(in.Image, "long") && in.Level == 0 {
-			return nil, fmt.Errorf("load the package: %w", &turns.LaterError{Level: 1})
+			return nil, fmt.Errorf("load the package: %w", &queueing.LaterError{Level: 1})
 		}
 		return load(ctx, in)
 	}

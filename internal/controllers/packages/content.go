@@ -7,7 +7,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/slicing"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // Input is what a package is rendered from.
@@ -45,7 +45,7 @@ type Content struct {
 	Template corev1alpha1.ObjectSetTemplateSpec
 	// Sealing says which objects of the template hold sensitive values; nil where
 	// the input has none.
-	Sealing *slicing.Sealing
+	Sealing *objectslices.Sealing
 	// Warnings name what was ignored, such as unknown fields.
 	Warnings []string
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/slicing"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // fresher is how often a write is tried again on the object as it is now.
@@ -22,7 +22,7 @@ const fresher = 3
 func (s *session) deploy(ctx context.Context, content *Content) error {
 	template := content.Template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
-	phases, made, err := slicing.Split(s.pkg.GetName(), strategy, template.Phases, content.Sealing)
+	phases, made, err := objectslices.Split(s.pkg.GetName(), strategy, template.Phases, content.Sealing)
 	if err != nil {
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
@@ -36,7 +36,7 @@ func (s *session) deploy(ctx context.Context, content *Content) error {
 // install creates the deployment. Slices need it as their owner, so it is
 // created without content then, which its controller makes no revision of.
 func (s *session) install(
-	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []slicing.Slice,
+	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	dep := newDeployment(s.pkg)
 	follow(dep, s.pkg)
@@ -85,7 +85,7 @@ func (s *session) complete(ctx context.Context, template corev1alpha1.ObjectSetT
 // upgrade changes an existing deployment where it differs. Its status changes
 // all the time during a rollout: after a conflict it is read again.
 func (s *session) upgrade(
-	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []slicing.Slice,
+	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	for try := 1; ; try++ {
 		dep := s.dep

@@ -11,8 +11,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
-	"lockstep.run/lockstep/internal/sources"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // fingerprint names what a package is rendered from, as status.unpackedHash

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/sources"
+	"lockstep.run/lockstep/internal/cluster/sources"
 )
 
 // Environment tells what a package in a namespace is rendered for, or, where that

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
+	"lockstep.run/lockstep/internal/cluster/apply"
 )
 
 // keys has for each Package with sensitive input the key by which that is hashed

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // Metrics of packages, under the names of Package Operator.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/metricstest"
+	"lockstep.run/lockstep/internal/testing/metricstest"
 )
 
 // cached is a cache with one package in each scope.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
 func TestOutdated(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	r := &Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage(), dep).Build(),
 		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(),
-		Now:    func() time.Time { return start }, fresh: fresh.NewStore(), attempts: newAttempts(nil, nil, time.Now),
+		Now:    func() time.Time { return start }, fresh: mutationcache.NewStore(), attempts: newAttempts(nil, nil, time.Now),
 	}
 	key := types.NamespacedName{Namespace: "team", Name: "shop"}
 	s, err := r.gather(t.Context(), key)
@@ -73,7 +73,7 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	if err := r.Reader.(client.Client).Delete(t.Context(), is); err != nil {
 		t.Fatal(err)
 	}
-	r.fresh = fresh.NewStore()
+	r.fresh = mutationcache.NewStore()
 	if s, err = r.gather(t.Context(), key); err == nil && s != nil && s.pkg.GetDeletionTimestamp() == nil {
 		t.Errorf("a Package that is gone is reconciled: %+v", s.pkg)
 	}

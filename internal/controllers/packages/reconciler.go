@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
-	"lockstep.run/lockstep/internal/fresh"
-	"lockstep.run/lockstep/internal/leadership"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/sources"
-	"lockstep.run/lockstep/internal/turns"
 )
 
 // Reconciler reconciles Packages and ClusterPackages.
@@ -37,12 +37,12 @@ type Reconciler struct {
 	overrides  string
 	unserved   func(schema.GroupKind) bool
 	sources    *sources.Watches
-	queue      turns.Queue[reconcile.Request]
+	queue      queueing.Queue[reconcile.Request]
 	attempts   *attempts
 	tags       *tags
 	neighbours *neighbours
-	fresh      *fresh.Store
-	slices     *fresh.Store
+	fresh      *mutationcache.Store
+	slices     *mutationcache.Store
 	keys       keys
 	reports    reports
 	// mended is when the deployment of each Package was mended.

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/leadership"
+	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/limits"
 )
 

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/statuses"
 )
 
 // report writes the status where it changed: at once where a condition changed
@@ -30,7 +30,7 @@ func (s *session) report(ctx context.Context, o outcome) error {
 		return nil
 	}
 	*s.pkg.PackageStatus() = *is
-	if err := statuses.Write(ctx, s.Client, s.pkg); err != nil {
+	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	s.fresh.Put(s.pkg)

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/fresh"
-	"lockstep.run/lockstep/internal/sources"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
 const (
@@ -48,9 +48,9 @@ type Options struct {
 	// Underway is how many deployments are reconciled or wait for that.
 	Underway func() int
 	// Fresh takes the answers to our writes.
-	Fresh *fresh.Store
+	Fresh *mutationcache.Store
 	// Slices takes the slices that were written, for the controller of deployments.
-	Slices *fresh.Store
+	Slices *mutationcache.Store
 	// Overrides identify the manager's settings that affect rendering, such as image
 	// overrides; empty for none. A change renders all packages again.
 	Overrides string

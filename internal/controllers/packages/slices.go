@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apply"
-	"lockstep.run/lockstep/internal/conditions"
-	"lockstep.run/lockstep/internal/slicing"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // slicesInFlight is how many slices of one package are written at a time.
@@ -25,7 +25,7 @@ const slicesInFlight = 8
 
 // createSlices creates the slices that do not exist. They are owned by the
 // deployment, whose controller deletes them when no revision uses them.
-func (s *session) createSlices(ctx context.Context, made []slicing.Slice, exist map[string]bool) error {
+func (s *session) createSlices(ctx context.Context, made []objectslices.Slice, exist map[string]bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(slicesInFlight)
 	for _, slice := range made {
@@ -61,7 +61,7 @@ func restores(v view) bool {
 	return lacksSlices(v.dep) && !v.pkg.PackageSpec().Paused && v.now.Sub(v.restored) >= restoreEvery
 }
 
-func (s *session) createSlice(ctx context.Context, content slicing.Slice) error {
+func (s *session) createSlice(ctx context.Context, content objectslices.Slice) error {
 	slice, err := s.newSlice(content)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func quiet(slice client.Object, err error) error {
 
 // newSlice returns the ObjectSlice for the content, or the Secret where it is
 // sensitive.
-func (s *session) newSlice(content slicing.Slice) (client.Object, error) {
+func (s *session) newSlice(content objectslices.Slice) (client.Object, error) {
 	labels := map[string]string{corev1alpha1.SliceOwnerLabel: s.dep.GetName()}
 	var object client.Object
 	if content.Key == nil {
@@ -162,7 +162,7 @@ func (s *session) liveSlice(ctx context.Context, want client.Object) (live clien
 	if err := s.Reader.Get(ctx, key, found); err != nil {
 		return nil, false, err
 	}
-	_, err = slicing.Open(found) // its name stands for its content
+	_, err = objectslices.Open(found) // its name stands for its content
 	return found, err == nil, nil
 }
 

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/fresh"
-	"lockstep.run/lockstep/internal/slicing"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // sensitiveContent returns a package with two ConfigMaps and a Secret with a value.
@@ -32,14 +32,14 @@ func sensitiveContent(value string) *Content {
 	*objects = append(*objects, corev1alpha1.ObjectSetObject{
 		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"text":%q}}`, value[:1])),
 	})
-	content.Sealing = &slicing.Sealing{Key: []byte("key of the package")}
+	content.Sealing = &objectslices.Sealing{Key: []byte("key of the package")}
 	return content
 }
 
 // passOver returns a pass over the Package, by a process that remembers nothing.
 func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alpha1.GenericPackage) *session {
 	t.Helper()
-	s := &session{Reconciler: &Reconciler{Client: c, Reader: reader, fresh: fresh.NewStore(), slices: fresh.NewStore()}}
+	s := &session{Reconciler: &Reconciler{Client: c, Reader: reader, fresh: mutationcache.NewStore(), slices: mutationcache.NewStore()}}
 	s.keys.namespace = "system"
 	s.pkg = pkg.DeepCopyObject().(corev1alpha1.GenericPackage)
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
@@ -233,7 +233,7 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	}
 
 	content := sensitiveContent("hunter2")
-	_, made, err := slicing.Split("shop", "", content.Template.Phases, content.Sealing)
+	_, made, err := objectslices.Split("shop", "", content.Template.Phases, content.Sealing)
 	if err != nil {
 		t.Fatal(err)
 	}

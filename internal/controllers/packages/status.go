@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/conditions"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/revisions"
-	"lockstep.run/lockstep/internal/statuses"
 )
 
 // outcome is what came of the step that was taken, for the status.
@@ -38,7 +38,7 @@ func statusOf(v view, o outcome) *corev1alpha1.PackageStatus {
 	if v.dep != nil {
 		below = v.dep.ObjectDeploymentStatus().Conditions
 	}
-	statuses.Fit(status, v.pkg.GetGeneration(), below)
+	statuswriter.Fit(status, v.pkg.GetGeneration(), below)
 	return status
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -120,7 +120,7 @@ func (t *tags) ask(ctx context.Context, in Input, known *tag) {
 func (t *tags) try(ctx context.Context, in Input) (digest string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = defect.Caught(logOf(ctx, in), p, "asking what "+in.Image+" stands for")
+			err = panics.Caught(logOf(ctx, in), p, "asking what "+in.Image+" stands for")
 		}
 	}()
 	return t.resolve(ctx, in)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/defect"
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // A tag is asked for once in each interval, and what it stands for is told.
@@ -115,7 +115,7 @@ func TestPanicOverATag(t *testing.T) {
 		_, _, _ = tags.look(t.Context(), Input{Package: pkg})
 		<-woken
 		_, next, err := tags.look(t.Context(), Input{Package: pkg})
-		var caught *defect.Error
+		var caught *panics.Error
 		if !errors.As(err, &caught) || !strings.Contains(err.Error(), image) || strings.Contains(err.Error(), "hunter2") || !next.After(now) {
 			t.Errorf("next %s, %v", next, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/fresh"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
 // reading returns a client of these objects, and calls read after each GET.
@@ -39,7 +39,7 @@ func reading(t *testing.T, read func(), objects ...client.Object) client.WithWat
 // store of own writes: one of them has it.
 func TestDeploymentIsKnownThroughout(t *testing.T) {
 	t.Parallel()
-	pkg, dep, store := newPackage(), newOwned(), fresh.NewStore()
+	pkg, dep, store := newPackage(), newOwned(), mutationcache.NewStore()
 	store.PutCreated(string(pkg.UID), dep)
 	r := &Reconciler{fresh: store, Client: reading(t, func() { store.Handler().OnAdd(dep, false) })}
 	got, err := r.deployment(t.Context(), types.NamespacedName{Namespace: dep.Namespace, Name: dep.Name}, pkg.UID)
@@ -80,7 +80,7 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 			if err := c.Delete(t.Context(), pkg); err != nil {
 				t.Fatal(err)
 			}
-			r := &Reconciler{Client: c, Reader: c, fresh: fresh.NewStore(), metrics: &metrics{}, Now: time.Now}
+			r := &Reconciler{Client: c, Reader: c, fresh: mutationcache.NewStore(), metrics: &metrics{}, Now: time.Now}
 			r.unserved = func(schema.GroupKind) bool { return tc.unserved }
 			if tc.noAnswer {
 				r.Reader = interceptor.NewClient(c, interceptor.Funcs{

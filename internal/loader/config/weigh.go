@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"lockstep.run/lockstep/internal/celsize"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/pattern"
+	"lockstep.run/lockstep/internal/limits/celcost"
+	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
 // weight is what compiling a schema costs.
@@ -130,10 +130,10 @@ func (w *weight) rule(text string) {
 		return
 	}
 	expr := tree.NativeRep().Expr()
-	if err := celsize.Shape(expr); err != nil && w.shape == nil {
+	if err := celcost.Shape(expr); err != nil && w.shape == nil {
 		w.shape = err
 	}
-	w.built = max(w.built, celsize.Estimate(expr, limits.ConfigValues))
+	w.built = max(w.built, celcost.Estimate(expr, limits.ConfigValues))
 }
 
 // checksOf returns the checks of a schema itself.
@@ -151,7 +151,7 @@ func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 // instructions returns the size of a compiled pattern. One that cannot be read
 // is reported by whoever compiles it.
 func instructions(expression string) int {
-	n, err := pattern.Size(expression)
+	n, err := regexcost.Size(expression)
 	if err != nil {
 		return 1
 	}

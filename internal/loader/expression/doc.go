@@ -11,5 +11,5 @@
 // is an error and not false.
 //
 // Limits: limits.ExpressionBytes, limits.ExpressionCost; what expressions build is
-// bounded by package celsize.
+// bounded by package celcost.
 package expression

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 
-	"lockstep.run/lockstep/internal/celsize"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/limits/celcost"
 )
 
 // EvaluationFailed is the prefix of errors of expressions that compile.
@@ -34,7 +34,7 @@ type spent struct {
 	bytes  int
 	number int
 	match  int64
-	built  *celsize.Budget
+	built  *celcost.Budget
 }
 
 type compiled struct {
@@ -44,7 +44,7 @@ type compiled struct {
 
 // New returns an Evaluator for a context: the values of JSON by variable.
 func New(context map[string]any) *Evaluator {
-	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}, spent: &spent{built: celsize.NewBudget()}}
+	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}, spent: &spent{built: celcost.NewBudget()}}
 	e.spent.built.AddTo(e.input)
 	e.options = append(e.options, cel.StdLib(cel.StdLibSubset(withoutMatches)), e.matches(), cel.EagerlyValidateDeclarations(true))
 	for _, name := range variables {
@@ -122,7 +122,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	if issues.Err() != nil {
 		return nil, firstOf(issues)
 	}
-	if err := celsize.Shape(ast.NativeRep().Expr()); err != nil {
+	if err := celcost.Shape(ast.NativeRep().Expr()); err != nil {
 		return nil, err
 	}
 	if ast, issues = e.env.Check(ast); issues.Err() != nil {
@@ -131,7 +131,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the expression is of type %s, not bool", t)
 	}
-	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(1), celsize.Option())
+	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(1), celcost.Option())
 }
 
 func firstOf(issues *cel.Issues) error {

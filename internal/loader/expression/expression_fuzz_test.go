@@ -3,8 +3,8 @@ package expression
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/fuzzing"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/testing/fuzzing"
 )
 
 // Whatever an expression says, it is true, false or an error, twice the same, and

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/pattern"
+	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
 // withoutMatches is CEL's standard library less the one function whose cost is
@@ -31,10 +31,10 @@ func (e *Evaluator) matches() cel.EnvOption {
 }
 
 func (e *Evaluator) match(text, expression string) ref.Val {
-	if err := pattern.Check(expression, len(text)); err != nil {
+	if err := regexcost.Check(expression, len(text)); err != nil {
 		return types.NewErr("%s", err)
 	}
-	size, err := pattern.Size(expression)
+	size, err := regexcost.Size(expression)
 	if err != nil {
 		return types.NewErr("%s", err)
 	}

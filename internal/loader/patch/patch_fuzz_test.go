@@ -7,9 +7,9 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"lockstep.run/lockstep/internal/fuzzing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/testing/fuzzing"
 )
 
 // fuzzSecret is a value of the object; what is said of a patch does not quote it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/pattern"
+	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
 // passing are functions that hand values on, or look at their surface, and
@@ -175,7 +175,7 @@ func init() {
 		"regexReplaceAllLiteral": {0, 1}, "regexSplit": {0, 1},
 	} {
 		check := func(a []reflect.Value) error {
-			if err := bounded(pattern.Check(a[at[0]].String(), a[at[1]].Len())); err != nil {
+			if err := bounded(regexcost.Check(a[at[0]].String(), a[at[1]].Len())); err != nil {
 				return err
 			}
 			if strings.HasPrefix(name, "regexReplaceAll") {
@@ -274,9 +274,9 @@ func parsed(args []reflect.Value) error {
 	return nil
 }
 
-// bounded makes a limit of package pattern one of this package.
+// bounded makes a limit of package regexcost one of this package.
 func bounded(err error) error {
-	var limit *pattern.LimitError
+	var limit *regexcost.LimitError
 	if errors.As(err, &limit) {
 		return &limitError{limit.Error()}
 	}

@@ -1,0 +1,141 @@
+package lockfile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// dependencies chooses an image for each dependency of the form image. Those of
+// other forms are resolved in the cluster.
+func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.PackageManifestSpec) ([]manifestsv1alpha1.PackageManifestLockDependency, error) {
+	var wanted []manifestsv1alpha1.PackageManifestDependencyImage
+	for _, d := range spec.Dependencies {
+		if d.Image != nil {
+			wanted = append(wanted, *d.Image)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	indexes, err := u.repositories(ctx, spec.Repositories)
+	if err != nil {
+		return nil, err
+	}
+	var out []manifestsv1alpha1.PackageManifestLockDependency
+	var failed []error
+	for _, d := range wanted {
+		c, err := choose(indexes, d, spec.Constraints)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("dependency %q: %w", d.Name, err))
+			continue
+		}
+		out = append(out, manifestsv1alpha1.PackageManifestLockDependency{
+			Name: d.Name, Image: c.entry.Image, Digest: c.entry.Digest, Version: "v" + c.version.String(),
+		})
+	}
+	return out, errors.Join(failed...)
+}
+
+func (u *unit) repositories(ctx context.Context, sources []manifestsv1alpha1.PackageManifestRepository) ([]*repository.Index, error) {
+	if len(sources) > limits.Repositories {
+		return nil, fmt.Errorf("%d repositories; the limit is %d", len(sources), limits.Repositories)
+	}
+	var out []*repository.Index
+	for _, source := range sources {
+		index, err := u.opts.Repository(ctx, source)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out, func(other *repository.Index) bool { return other.Name == index.Name }) {
+			return nil, fmt.Errorf("two of spec.repositories have the name %s: dependencies name a repository, so remove one of them", index.Name)
+		}
+		out = append(out, index)
+	}
+	return out, nil
+}
+
+// candidate is one version of one image.
+type candidate struct {
+	version *semver.Version
+	entry   repository.Entry
+}
+
+// choose returns the highest version that a dependency can have.
+func choose(indexes []*repository.Index, d manifestsv1alpha1.PackageManifestDependencyImage, constraints []manifestsv1alpha1.PackageManifestConstraint) (candidate, error) {
+	want, err := manifest.ParseRange(d.Range)
+	if err != nil {
+		return candidate{}, fmt.Errorf("%q is no range of versions", d.Range)
+	}
+	offered, err := offers(indexes, d.Package)
+	if err != nil {
+		return candidate{}, err
+	}
+	slices.SortStableFunc(offered, func(a, b candidate) int {
+		return cmp.Or(b.version.Compare(a.version), cmp.Compare(a.entry.Digest, b.entry.Digest))
+	})
+	inRange := 0
+	for _, c := range offered {
+		if !want.Check(c.version) {
+			continue
+		}
+		inRange++
+		if covers(c.entry.Constraints, constraints) {
+			return c, nil
+		}
+	}
+	if inRange > 0 {
+		return candidate{}, fmt.Errorf("none of the %d versions of %s within %s can be installed on all platforms that this package is for: narrow spec.constraints, or widen the range", inRange, d.Package, d.Range)
+	}
+	return candidate{}, fmt.Errorf("no version of %s is within %s; there are: %s", d.Package, d.Range, list(offered))
+}
+
+// offers returns all versions of a package that is named <package>.<repository>.
+// Both names may have dots.
+func offers(indexes []*repository.Index, fqdn string) ([]candidate, error) {
+	var out []candidate
+	var names []string
+	for _, x := range indexes {
+		names = append(names, x.Name)
+		name, ok := strings.CutSuffix(fqdn, "."+x.Name)
+		if !ok {
+			continue
+		}
+		for _, e := range x.Entries {
+			if e.Package != name {
+				continue
+			}
+			for _, v := range e.Versions {
+				out = append(out, candidate{v, e})
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no repository offers %s: write it as <package>.<repository>; spec.repositories holds: %s", fqdn, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	return out, nil
+}
+
+// list names versions, the highest first, as many as fit.
+func list(offered []candidate) string {
+	const most = 10
+	var texts []string
+	for _, c := range offered {
+		if len(texts) == most {
+			texts = append(texts, "…")
+			break
+		}
+		texts = append(texts, "v"+c.version.String())
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,178 @@
+package lockfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Options say how references are looked up.
+type Options struct {
+	// Resolve returns the digest that an image reference stands for.
+	Resolve func(ctx context.Context, ref string) (string, error)
+	// Repository reads one of the repositories that a manifest names.
+	Repository func(ctx context.Context, source manifestsv1alpha1.PackageManifestRepository) (*repository.Index, error)
+}
+
+// File is the lock of one part of a package.
+type File struct {
+	// Component is empty for the root.
+	Component string
+	// Path of the file below the package's folder.
+	Path string
+	// Data is what has to be in it.
+	Data []byte
+	// Changed tells that the file has to be written.
+	Changed bool
+}
+
+// Compute returns the locks of a package and its components, those that have one
+// or need one. Problems of the manifests are of type violation.Violations.
+func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, error) {
+	var out []File
+	digests := map[string]string{}
+	for _, part := range loader.Parts(files) {
+		u := unit{part: part, opts: opts, digests: digests}
+		file, err := u.compute(ctx)
+		var wrong violation.Violations
+		switch {
+		case err != nil && part.Component != "" && !errors.As(err, &wrong):
+			return nil, fmt.Errorf("component %s: %w", part.Component, err)
+		case err != nil:
+			return nil, err
+		}
+		if file != nil {
+			out = append(out, *file)
+		}
+	}
+	return out, nil
+}
+
+// unit is one part while its lock is computed. digests are those found so far:
+// parts often use the same images.
+type unit struct {
+	part    loader.Part
+	opts    Options
+	digests map[string]string
+}
+
+func (u *unit) compute(ctx context.Context) (*File, error) {
+	spec, old, err := u.read()
+	if err != nil {
+		return nil, err
+	}
+	file := &File{Component: u.part.Component, Path: path.Join(u.part.Folder, lockPath(u.part.Files))}
+	_, exists := u.part.Files[lockPath(u.part.Files)]
+	if len(spec.Images) == 0 && len(spec.Dependencies) == 0 {
+		if !exists {
+			return nil, nil
+		}
+		if old != nil && equality.Semantic.DeepEqual(*old, manifestsv1alpha1.PackageManifestLockSpec{}) {
+			return file, nil
+		}
+	}
+	lock := manifestsv1alpha1.PackageManifestLockSpec{}
+	if lock.Images, err = u.images(ctx, spec.Images); err != nil {
+		return nil, err
+	}
+	if lock.Dependencies, err = u.dependencies(ctx, spec); err != nil {
+		return nil, err
+	}
+	if file.Data, err = marshal(lock); err != nil {
+		return nil, err
+	}
+	file.Changed = !exists || old == nil || !equality.Semantic.DeepEqual(*old, lock)
+	return file, nil
+}
+
+// read returns the manifest's spec and that of the lock at hand, which is nil
+// where there is none or it cannot be used. The manifest is judged without its
+// lock: what is wrong with that is what is about to be put right.
+func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha1.PackageManifestLockSpec, error) {
+	bare := loader.Files{}
+	for p, data := range u.part.Files {
+		if !isLock(p) {
+			bare[p] = data
+		}
+	}
+	result, problems := manifest.Read(bare, u.part.Component)
+	var wrong violation.Violations
+	for _, p := range problems {
+		if p.Reason != violation.ReasonLockMissing {
+			p.Component = u.part.Component
+			wrong = append(wrong, p)
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, nil, err
+	}
+	locked, problems := manifest.Read(u.part.Files, u.part.Component)
+	for _, p := range problems {
+		if p.Reason == violation.ReasonLockDuplicated {
+			p.Component = u.part.Component
+			return nil, nil, violation.Violations{p}.Err()
+		}
+	}
+	if locked == nil || locked.Lock == nil {
+		return &result.Manifest.Spec, nil, nil
+	}
+	return &result.Manifest.Spec, &locked.Lock.Spec, nil
+}
+
+const (
+	lockName    = "manifest.lock.yaml"
+	lockNameYML = "manifest.lock.yml"
+)
+
+func isLock(p string) bool { return p == lockName || p == lockNameYML }
+
+// lockPath is the name that the lock of these files has, or should get.
+func lockPath(files loader.Files) string {
+	if _, ok := files[lockNameYML]; ok {
+		return lockNameYML
+	}
+	return lockName
+}
+
+func (u *unit) images(ctx context.Context, images []manifestsv1alpha1.PackageManifestImage) ([]manifestsv1alpha1.PackageManifestLockImage, error) {
+	var out []manifestsv1alpha1.PackageManifestLockImage
+	var failed []error
+	for _, img := range images {
+		digest, ok := u.digests[img.Image]
+		if !ok {
+			var err error
+			if digest, err = u.opts.Resolve(ctx, img.Image); err != nil {
+				failed = append(failed, fmt.Errorf("resolving image digest: image %q: %w", img.Name, err))
+				continue
+			}
+			u.digests[img.Image] = digest
+		}
+		out = append(out, manifestsv1alpha1.PackageManifestLockImage{Name: img.Name, Image: img.Image, Digest: digest})
+	}
+	return out, errors.Join(failed...)
+}
+
+// marshal writes a lock. Keys are in the order of the alphabet.
+func marshal(spec manifestsv1alpha1.PackageManifestLockSpec) ([]byte, error) {
+	data, err := yaml.Marshal(struct {
+		metav1.TypeMeta `json:",inline"`
+		Spec            manifestsv1alpha1.PackageManifestLockSpec `json:"spec"`
+	}{
+		metav1.TypeMeta{APIVersion: manifestsv1alpha1.GroupVersion.String(), Kind: manifestsv1alpha1.KindPackageManifestLock}, spec,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write the lock: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,29 @@
+package repository_test
+
+import (
+	"testing"
+
+	"lockstep.run/lockstep/internal/catalog/repository"
+)
+
+// Whatever a repository holds, it is read or refused in words, and what is
+// written of it can be read again.
+//
+// Code: read.go, index.go, write.go
+func FuzzRepository(f *testing.F) {
+	f.Add([]byte("apiVersion: manifests.package-operator.run/v1alpha1\nkind: Repository\nmetadata: {name: shop}\n---\napiVersion: manifests.package-operator.run/v1alpha1\nkind: RepositoryEntry\nmetadata: {name: web." + one[7:] + "}\ndata: {name: web, image: example.com/web, digest: " + one + ", versions: [v1.0.0]}\n"))
+	f.Add([]byte("kind: Repository"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		x, err := repository.Parse("r.yaml", data)
+		if err != nil {
+			return
+		}
+		written, err := x.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := repository.Parse("r.yaml", written); err != nil {
+			t.Fatalf("what was written cannot be read: %v\n%s", err, written)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package kickstart_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/internal/cli/author/lint"
+)
+
+func project(t testing.TB, names ...string) string {
+	t.Helper()
+	var all []string
+	for _, name := range names {
+		all = append(all, read(t, "testdata/projects/"+name+".yaml"))
+	}
+	return strings.Join(all, "---\n")
+}
+
+// No phase of a published project waits for objects of a later phase, or for what
+// only some clusters have.
+func TestProjects(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		files []string
+		// phases by the objects in them that matter.
+		phases map[string]string
+		probed []string
+		notes  []string
+	}{
+		"ingress": {
+			files: []string{"ingress"},
+			phases: map[string]string{
+				"Job ingress-nginx-admission-create": "deploy", "Deployment ingress-nginx-controller": "deploy",
+				"ValidatingWebhookConfiguration ingress-nginx-admission": "admission", "Job ingress-nginx-admission-patch": "admission-patch",
+				"IngressClass nginx": "publish",
+			},
+			probed: []string{"Deployment.apps", "Job.batch", "Namespace"},
+			notes:  []string{"Job ingress-nginx/ingress-nginx-admission-patch may patch ValidatingWebhookConfiguration ingress-nginx-admission, as its rights say: it is in phase admission-patch, behind it"},
+		},
+		"loadbalancer": {
+			files: []string{"loadbalancer"},
+			phases: map[string]string{
+				"CustomResourceDefinition ipaddresspools.metallb.example.com": "crds", "Deployment controller": "deploy", "DaemonSet speaker": "deploy",
+				"ValidatingWebhookConfiguration metallb-webhook-configuration": "admission",
+			},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "DaemonSet.apps", "Deployment.apps", "Namespace"},
+		},
+		"definitions": {
+			files: []string{"definitions"},
+			phases: map[string]string{
+				"CustomResourceDefinition gateways.routes.example.com": "crds", "ValidatingAdmissionPolicy safe-upgrades.routes.example.com": "admission",
+			},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io"},
+		},
+		"applications": {
+			files: []string{"applications"},
+			phases: map[string]string{
+				"Namespace argocd": "namespaces", "NetworkPolicy argocd-redis": "policies", "Deployment argocd-server": "deploy", "StatefulSet argocd-application-controller": "deploy",
+			},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "StatefulSet.apps"},
+			notes: []string{
+				"objects that name no namespace (12) were put into argocd; choose another by --namespace", "a Namespace argocd was added, because objects are in it",
+			},
+		},
+		"monitoring": {
+			files: []string{"monitoring", "monitoring-api"},
+			phases: map[string]string{
+				"Deployment prometheus-operator": "deploy", "Prometheus k8s": "resources", "PrometheusRule general": "resources",
+				"Deployment prometheus-adapter": "dependents", "APIService v1beta1.metrics.example.com": "publish",
+			},
+			probed: []string{"APIService.apiregistration.k8s.io", "CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "Prometheus.monitoring.example.com"},
+			notes: []string{
+				"the namespace kube-system has to exist; none was added, as it belongs to the cluster",
+				"Deployment monitoring/prometheus-adapter calls Service monitoring/prometheus-k8s, which gets its pods from resources of the package: it is in phase dependents, behind them",
+				"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := made(t, kickstart.Options{
+				Name: name, Version: "1.2.0", KeepCRDs: true, RecreateJobs: true, Parameters: []kickstart.Parameter{kickstart.Images},
+			}, project(t, tc.files...))
+			pkg := load(t, result)
+			got := map[string]string{}
+			for key, object := range objectsOf(t, pkg) {
+				phase, called, _ := strings.Cut(key, "/")
+				if tc.phases[called] != "" {
+					got[called] = phase
+				}
+				checkAnnotations(t, called, object)
+			}
+			if diff := cmp.Diff(tc.phases, got); diff != "" {
+				t.Error(diff)
+			}
+			var probed []string
+			for _, p := range pkg.Manifest.Spec.AvailabilityProbes {
+				kind := p.Selector.Kind.Kind
+				if p.Selector.Kind.Group != "" {
+					kind += "." + p.Selector.Kind.Group
+				}
+				probed = append(probed, kind)
+			}
+			slices.Sort(probed)
+			if diff := cmp.Diff(tc.probed, probed); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tc.notes, result.Notes); diff != "" {
+				t.Error(diff)
+			}
+			if pkg.Manifest.Spec.Version != "1.2.0" {
+				t.Errorf("version %q", pkg.Manifest.Spec.Version)
+			}
+			checkLint(t, result)
+		})
+	}
+}
+
+func checkAnnotations(t *testing.T, called string, object map[string]any) {
+	t.Helper()
+	annotations, _ := dig(object, "metadata", "annotations").(map[string]any)
+	if keep := annotations[corev1alpha1.DeletionPolicyAnnotation] != nil; keep != strings.HasPrefix(called, "CustomResourceDefinition ") {
+		t.Errorf("%s: deletion policy %v", called, annotations[corev1alpha1.DeletionPolicyAnnotation])
+	}
+	if recreate := annotations[corev1alpha1.OnImmutableAnnotation] != nil; recreate != strings.HasPrefix(called, "Job ") {
+		t.Errorf("%s: on immutable %v", called, annotations[corev1alpha1.OnImmutableAnnotation])
+	}
+}
+
+// checkLint expects no findings but the powers that the project grants itself.
+func checkLint(t *testing.T, result *kickstart.Result) {
+	t.Helper()
+	found, err := lint.Run(t.Context(), locked(result), lint.Options{Disable: []string{"all-powers"}})
+	if err != nil || len(found) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// Jobs of one account are distinguished by their command lines; one behind its
+// targets already stays in its phase.
+func TestPatchJobs(t *testing.T) {
+	t.Parallel()
+	const rights = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: hook}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: patch}
+rules: [{apiGroups: [RULEGROUP], resources: [RULE], verbs: [get, patch]RESOURCENAMES}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: patch}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: patch}
+subjects: [{kind: ServiceAccount, name: runner, namespace: shop}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job, namespace: shopHOOK}
+spec: {template: {spec: {serviceAccountName: runner, restartPolicy: Never, containers: [{name: a, image: "a:1", command: [run]}]}}}
+`
+	const group = "admissionregistration.k8s.io"
+	for name, tc := range map[string]struct{ group, rule, names, hook, want string }{
+		"all of a kind":      {group, "mutatingwebhookconfigurations", "", "", "admission-patch"},
+		"by its name":        {group, "mutatingwebhookconfigurations", ", resourceNames: [hook]", "", "admission-patch"},
+		"another one":        {group, "mutatingwebhookconfigurations", ", resourceNames: [other]", "", "deploy"},
+		"another kind":       {group, "validatingwebhookconfigurations", "", "", "deploy"},
+		"another group":      {"example.com", "mutatingwebhookconfigurations", "", "", "deploy"},
+		"everything":         {"'*'", "'*'", "", "", "deploy"},
+		"definitions":        {"apiextensions.k8s.io", "customresourcedefinitions", "", "", "deploy"},
+		"hook of Helm":       {group, "mutatingwebhookconfigurations", "", ", annotations: {helm.sh/hook: post-install}", "admission-patch"},
+		"hook of Helm first": {group, "mutatingwebhookconfigurations", "", ", annotations: {helm.sh/hook: pre-install}", "pre-install"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.NewReplacer("RULEGROUP", tc.group, "RULE", tc.rule, "RESOURCENAMES", tc.names, "HOOK", tc.hook).Replace(rights)
+			objects := objectsOf(t, load(t, made(t, kickstart.Options{}, text)))
+			if objects[tc.want+"/Job job"] == nil {
+				t.Errorf("got %v", slices.Sorted(maps.Keys(objects)))
+			}
+		})
+	}
+}
+
+func TestScope(t *testing.T) {
+	t.Parallel()
+	const here, there, cluster = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: here}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: there}\n",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\nrules: []\n"
+	const bare, namespace = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: here}\n"
+	for name, tc := range map[string]struct {
+		scope   corev1alpha1.Scope
+		texts   []string
+		want    string
+		objects []string
+	}{
+		"one namespace":         {corev1alpha1.ScopeNamespaced, []string{here, bare, namespace}, "", []string{"deploy/ConfigMap a", "deploy/ConfigMap b"}},
+		"two namespaces":        {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has those of here, there", nil},
+		"cluster-scoped":        {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is in no namespace, so a Package in a namespace cannot bring it", nil},
+		"another's Namespace":   {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is in no namespace", nil},
+		"Cluster":               {corev1alpha1.ScopeCluster, []string{bare}, "", []string{"deploy/ConfigMap b", "namespaces/Namespace shop"}},
+		"beside what is shared": {"", []string{bare, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: kube-system}\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: here}\n"}, "", []string{"deploy/ConfigMap b", "deploy/ConfigMap shared", "namespaces/Namespace here", "rbac/ServiceAccount a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := kickstart.Make(inputs(tc.texts...), kickstart.Options{Name: "shop", Scope: tc.scope})
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("got %v, want %q", err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.objects, slices.Sorted(maps.Keys(objectsOf(t, load(t, result))))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A kustomization that only lists files of the input is skipped; others have to be
+// built, with or without a kind.
+func TestKustomization(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	for name, tc := range map[string]struct{ text, want string }{
+		"without kind":  {"resources: [deploy.yaml]\n", ""},
+		"with kind":     {"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [./deploy.yaml]\n", ""},
+		"other files":   {"resources: [other.yaml]\n", "Build it first: kustomize build"},
+		"does more":     {"resources: [deploy.yaml]\nnamePrefix: my-\n", "a kustomization is no object of a cluster"},
+		"names nothing": {"resources: []\n", "a kustomization is no object of a cluster"},
+		"another kind":  {"apiVersion: v1\nresources: [deploy.yaml]\nkind: Thing\n", "the object has no name"},
+	} {
+		result, err := kickstart.Make([]kickstart.Input{{Name: "in/kustomization.yaml", Data: []byte(tc.text)}, {Name: "in/deploy.yaml", Data: []byte(object)}}, kickstart.Options{Name: "shop", Version: "1.0.0"})
+		switch {
+		case tc.want != "":
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: got %v, want %q", name, err, tc.want)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case result.Objects != 1 || !slices.Equal(result.Notes, []string{"in/kustomization.yaml was left out: it names files of the input and changes nothing"}):
+			t.Errorf("%s: %d objects, %q", name, result.Objects, result.Notes)
+		}
+	}
+}

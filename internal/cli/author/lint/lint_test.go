@@ -1,0 +1,323 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// files reads "-- path" lines before their content.
+func files(text string) loader.Files {
+	out := loader.Files{}
+	var path string
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutPrefix(line, "-- "); ok {
+			path = strings.TrimSpace(name)
+			continue
+		}
+		out[path] = append(out[path], line...)
+	}
+	return out
+}
+
+// good has something for every rule to look at, and nothing to find.
+const good = `
+-- manifest.yaml
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifest
+metadata: {name: shop}
+spec:
+  version: 1.0.0
+  scopes: [Cluster]
+  display: {name: Shop, shortDescription: Sells things., maintainers: [{name: Us}]}
+  images: [{name: shop, image: "example.com/shop:v1"}]
+  phases: [{name: crds}, {name: rbac}, {name: deploy}, {name: webhooks}, {name: last}]
+  availabilityProbes:
+  - selector: {kind: {group: apiextensions.k8s.io, kind: CustomResourceDefinition}}
+    probes: [{condition: {type: Established, status: "True"}}]
+  - selector: {kind: {group: apps, kind: Deployment}}
+    probes:
+    - {condition: {type: Available, status: "True"}}
+    - fieldsEqual: {fieldA: .status.updatedReplicas, fieldB: .status.replicas}
+    - fieldsEqual: {fieldA: ".status | keys | length", fieldB: .status.replicas}
+  - selector: {kind: {group: shop.example.com, kind: Item}}
+    probes: [{condition: {type: Ready, status: "True"}}]
+  config:
+    openAPIV3Schema:
+      type: object
+      properties:
+        shop:
+          type: object
+          properties:
+            replicas: {type: integer, description: Replicas of the shop., default: 1}
+test:
+  template:
+  - name: one
+    context: {package: {metadata: {name: shop}}}
+  - name: two
+    context: {package: {metadata: {name: shop-two}}}
+-- manifest.lock.yaml
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifestLock
+metadata: {name: shop}
+spec:
+  images: [{name: shop, image: "example.com/shop:v1", digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}]
+-- crd.yaml
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: items.shop.example.com
+  annotations: {package-operator.run/phase: crds, package-operator.run/deletion-policy: Keep}
+spec:
+  group: shop.example.com
+  scope: Namespaced
+  names: {kind: Item, listKind: ItemList, plural: items, singular: item}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}
+-- namespace.yaml
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, annotations: {package-operator.run/phase: crds}}
+-- role.yaml
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: shop, annotations: {package-operator.run/phase: rbac}}
+rules: [{apiGroups: [""], resources: ["*"], verbs: ["*"]}]
+-- secret.yaml.gotmpl
+apiVersion: v1
+kind: Secret
+metadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: rbac}}
+stringData: {password: "{{ .package.metadata.name }}"}
+-- deploy.yaml.gotmpl
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: deploy}}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: shop, image: "{{ .images.shop }}"}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: deploy}}
+spec: {selector: {app: shop}, ports: [{port: 443}]}
+-- webhook.yaml
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: shop, annotations: {package-operator.run/phase: webhooks}}
+webhooks:
+- name: items.shop.example.com
+  clientConfig: {service: {name: shop, namespace: shop}}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  rules: [{apiGroups: [shop.example.com], apiVersions: ["*"], operations: [CREATE], resources: [items]}]
+-- item.yaml
+apiVersion: shop.example.com/v1
+kind: Item
+metadata: {name: first, namespace: shop, annotations: {package-operator.run/phase: last}}
+`
+
+// edit is a change of the good package: texts and what they become.
+type edit []string
+
+func (e edit) apply(t *testing.T) loader.Files {
+	t.Helper()
+	text := good
+	for i := 0; i < len(e); i += 2 {
+		if !strings.Contains(text, e[i]) {
+			t.Fatalf("no %q to replace", e[i])
+		}
+		text = strings.Replace(text, e[i], e[i+1], 1)
+	}
+	return files(text)
+}
+
+const (
+	webhookPhase = "metadata: {name: shop, annotations: {package-operator.run/phase: webhooks}}"
+	webhookRules = "rules: [{apiGroups: [shop.example.com], apiVersions: [\"*\"], operations: [CREATE], resources: [items]}]"
+	claim        = `
+-- claim.yaml
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop, annotations: {package-operator.run/phase: rbac}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+)
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		rule string
+		// bad is found, with this text; fine is not.
+		bad, fine edit
+		want      string
+		// from is the older package, with these edits.
+		from *edit
+	}{
+		{"webhook-before-backend", edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1)},
+			edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1), "  sideEffects: None", "  sideEffects: None\n  failurePolicy: Ignore"},
+			`webhook.yaml:3 webhooks[name="items.shop.example.com"] it is in phase "deploy", and Deployment shop, which it needs, in phase "deploy"`, nil},
+		{"webhook-own-api-group", edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[package-operator.run]", 1)},
+			edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[\"*\"]", 1)},
+			"it matches package-operator.run", nil},
+		{"webhook-own-api-group", edit{webhookRules, strings.Replace(strings.Replace(webhookRules, "[shop.example.com]", "[\"*\"]", 1), "[items]", "[\"*\"]", 1)},
+			edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[package-operator.run]", 1) + "\n  matchConditions: [{name: a, expression: 'true'}]"},
+			"it matches all API groups", nil},
+		{"crd-and-resource-in-one-phase", edit{"run/phase: last", "run/phase: crds"}, nil,
+			`item.yaml:3 it is in phase "crds", and the definition of its kind, items.shop.example.com, in phase "crds"`, nil},
+		{"namespace-after-use", edit{"metadata: {name: shop, annotations: {package-operator.run/phase: crds}}", "metadata: {name: shop, annotations: {package-operator.run/phase: last}}"}, nil,
+			`it is in phase "deploy", and its Namespace in phase "last"`, nil},
+		{"foreign-namespace", edit{"name: first, namespace: shop", "name: first, namespace: other"}, edit{"name: first, namespace: shop", "name: first, namespace: default"},
+			`the package does not bring the namespace "other"`, nil},
+		{"empty-phase", edit{"{name: last}", "{name: last}, {name: none}"}, nil, `spec.phases[5] no object is in the phase "none"`, nil},
+		{"missing-probe", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: StatefulSet}"}, nil, "no probe judges it", nil},
+		{"missing-probe", edit{"{group: shop.example.com, kind: Item}", "{group: shop.example.com, kind: Other}"},
+			edit{"{kind: {group: apps, kind: Deployment}}", "{kind: {group: apps, kind: Deployment}, selector: {matchLabels: {package-operator.run/package: shop}}}",
+				"  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""},
+			"item.yaml:3 no probe judges it", nil},
+		{"probe-unknown-field", edit{".status.updatedReplicas", ".status.updatedReplica"}, nil,
+			"spec.availabilityProbes[1].probes[1].fieldsEqual.fieldA Deployment has no field .status.updatedReplica, as far as its schema says", nil},
+		{"probe-without-objects", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: Deploiment}"}, nil, "spec.availabilityProbes[1].selector no object", nil},
+		{"keep-data", edit{", package-operator.run/deletion-policy: Keep", ""}, nil, "deleting the package deletes every Item in the cluster", nil},
+		{"keep-data", edit{"\n-- item.yaml", claim + "\n-- item.yaml"}, edit{"\n-- item.yaml", strings.Replace(claim, "phase: rbac}", "phase: rbac, package-operator.run/deletion-policy: Keep}", 1) + "\n-- item.yaml"},
+			"deleting the package deletes the data in it", nil},
+		{"latest-image", edit{"{{ .images.shop }}", "localhost:5000/shop"}, edit{"{{ .images.shop }}", "localhost:5000/shop:v1"},
+			`spec.template.spec.containers[name="shop"].image localhost:5000/shop`, nil},
+		{"latest-image", edit{"{{ .images.shop }}", "shop:latest"}, edit{"{{ .images.shop }}", "shop:latest@sha256:0123456789012345678901234567890123456789012345678901234567890123"}, "shop:latest", nil},
+		{"unpinned-image", edit{"{{ .images.shop }}", "example.com/shop:v1"}, nil, "example.com/shop:v1", nil},
+		{"selector-mismatch", edit{"matchLabels: {app: shop}", "matchLabels: {app: shop, tier: web}"}, nil, "its pods have no label tier: web", nil},
+		{"service-without-backend", edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"}, edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports"},
+			"no workload of the package has pods with these labels", nil},
+		{"secret-in-image", edit{"-- secret.yaml.gotmpl", "-- secret.yaml"}, nil, `it has a value for "password"`, nil},
+		{"all-powers", edit{"apiGroups: [\"\"]", "apiGroups: [\"*\"]"}, nil, "it allows every verb on every resource", nil},
+		{"all-powers", edit{"kind: ClusterRole\nmetadata: {name: shop, annotations: {package-operator.run/phase: rbac}}\nrules: [{apiGroups: [\"\"], resources: [\"*\"], verbs: [\"*\"]}]",
+			"kind: ClusterRoleBinding\nmetadata: {name: shop, annotations: {package-operator.run/phase: rbac}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}"}, nil, "it binds cluster-admin", nil},
+		{"immutable-field", edit{"selector: {matchLabels: {app: shop}}", "selector: {matchLabels: {app: shop2}}", "labels: {app: shop}", "labels: {app: shop2}"},
+			edit{"selector: {matchLabels: {app: shop}}", "selector: {matchLabels: {app: shop2}}", "labels: {app: shop}", "labels: {app: shop2}",
+				"namespace: shop, annotations: {package-operator.run/phase: deploy}}\nspec:\n", "namespace: shop, annotations: {package-operator.run/phase: deploy, package-operator.run/on-immutable: Recreate}}\nspec:\n"},
+			"spec.selector differs from the older package in spec.selector, which cannot change", &edit{}},
+		{"immutable-field", edit{"\n-- item.yaml", strings.Replace(claim, "ReadWriteOnce", "ReadWriteMany", 1) + "\n-- item.yaml"}, edit{"\n-- item.yaml", strings.Replace(claim, "1Gi", "2Gi", 1) + "\n-- item.yaml"},
+			"spec.accessModes differs", &edit{"\n-- item.yaml", claim + "\n-- item.yaml"}},
+		{"definition-version-removed", edit{"  - name: v1\n    served: true\n", "  - name: v2\n    served: true\n", "shop.example.com/v1\n", "shop.example.com/v2\n"}, nil, `the version "v1" is gone`, &edit{}},
+		{"definition-version-removed", edit{"  - name: v1\n    served: true\n", "  - name: v1\n    served: false\n"}, nil, `the version "v1" is not served any more`, &edit{}},
+		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `there is no rule "no-tets"`, nil},
+		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "there is no test case", nil},
+		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "there is no version", nil},
+		{"no-display", edit{", maintainers: [{name: Us}]", ""}, nil, "it has no maintainers", nil},
+		{"undocumented-config", edit{", description: Replicas of the shop.", ""}, nil,
+			"spec.config.openAPIV3Schema.properties.shop.properties.replicas the key shop.replicas has no description", nil},
+	}
+	covered := map[string]bool{"unused-image": true, "probe-misses-failed-rollout": true} // in tests of their own
+	for _, test := range tests {
+		covered[test.rule] = true
+		opts := Options{Only: []string{test.rule}}
+		if test.from != nil {
+			opts.From = test.from.apply(t)
+		}
+		if got := found(t, test.bad.apply(t), opts); !slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, test.want) }) {
+			t.Errorf("%s: got %q, want %s", test.rule, got, test.want)
+		}
+		if got := found(t, test.fine.apply(t), opts); len(got) > 0 {
+			t.Errorf("%s: found in a good package: %q", test.rule, got)
+		}
+	}
+	for _, rule := range Rules() {
+		if !covered[rule.Name] {
+			t.Errorf("%s has no test", rule.Name)
+		}
+	}
+}
+
+func TestUnusedImage(t *testing.T) {
+	t.Parallel()
+	const second = "images: [{name: shop, image: \"example.com/shop:v1\"}, {name: helper, image: \"example.com/helper:v1\"}]"
+	const locked = "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}, {name: helper, image: \"example.com/helper:v1\", digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]"
+	bad := edit{"images: [{name: shop, image: \"example.com/shop:v1\"}]", second, "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]", locked}
+	want := []string{`info manifest.yaml spec.images[1] no template names the image "helper"`}
+	if diff := cmp.Diff(want, found(t, bad.apply(t), Options{Only: []string{"unused-image"}})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// found returns findings in short.
+func found(t *testing.T, files loader.Files, opts Options) []string {
+	t.Helper()
+	findings, err := Run(context.Background(), files, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, f := range findings {
+		place := f.Path
+		if f.Line > 0 {
+			place += ":" + strconv.Itoa(f.Line)
+		}
+		lines = append(lines, strings.Join(strings.Fields(string(f.Level)+" "+place+" "+f.Field+" "+f.Details), " "))
+	}
+	return lines
+}
+
+func TestGoodPackageHasNoFindings(t *testing.T) {
+	t.Parallel()
+	if got := found(t, edit{}.apply(t), Options{From: edit{}.apply(t)}); len(got) > 0 {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	bad := edit{"  version: 1.0.0\n", "", ", maintainers: [{name: Us}]", ""}.apply(t)
+	if diff := cmp.Diff([]string{"warning manifest.yaml spec.version there is no version", "info manifest.yaml spec.display it has no maintainers"}, found(t, bad, Options{})); diff != "" {
+		t.Errorf("sorted by level, each once: %s", diff)
+	}
+	if got := found(t, bad, Options{Disable: []string{"no-version", "no-display"}}); len(got) > 0 {
+		t.Errorf("disabled: %q", got)
+	}
+	annotated := edit{"  version: 1.0.0\n", "", "metadata: {name: shop}", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-version, no-tests'}}"}.apply(t)
+	if got := found(t, annotated, Options{}); len(got) > 0 {
+		t.Errorf("disabled by the annotation: %q", got)
+	}
+	if _, err := Run(context.Background(), bad, Options{Disable: []string{"no-vertion"}}); err == nil || err.Error() != `there is no rule "no-vertion". Did you mean "no-version"?` {
+		t.Errorf("got %v", err)
+	}
+	var wrong violation.Violations
+	if _, err := Run(context.Background(), edit{"kind: Service", "kind: "}.apply(t), Options{}); !errors.As(err, &wrong) {
+		t.Errorf("an invalid package: %v", err)
+	}
+	components := edit{"  phases:", "  components: {}\n  phases:"}.apply(t)
+	back := edit{"  version: 1.0.0\n", ""}.apply(t)
+	for path, content := range back {
+		components["components/back/"+path] = content
+	}
+	findings, err := Run(context.Background(), components, Options{})
+	if err != nil || len(findings) != 1 || findings[0].Component != "back" || findings[0].Rule != "no-version" {
+		t.Errorf("components: %+v, %v", findings, err)
+	}
+}
+
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../docs/lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range Rules() {
+		row := "| `" + rule.Name + "` | " + string(rule.Level) + " | " + rule.Summary
+		if !strings.Contains(string(text), row) {
+			t.Errorf("docs/lint.md has no row\n%s", row)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package scaffold
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/cli/author/lint"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+// What is made has nothing to find for the loader, the linter and the editor.
+func TestMake(t *testing.T) {
+	t.Parallel()
+	for _, opts := range []Options{{Name: "shop"}, {Name: "shop", Cluster: true}, {Name: strings.Repeat("a", 63)}} {
+		files, err := Make(context.Background(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visible := loader.Files{}
+		for p, data := range files {
+			if !strings.HasPrefix(p, ".") {
+				visible[p] = data
+			}
+		}
+		if warnings, err := loader.Validate(context.Background(), visible); err != nil || len(warnings) > 0 {
+			t.Errorf("%+v: %v, %v", opts, err, warnings)
+		}
+		if found, err := lint.Run(context.Background(), visible, lint.Options{}); err != nil || len(found) > 0 {
+			t.Errorf("%+v: lint: %+v, %v", opts, found, err)
+		}
+		if len(files[".test-fixtures/debug/deployment.yaml"]) == 0 {
+			t.Errorf("%+v: no fixtures: %v", opts, files.Paths())
+		}
+		fits(t, files[".schemas/PackageManifest.json"], files["manifest.yaml"])
+	}
+}
+
+// fits checks a manifest against its schema, as an editor does.
+func fits(t *testing.T, schema, manifest []byte) {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("mem:schema", doc); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := yaml.YAMLToJSON(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.MustCompile("mem:schema").Validate(value); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"shop": true, "a-1": true, "": false, "Shop": false, "a.b": false, "a/b": false, "..": false, strings.Repeat("a", 64): false, "a\n": false} {
+		if err := CheckName(name); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package schemacheck
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/yamltest"
+)
+
+const crd = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: caches.cache.example.com}
+spec:
+  group: cache.example.com
+  scope: Namespaced
+  names: {kind: Cache, listKind: CacheList, plural: caches, singular: cache}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        x-kubernetes-validations: [{rule: "self.metadata.name != 'x'"}]
+        properties:
+          metadata: {type: object, properties: {name: {type: string, maxLength: 5}}}
+          spec:
+            type: object
+            required: [size]
+            x-kubernetes-validations: [{rule: "self.size < 10", message: too large}]
+            properties:
+              size: {type: integer, minimum: 1}
+              mode: {type: string, enum: [fast, slow]}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              labels: {type: object, additionalProperties: {type: string}}
+          status: {type: object, properties: {ready: {type: boolean}}}
+`
+
+const cache = "apiVersion: cache.example.com/v1alpha1\nkind: Cache\nmetadata: {name: a-long-name}\nspec: {size: 1, mode: fast, free: {a: [1]}, labels: {a: b}}\n"
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	replace := func(text, from, to string) string {
+		if !strings.Contains(text, from) {
+			t.Fatalf("no %q to replace", from)
+		}
+		return strings.Replace(text, from, to, 1)
+	}
+	for _, test := range []struct {
+		reason, object string
+		unchecked      bool
+		want           []string
+	}{
+		{reason: "a resource of the package's own kind", object: cache},
+		{reason: "an unknown field of it", object: replace(cache, "size: 1", "size: 1, sise: 2"),
+			want: []string{`spec.sise: unknown field Did you mean "size"?`}},
+		{reason: "a wrong type", object: replace(cache, "size: 1", "size: one"),
+			want: []string{`spec.size: Invalid value: "string": spec.size in body must be of type integer: "string" `}},
+		{reason: "a field that has to be there", object: replace(cache, "size: 1, ", ""),
+			want: []string{"spec.size: Required value  (doubtful)"}},
+		{reason: "none of the values", object: replace(cache, "fast", "quick"),
+			want: []string{`spec.mode: Unsupported value: "quick": supported values: "fast", "slow"  (doubtful)`}},
+		{reason: "a rule", object: replace(cache, "size: 1", "size: 10"),
+			want: []string{`spec: Invalid value: too large  (doubtful)`}},
+		{reason: "another version", object: replace(cache, "v1alpha1", "v1"),
+			want: []string{"apiVersion: there is no Cache in cache.example.com/v1, as far as is known Known versions: v1alpha1. (doubtful)"}},
+		{reason: "a removed version of a built-in kind", object: "{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: a}}",
+			want: []string{"apiVersion: there is no PodDisruptionBudget in policy/v1beta1, as far as is known Known versions: v1. (doubtful)"}},
+		{reason: "a mistyped built-in kind", object: "{apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}",
+			want: []string{`kind: there is no Deploymnt in apps/v1, as far as is known Did you mean "Deployment"? (doubtful)`}},
+		{reason: "a kind in the group of another", object: "{apiVersion: apps/v1, kind: Ingress, metadata: {name: a}}",
+			want: []string{"kind: there is no Ingress in apps/v1, as far as is known Correct apiVersion and kind. (doubtful)"}},
+		{reason: "a kind of a group that a CustomResourceDefinition may have", object: "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a}}", unchecked: true},
+		{reason: "a kind of someone else", object: "{apiVersion: other.example.com/v1, kind: Other, metadata: {name: a}, spec: 1}", unchecked: true},
+		{reason: "a kind of this engine", object: "{apiVersion: package-operator.run/v1alpha1, kind: Package, metadata: {name: a}, spec: {image: a, imag: b}}",
+			want: []string{`spec.imag: unknown field Did you mean "image"?`}},
+		{reason: "a definition", object: crd},
+		{reason: "a definition whose webhook has the default port", object: replace(crd, "scope: Namespaced",
+			"scope: Namespaced\n  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: a, namespace: a}}}}")},
+		{reason: "a binding of a role in the default group", object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, roleRef: {kind: Role, name: a}}"},
+		{reason: "a version of a definition that is not stored", object: replace(crd, "  versions:\n", "  versions:\n  - {name: v1, served: false, schema: {openAPIV3Schema: {type: object}}}\n")},
+		{reason: "an unknown field of a definition", object: replace(crd, "scope: Namespaced", "skope: Namespaced"),
+			want: []string{`spec.skope: unknown field Did you mean "scope"?`, "spec.scope: required field is missing  (doubtful)"}},
+		{reason: "a definition with a wrong name", object: replace(crd, "name: caches.cache", "name: cache.cache"),
+			want: []string{`metadata.name: Invalid value: "cache.cache.example.com": must be spec.names.plural+"."+spec.group `}},
+		{reason: "a definition whose schema is not structural", object: replace(crd, "status: {type: object, ", "status: {"),
+			want: []string{"spec.versions[0].schema.openAPIV3Schema.properties[status].type: Required value: must not be empty for specified object fields "}},
+		{reason: "a definition that takes too long to check", object: replace(crd, "x-kubernetes-validations: [{rule: \"self.metadata.name != 'x'\"}]",
+			"x-kubernetes-validations: ["+manyRules()+"]"),
+			want: []string{"spec.versions[0].schema.openAPIV3Schema: not checked: Invalid value: the schema has more than 1000 rules  (doubtful)"}},
+		{reason: "a built-in kind", object: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dta: {}}",
+			want: []string{`dta: unknown field Did you mean "data"?`}},
+	} {
+		checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{yamltest.Object(t, crd)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj := yamltest.Object(t, test.object)
+		findings, checked, err := checker.Check(context.Background(), obj)
+		if err != nil || checked == test.unchecked {
+			t.Errorf("%s: checked %t, %v", test.reason, checked, err)
+		}
+		var got []string
+		for _, f := range findings {
+			text := fmt.Sprintf("%s: %s %s", f.Field, f.Problem, f.Remedy)
+			if f.Doubtful {
+				text += " (doubtful)"
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", test.reason, diff)
+		}
+		if diff := cmp.Diff(yamltest.Object(t, test.object).Object, obj.Object); diff != "" {
+			t.Errorf("%s: the object was changed: %s", test.reason, diff)
+		}
+	}
+}
+
+// manyRules are more rules than are compiled.
+func manyRules() string {
+	var b strings.Builder
+	for i := range limits.SchemaRules + 1 {
+		fmt.Fprintf(&b, "{rule: 'true || %d > 0'},", i)
+	}
+	return b.String()
+}
+
+func TestHasField(t *testing.T) {
+	t.Parallel()
+	checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{yamltest.Object(t, crd)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk := schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Cache"}
+	for path, want := range map[string]bool{
+		"status.ready": true, "status.raedy": false, "spec.free.anything.at.all": true, "spec.labels.any": true, "stat": false, "metadata.labels.a": true,
+	} {
+		if got := checker.HasField(gvk, strings.Split(path, ".")); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}

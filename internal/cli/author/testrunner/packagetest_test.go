@@ -1,0 +1,186 @@
+package testrunner
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+const manifest = `
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifest
+metadata: {name: shop}
+spec: {scopes: [Namespaced], phases: [{name: one}]}
+test: {template: [{name: first, context: {package: {metadata: {name: shop, namespace: shop}}}}]}
+`
+
+func packageFiles() loader.Files {
+	return loader.Files{
+		"manifest.yaml":        []byte(manifest),
+		"folder/a.yaml.gotmpl": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .package.metadata.name }}', annotations: {package-operator.run/phase: one}}\n"),
+	}
+}
+
+const want = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'shop', annotations: {package-operator.run/phase: one}}\n"
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	const fixture = ".test-fixtures/first/folder/a.yaml"
+	for _, test := range []struct {
+		reason string
+		make   func(dir string)
+		want   Outcome
+		change Change
+	}{
+		{"no fixtures", func(string) {}, NoFixtures, ""},
+		{"the same", func(dir string) { write(t, dir, fixture, want) }, Passed, ""},
+		{"another text", func(dir string) { write(t, dir, fixture, want+"# more\n") }, Failed, Differs},
+		{"one too few", func(dir string) { write(t, dir, ".test-fixtures/first/other.yaml", "") }, Failed, Missing},
+		{"one too many", func(dir string) { write(t, dir, fixture, want); write(t, dir, ".test-fixtures/first/b.yaml", "b") }, Failed, Extra},
+	} {
+		dir := t.TempDir()
+		test.make(dir)
+		result, err := Run(context.Background(), packageFiles(), Options{Folder: dir})
+		if err != nil || len(result.Problems) > 0 || len(result.Cases) != 1 {
+			t.Fatalf("%s: %+v, %v", test.reason, result, err)
+		}
+		c := result.Cases[0]
+		if c.Outcome != test.want {
+			t.Errorf("%s: %s, want %s", test.reason, c.Outcome, test.want)
+		}
+		var changes []Change
+		for _, file := range c.Files {
+			changes = append(changes, file.Change)
+		}
+		if test.change != "" && (len(changes) == 0 || !strings.Contains(strings.Join(texts(changes), " "), string(test.change))) {
+			t.Errorf("%s: %v, want %s", test.reason, changes, test.change)
+		}
+		problems, warnings := result.Mismatches()
+		if (len(problems) > 0) != (test.want == Failed) || (len(warnings) > 0) != (test.want == NoFixtures) {
+			t.Errorf("%s: problems %v, warnings %v", test.reason, problems, warnings)
+		}
+	}
+}
+
+func texts(changes []Change) []string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, string(c))
+	}
+	return out
+}
+
+func TestUpdateStaysInTheFolder(t *testing.T) {
+	t.Parallel()
+	outside, dir := t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".test-fixtures"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, ".test-fixtures", "first")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: true}); err == nil || !strings.Contains(err.Error(), "is no folder") {
+		t.Errorf("got %v", err)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("written outside: %v, %v", entries, err)
+	}
+}
+
+func TestLinksAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "outside.yaml", want)
+	write(t, dir, ".test-fixtures/first/other.yaml", want)
+	if err := os.Symlink(filepath.Join(dir, "outside.yaml"), filepath.Join(dir, ".test-fixtures/first/link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir}); err == nil || !strings.Contains(err.Error(), "read the fixtures: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A link at .test-fixtures itself would let an update replace other files of the
+// package, and a comparison print files from outside.
+func TestLinksOnTheWayAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, outside := range []bool{false, true} {
+		dir, target := t.TempDir(), "."
+		write(t, dir, "first/notes.txt", "keep me")
+		if outside {
+			target = t.TempDir()
+			write(t, target, "first/notes.txt", "outside")
+		}
+		if err := os.Symlink(target, filepath.Join(dir, ".test-fixtures")); err != nil {
+			t.Fatal(err)
+		}
+		for _, update := range []bool{false, true} {
+			_, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: update})
+			if err == nil || !strings.Contains(err.Error(), "is no folder") {
+				t.Errorf("link to %s, update %t: %v", target, update, err)
+			}
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, "first/notes.txt")); err != nil || string(data) != "keep me" {
+			t.Errorf("link to %s: %q, %v", target, data, err)
+		}
+	}
+}
+
+func TestFixturesAreWhatUpdateWrites(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: true}); err != nil {
+		t.Fatal(err)
+	}
+	fixtures, err := Fixtures(context.Background(), packageFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(loader.Files{".test-fixtures/first/folder/a.yaml": []byte(want)}, fixtures); diff != "" {
+		t.Error(diff)
+	}
+	for p, data := range fixtures {
+		got, err := os.ReadFile(filepath.Join(dir, p))
+		if err != nil || string(got) != string(data) {
+			t.Errorf("%s: %q, %v", p, got, err)
+		}
+	}
+}
+
+func TestLargeFilesHaveNoDiff(t *testing.T) {
+	t.Parallel()
+	large := []byte(strings.Repeat("x\n", limits.FixtureDiffBytes/2))
+	diffs := compare("f", loader.Files{"a": large}, loader.Files{"a": append(large, "y\n"...)})
+	if len(diffs) != 1 || diffs[0].Diff != "" || diffs[0].Change != Differs {
+		t.Errorf("%d differences", len(diffs))
+	}
+}
+
+// An image has neither fixtures nor files of schemas.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	files := packageFiles()
+	files["manifest.yaml"] = []byte(manifest[:len(manifest)-2] + ", kubeconform: {kubernetesVersion: v1.36.0, schemaLocations: ['/etc/{{ .ResourceKind }}.json']}}\n")
+	result, err := Run(context.Background(), files, Options{})
+	if err != nil || len(result.Problems) > 0 || len(result.Warnings) > 0 || len(result.Cases) > 0 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}

@@ -1,0 +1,226 @@
+package testrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/schemacheck"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Options say what is tested.
+type Options struct {
+	// Folder of the package, which has the fixtures; empty for an image, which
+	// has none.
+	Folder string
+	// Update writes fixtures in place of comparing with them.
+	Update bool
+	// Download reads schemas from URLs that the manifest names.
+	Download bool
+	// IgnoreSchemas checks no object against a schema.
+	IgnoreSchemas bool
+}
+
+// Outcome of a test case.
+type Outcome string
+
+const (
+	// Passed is that everything rendered is as its fixture says.
+	Passed Outcome = "passed"
+	// Failed is that something differs.
+	Failed Outcome = "failed"
+	// NoFixtures is that there is nothing to compare with.
+	NoFixtures Outcome = "no fixtures"
+	// Updated is that the fixtures were written, and differ from before.
+	Updated Outcome = "updated"
+)
+
+// Case is the result of one test case.
+type Case struct {
+	Component string  `json:"component,omitempty"`
+	Name      string  `json:"name"`
+	Outcome   Outcome `json:"outcome"`
+	// Fixtures is the folder, relative to the package.
+	Fixtures string     `json:"fixtures"`
+	Files    []FileDiff `json:"files,omitempty"`
+}
+
+// Result is what the tests of a package found.
+type Result struct {
+	// Problems that make the package invalid, and warnings; without what differs
+	// from fixtures.
+	Problems, Warnings violation.Violations
+	// Cases that could be rendered.
+	Cases []Case
+	// Unchecked counts objects of kinds for which there is no schema, by kind.
+	Unchecked map[string]int
+}
+
+// Run tests a package. Its error is that it cannot be tested; what is wrong with
+// the package is in the Result.
+func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error) {
+	r := &run{ctx: ctx, opts: opts, result: &Result{Unchecked: map[string]int{}}, sessions: map[string]*schemacheck.Session{}}
+	warnings, err := loader.Inspect(ctx, files, func(of loader.Case) {
+		if r.err == nil {
+			r.err = errors.Join(r.schemas(of), r.fixtures(of))
+		}
+	})
+	var wrong violation.Violations
+	if err != nil && !errors.As(err, &wrong) {
+		return nil, err
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	r.result.Problems = append(wrong, r.result.Problems...).Sorted()
+	r.result.Warnings = append(warnings, r.result.Warnings...).Sorted()
+	if err := r.strayFixtures(files); err != nil {
+		return nil, err
+	}
+	return r.result, nil
+}
+
+// run is one run of Run.
+type run struct {
+	ctx      context.Context
+	opts     Options
+	result   *Result
+	err      error
+	sessions map[string]*schemacheck.Session
+}
+
+// schemas checks the objects of a case. What admission may set right is a
+// problem where the manifest asks for a check as strict as kubeconform's.
+func (r *run) schemas(of loader.Case) error {
+	if r.opts.IgnoreSchemas {
+		return nil
+	}
+	settings := of.Package.Manifest.Test.Kubeconform
+	session := r.sessions[of.Component]
+	if session == nil {
+		locations, err := r.locations(settings)
+		if err != nil {
+			return err
+		}
+		session = schemacheck.NewSession(locations)
+		r.sessions[of.Component] = session
+	}
+	report, err := session.Check(r.ctx, of.Component, of.Package)
+	if err != nil {
+		return err
+	}
+	r.result.Problems = append(r.result.Problems, report.Problems...)
+	if settings == nil {
+		r.result.Warnings = append(r.result.Warnings, report.Doubts...)
+		return nil
+	}
+	for _, doubt := range report.Doubts {
+		doubt.Reason = violation.ReasonKubeconform
+		r.result.Problems = append(r.result.Problems, doubt)
+	}
+	for kind, n := range report.Unchecked {
+		r.result.Unchecked[kind] = max(n, r.result.Unchecked[kind])
+	}
+	return nil
+}
+
+// locations are the further schemas that a manifest names. The files of an image
+// are not on disk, and its URLs are not its reader's choice.
+func (r *run) locations(settings *manifestsv1alpha1.PackageManifestTestKubeconform) (schemacheck.Locations, error) {
+	if settings == nil || len(settings.SchemaLocations) == 0 || r.opts.Folder == "" {
+		return nil, nil
+	}
+	return schemacheck.NewLocations(settings.SchemaLocations, schemacheck.LocationOptions{
+		Folder: r.opts.Folder, KubernetesVersion: settings.KubernetesVersion, Download: r.opts.Download,
+	})
+}
+
+// fixtures compares one case with its fixtures, or writes them.
+func (r *run) fixtures(of loader.Case) error {
+	if of.Name == "" || r.opts.Folder == "" {
+		return nil
+	}
+	c := Case{Component: of.Component, Name: of.Name, Fixtures: folderOf(of.Component, of.Name), Outcome: Passed}
+	if !filepath.IsLocal(c.Fixtures) {
+		return fmt.Errorf("%q is no name of a folder", of.Name)
+	}
+	present, there, err := readFixtures(r.opts.Folder, c.Fixtures)
+	if err != nil {
+		return err
+	}
+	c.Files = compare(c.Fixtures, present, of.Rendered)
+	switch {
+	case !there && len(of.Rendered) == 0:
+		// There is nothing to compare, and version control keeps no empty folder.
+	case r.opts.Update && (!there || len(c.Files) > 0):
+		if err := writeFixtures(r.opts.Folder, c.Fixtures, of.Rendered, present); err != nil {
+			return err
+		}
+		c.Outcome = Updated
+	case !there:
+		c.Outcome, c.Files = NoFixtures, nil
+	case len(c.Files) > 0:
+		c.Outcome = Failed
+	}
+	r.result.Cases = append(r.result.Cases, c)
+	return nil
+}
+
+// strayFixtures warns of fixture folders of cases that do not exist: what is in
+// them is compared with nothing.
+func (r *run) strayFixtures(files loader.Files) error {
+	if r.opts.Folder == "" || len(r.result.Problems) > 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	folders := map[string]bool{fixturesFolder: true}
+	for _, c := range r.result.Cases {
+		used[c.Fixtures] = true
+		folders[strings.TrimSuffix(c.Fixtures, "/"+c.Name)] = true
+	}
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		entries, err := os.ReadDir(filepath.Join(r.opts.Folder, filepath.FromSlash(folder)))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("read the fixtures: %w", err)
+		}
+		for _, entry := range entries {
+			if p := folder + "/" + entry.Name(); entry.IsDir() && !used[p] {
+				r.result.Warnings = append(r.result.Warnings, violation.Violation{
+					Reason: violation.ReasonFixtureMismatch, Path: p, Details: "no test case has this name", Remedy: "Remove the folder.",
+				})
+			}
+		}
+	}
+	return nil
+}
+
+// Mismatches are the cases that differ from their fixtures, as problems; and as
+// warnings those that have none.
+func (r *Result) Mismatches() (problems, warnings violation.Violations) {
+	for _, c := range r.Cases {
+		base := violation.Violation{Reason: violation.ReasonFixtureMismatch, Component: c.Component}
+		switch c.Outcome {
+		case NoFixtures:
+			base.Details = fmt.Sprintf("the test case %q has no fixtures in %s", c.Name, c.Fixtures)
+			base.Remedy = "Write them with `kubectl package test --update`."
+			warnings = append(warnings, base)
+		case Failed:
+			for _, file := range c.Files {
+				v := base
+				v.Path = strings.TrimPrefix(c.Fixtures, "components/"+c.Component+"/") + "/" + file.Path
+				v.Details = fmt.Sprintf("test case %q: %s", c.Name, file.Change)
+				v.Remedy = "`kubectl package test` shows the difference; with --update it accepts what is rendered now."
+				problems = append(problems, v)
+			}
+		}
+	}
+	return problems, warnings
+}

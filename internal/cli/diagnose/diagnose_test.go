@@ -1,0 +1,356 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+var shopConfig = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
+
+// TestRefused reads what the engine and API servers say of refused writes.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		message string
+		reason  Reason
+		cause   string
+		remedy  string
+	}{
+		{
+			phases.Collision(&metav1.OwnerReference{Kind: "Deployment", Name: "web"}),
+			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here",
+		},
+		{
+			(&claims.Conflict{Winner: claims.Holder{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}).Reason(),
+			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
+		},
+		{phases.Collision(nil), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Install with --adopt"},
+		{
+			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
+			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",
+		},
+		{
+			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": dial tcp 10.0.0.1:443: connect: connection refused`,
+			ReasonWebhookFailed, "the webhook costs.example.com cannot be called, so ConfigMap shop/web cannot be written: Post \"https://costs.ops.svc:443/?timeout=10s\": dial tcp", "has to run and to be reachable",
+		},
+		{
+			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+			ReasonWebhookFailed, "cannot be called", "Its certificate and the caBundle",
+		},
+		{`create ConfigMap shop/web: namespaces "shop" not found`, ReasonNoNamespace, "the namespace of ConfigMap shop/web does not exist", "kubectl create namespace shop,"},
+		{
+			`create ConfigMap shop/web: configmaps "web" is forbidden: unable to create new content in namespace shop because it is being terminated`,
+			ReasonDeleting, "the namespace of ConfigMap shop/web is being deleted", "kubectl get namespace shop -o yaml",
+		},
+		{"cannot be watched: the server is currently unable to handle the request", ReasonUnserved, "is of a kind whose API does not answer", "kubectl get apiservices"},
+		{
+			`create ConfigMap shop/web: configmaps "web" is forbidden: exceeded quota: small, requested: configmaps=1, used: configmaps=2, limited: configmaps=2`,
+			ReasonQuota, "exceeded quota: small", "kubectl -n shop describe resourcequota",
+		},
+		{
+			`apply ConfigMap shop/web: configmaps "web" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "configmaps" in API group ""`,
+			ReasonForbidden, "the engine may not write ConfigMap shop/web", "service account",
+		},
+		{
+			`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`,
+			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
+		},
+		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
+	} {
+		c, is := refused(shopConfig, short(shopConfig), tc.message)
+		c = c.inNamespace("shop")
+		if !is || c.reason != tc.reason || !strings.Contains(c.text, tc.cause) || !strings.Contains(c.remedy, tc.remedy) {
+			t.Errorf("%s:\ngot %v %s: %s / %s", tc.message, is, c.reason, c.text, c.remedy)
+		}
+	}
+	for group, remedy := range map[string]string{
+		"example.com": "Install its CustomResourceDefinition, or bring it in an earlier phase. The phase goes on by itself",
+		"apps":        "Correct apiVersion and kind in the package",
+	} {
+		key := objects.Key{Group: group, Kind: "Foo", Namespace: "shop", Name: "web"}
+		message := "the API server does not serve " + group + "/v1 Foo: install its CustomResourceDefinition, or bring it in an earlier phase"
+		c, is := refused(key, short(key), message)
+		if !is || c.reason != ReasonUnserved || c.text != "Foo shop/web is of a kind that is not served: "+group+"/v1 Foo" || !strings.HasPrefix(c.remedy, remedy) {
+			t.Errorf("%s: %+v", group, c)
+		}
+	}
+	if c, is := refused(shopConfig, short(shopConfig), `".status.updatedReplicas" is 1, ".status.replicas" is 3`); is {
+		t.Errorf("a probe counts as a refusal: %+v", c)
+	}
+}
+
+func running(name string, ready bool) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: name, Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+}
+
+func waits(reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+func podWith(statuses ...corev1.ContainerStatus) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/web:v9"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: statuses},
+	}
+}
+
+func warning(reason, message string, age time.Duration) corev1.Event {
+	return corev1.Event{
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message,
+		InvolvedObject: corev1.ObjectReference{Namespace: "shop"}, LastTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(-age)),
+	}
+}
+
+// TestPod judges pods by their status and events.
+func TestPod(t *testing.T) {
+	t.Parallel()
+	crashing := waits("CrashLoopBackOff", "back-off 5m0s")
+	crashing.RestartCount = 7
+	crashing.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no database"}
+	killed := crashing
+	killed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+	unscheduled := podWith()
+	unscheduled.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."}}
+	gated := podWith()
+	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/hold"}}
+	gated.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+	placed := podWith(running("main", false))
+	placed.Spec.NodeName = "node"
+	for _, tc := range []struct {
+		reason string
+		pod    *corev1.Pod
+		events []corev1.Event
+		want   Reason
+		text   string
+	}{
+		{"an image that is missing", podWith(waits("ImagePullBackOff", "Back-off pulling")), nil, ReasonImagePull, "the image registry.example.com/web:v9 of container main of Pod shop/web-1 cannot be pulled: ImagePullBackOff"},
+		{"a crash with its exit code", podWith(crashing), nil, ReasonCrash, "7 restarts so far: it ended with exit code 3: no database"},
+		{"too little memory", podWith(killed), nil, ReasonCrash, "more memory than its limit"},
+		{"a missing Secret", podWith(waits("CreateContainerConfigError", `secret "web" not found`)), nil, ReasonContainer, `cannot start: CreateContainerConfigError: secret "web" not found`},
+		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
+		{"a gate", gated, nil, ReasonUnschedulable, "Pod shop/web-1 is held by a scheduling gate example.com/hold"},
+		{"a probe that fails, by its event", podWith(running("main", false)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", 0)}, ReasonNotReady, "HTTP 503"},
+		{"a volume that is missing", podWith(waits("ContainerCreating", "")), []corev1.Event{warning("FailedMount", `configmap "web" not found`, 0)}, ReasonVolume, `configmap "web" not found`},
+		{"a node was found meanwhile, and a volume", placed, []corev1.Event{
+			warning("FailedScheduling", "0/2 nodes are available", 0), warning("FailedMount", "not yet", 0),
+		}, ReasonNotReady, "runs and is not ready"},
+		{"only begun", podWith(waits("ContainerCreating", "")), nil, "", ""},
+	} {
+		f := pod(tc.pod, tc.events)
+		if c := f.best(); c.reason != tc.want || !strings.Contains(c.text, tc.text) {
+			t.Errorf("%s: %s: %s", tc.reason, c.reason, c.text)
+		}
+	}
+}
+
+// TestEvents shows the latest of each message, a few of them.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	events := []corev1.Event{
+		warning("Old", "old", time.Hour), warning("New", "new", 0), warning("New", "new", time.Minute),
+		warning("Third", "third", time.Second), warning("Fourth", "fourth", time.Minute),
+		{Type: corev1.EventTypeNormal, Reason: "Fine", Message: "fine"},
+	}
+	var got []string
+	for _, f := range eventFindings("Pod shop/web", events) {
+		got = append(got, f.link.Object)
+	}
+	if text := strings.Join(got, ", "); text != "event New, event Third, event Fourth" {
+		t.Errorf("shows %s", text)
+	}
+}
+
+// TestConditions names what is wrong with a definition first.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	key := objects.Key{Group: crd.Group, Kind: crd.Kind, Name: "gadgets.example.com"}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": "Established", "status": "False", "reason": "NotAccepted"},
+		map[string]any{"type": "NamesAccepted", "status": "False", "message": `"Widget" is already in use`},
+		map[string]any{"type": "Terminating", "status": "False"},
+		map[string]any{"type": "Ready", "status": "True"},
+		"garbage",
+	}}}}
+	f := finding{below: conditionFindings(key, u)}
+	if len(f.below) != 2 {
+		t.Errorf("%d conditions are wrong", len(f.below))
+	}
+	if c := f.best(); c.reason != ReasonNotEstablished || !strings.Contains(c.text, `its names are taken: "Widget" is already in use`) {
+		t.Errorf("the cause is %+v", c)
+	}
+}
+
+// TestWrongConditions knows which way round conditions are.
+func TestWrongConditions(t *testing.T) {
+	t.Parallel()
+	other := schema.GroupKind{Group: "example.com", Kind: "Widget"}
+	for _, tc := range []struct {
+		reason      string
+		kind        schema.GroupKind
+		typ, status string
+		want        bool
+	}{
+		{"good ones are wrong when they are not", other, "Ready", "False", true},
+		{"or when it is unknown", other, "Ready", "Unknown", true},
+		{"and not when they are", other, "Ready", "True", false},
+		{"an approved definition is as it should be", crd, "KubernetesAPIApprovalPolicyConformant", "True", false},
+		{"one that is not approved is not", crd, "KubernetesAPIApprovalPolicyConformant", "False", true},
+		{"a failure that there is not", deployment, "ReplicaFailure", "False", false},
+		{"a failure", deployment, "ReplicaFailure", "True", true},
+		{"a namespace that is deleted without trouble", schema.GroupKind{Kind: "Namespace"}, "NamespaceDeletionContentFailure", "False", false},
+		{"a namespace that something holds", schema.GroupKind{Kind: "Namespace"}, "NamespaceFinalizersRemaining", "True", true},
+		{"an autoscaler within its bounds", schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, "ScalingLimited", "False", false},
+		{"nothing goes on any more", other, "Progressing", "False", false},
+		{"a Deployment that has given up", deployment, "Progressing", "False", true},
+		{"a Job that is held", job, "Suspended", "True", true},
+	} {
+		if got := isWrong(tc.kind, tc.typ, tc.status); got != tc.want {
+			t.Errorf("%s: %s=%s of a %s is wrong: %t", tc.reason, tc.typ, tc.status, tc.kind.Kind, got)
+		}
+	}
+}
+
+// TestLogs asks for the log of the run before only where there was one.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	crashing := waits("CrashLoopBackOff", "back-off")
+	ended := corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}
+	for reason, tc := range map[string]struct {
+		status corev1.ContainerStatus
+		want   string
+	}{
+		"it runs":                      {running("main", false), "logs web-1 -c main"},
+		"it has ended":                 {ended, "logs web-1 -c main"},
+		"it waits to be started again": {crashing, "logs web-1 -c main --previous"},
+	} {
+		f := pod(podWith(tc.status), nil)
+		if remedy := f.best().remedy; !strings.HasSuffix(remedy, tc.want) {
+			t.Errorf("%s: %s", reason, remedy)
+		}
+	}
+}
+
+// Jobs that are gone after they succeeded are named: nothing waits for them.
+func TestRanBefore(t *testing.T) {
+	t.Parallel()
+	dep := &corev1alpha1.ObjectDeployment{}
+	if got := ranBefore(dep); got != "" {
+		t.Errorf("there are none, and it says %q", got)
+	}
+	dep.Status.Jobs = []corev1alpha1.JobRecord{
+		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "seed", Result: corev1alpha1.JobFailed},
+		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "migrate", Result: corev1alpha1.JobSucceeded},
+	}
+	if got, want := ranBefore(dep), "Completed earlier: Job shop/migrate"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"the image cannot be pulled:\n  not found\n": "the image cannot be pulled",
+		"No manager has looked at it yet.":           "No manager has looked at it yet.",
+		"":                                           "",
+	} {
+		if got := headline(text); got != want {
+			t.Errorf("headline(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// APIServices that are not available and load balancers without an address have remedies
+// of their own.
+func TestOwnRemedies(t *testing.T) {
+	t.Parallel()
+	api := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: "v1.shop.example.com"}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": "Available", "status": "False", "reason": "ServiceNotFound", "message": `service/api in "shop" is not present`},
+	}}}}
+	f := finding{below: conditionFindings(api, u)}
+	if c := f.best(); c.reason != ReasonAPIService || !strings.Contains(c.text, "ServiceNotFound: service/api") || !strings.Contains(c.remedy, "kubectl get apiservice v1.shop.example.com") {
+		t.Errorf("the cause is %+v", c)
+	}
+	web := objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}
+	for reason, tc := range map[string]struct {
+		typ     string
+		ingress []any
+		want    Reason
+	}{
+		"nothing gives addresses":    {"LoadBalancer", nil, ReasonNoAddress},
+		"it has one":                 {"LoadBalancer", []any{map[string]any{"ip": "10.0.0.1"}}, ""},
+		"it is not for the outside":  {"ClusterIP", nil, ""},
+		"it is one without any type": {"", nil, ""},
+	} {
+		live := &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"type": tc.typ}, "status": map[string]any{"loadBalancer": map[string]any{"ingress": tc.ingress}},
+		}}
+		f := finding{below: loadBalancer(web, live)}
+		if c := f.best(); c.reason != tc.want || tc.want != "" && !strings.Contains(c.remedy, "kubectl -n shop describe service web") {
+			t.Errorf("%s: %+v", reason, c)
+		}
+	}
+}
+
+// Problems that a package reports have remedies of their own; further ones are below the
+// first.
+func TestOwnCause(t *testing.T) {
+	t.Parallel()
+	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
+	for reason, tc := range map[string]struct {
+		state        progress.State
+		text, remedy string
+		below        int
+	}{
+		"two problems": {
+			progress.State{Target: target, Observed: true, Invalid: "a.yaml: wrong. Mend a.\nb.yaml: wrong. Mend b."},
+			"the package cannot be installed as it is: a.yaml: wrong. Mend a.",
+			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
+		},
+		"configuration": {
+			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong. Correct spec.config of the Package.\nConfig invalid: spec.config.b: unknown key"},
+			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
+			"Correct spec.config of the Package. A change of the spec is tried at once; else: kubectl package retry package/web -n shop", 1,
+		},
+		"configuration and the package": {
+			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong\nTemplate error: wrong"},
+			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
+			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
+		},
+		"no registry": {
+			progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is tried again by itself."},
+			"the image cannot be pulled: registry unreachable: no such host",
+			"Check the host in the image reference. Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+		},
+		"no manager": {
+			progress.State{Target: target}, "no manager has looked at it",
+			"Is lockstep-manager running? See: kubectl -n package-operator-system get deployment,pods", 0,
+		},
+		"a pause": {
+			progress.State{Target: target, Paused: "until the migration is over"},
+			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,
+		},
+		"no image": {
+			progress.State{Target: target, PullError: "image not found"}, "the image cannot be pulled: image not found",
+			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+		},
+	} {
+		text, remedy, below := ownCause(tc.state)
+		if text != tc.text || remedy != tc.remedy || len(below) != tc.below {
+			t.Errorf("%s: %q, %q, %d more", reason, text, remedy, len(below))
+		}
+	}
+}

@@ -1,0 +1,358 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// Explain follows a package to what it waits for. The client reads any kind.
+func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment) (*Diagnosis, error) {
+	state := progress.Of(snap)
+	report := progress.ReportOf(snap)
+	d := &Diagnosis{Kind: report.Kind, Namespace: report.Namespace, Name: report.Name, Summary: report.Summary}
+	top := finding{link: Link{Object: name(report.Kind, report.Namespace, report.Name), State: string(report.Summary)}}
+	if report.Summary == progress.SummaryAvailable {
+		d.Reason, d.Cause = ReasonNone, "everything is as the spec asks for"
+		if deployment != nil {
+			top.link.Message = ranBefore(deployment)
+		}
+		d.Chain = top.flatten(0, nil)
+		return d, nil
+	}
+	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" {
+		// What the package itself says explains it all.
+		d.Reason = ReasonPackage
+		top.link.Message = headline(report.Message)
+		d.Cause, d.Remedy, top.below = ownCause(state)
+		d.Chain = top.flatten(0, nil)
+		return d, nil
+	}
+	e := explainer{client: c, set: snap.Set, deployment: deployment}
+	phase, err := e.phase(ctx, report)
+	if err != nil {
+		return nil, err
+	}
+	top.below = []finding{chain(snap, deployment, phase)}
+	found := top.best()
+	d.Phase, d.Object, d.Reason, d.Cause, d.Remedy = firstPhase(report), found.object, found.reason, found.text, found.remedy
+	d.Chain = top.flatten(0, nil)
+	return d, nil
+}
+
+func firstPhase(r progress.Report) string { return r.Blocking[0].Phase }
+
+func name(kind, namespace, name string) string {
+	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
+}
+
+// ownCause returns the problem that a package itself reports, its remedy, and its
+// further problems.
+func ownCause(s progress.State) (text, remedy string, below []finding) {
+	flags := s.Target.Flags()
+	text, remedy = split(progress.Culprit(s))
+	switch {
+	case s.Deleting:
+		text, remedy = lastSentence(text)
+	case s.Paused != "":
+		text, _, _ = strings.Cut(text, ". Set spec.paused")
+		remedy = "Let it go on: kubectl package unpause " + flags
+	case s.Invalid != "":
+		problems := strings.Split(strings.TrimSpace(s.Invalid), "\n")
+		remedy = "Correct it in the package and push it again, then: kubectl package retry " + flags
+		if !slices.ContainsFunc(problems, ofThePackage) {
+			text, remedy = lastSentence(text)
+			remedy = strings.TrimSpace(remedy + " A change of the spec is tried at once; else: kubectl package retry " + flags)
+		}
+		for _, problem := range problems[1:] {
+			below = append(below, finding{link: Link{Object: "also", Message: problem}})
+		}
+	case s.PullError != "":
+		text, remedy = lastSentence(text)
+		remedy = strings.TrimSuffix(remedy, "; the pull is tried again by itself.")
+		if remedy != "" {
+			remedy = strings.TrimSuffix(remedy, ".") + ". "
+		}
+		remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + flags
+	case !s.Observed:
+		text, remedy = lastSentence(text)
+	}
+	return text, remedy, below
+}
+
+// outside are the reasons of problems that are not in the package but in its
+// installation or in the cluster.
+var outside = []violation.Reason{
+	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
+	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
+}
+
+// ofThePackage reports whether a problem has to be corrected in the package.
+func ofThePackage(problem string) bool {
+	reason, _, _ := strings.Cut(problem, ": ")
+	return !slices.Contains(outside, violation.Reason(reason))
+}
+
+var lastSentences = regexp.MustCompile(`^(.*)\. (\p{Lu}.*)$`)
+
+// lastSentence parts a text of several sentences into those before the last, and the
+// last, which is the remedy.
+func lastSentence(text string) (before, last string) {
+	if m := lastSentences.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return text, ""
+}
+
+// split parts what a person reads into a cause and what belongs to it.
+func split(text string) (cause, rest string) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
+		lines[0] += " " + strings.TrimSpace(lines[1])
+		lines = append(lines[:1], lines[2:]...)
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines[0], strings.Join(lines[1:], "; ")
+}
+
+// headline returns the first line of a text that goes on in the cause.
+func headline(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSuffix(line, ":")
+}
+
+// chain puts the deployment and the revision above the phase.
+func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, phase finding) finding {
+	if set := snap.Set; set != nil {
+		phase = finding{
+			link: Link{
+				Object: name(snap.Target.Scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName()),
+				State:  fmt.Sprintf("revision %d", set.ObjectSetSpec().Revision), Message: failing(set, corev1alpha1.ConditionAvailable),
+			},
+			below: []finding{phase},
+		}
+	}
+	if deployment != nil {
+		phase = finding{
+			link: Link{
+				Object: name(snap.Target.Scope.Kind("ObjectDeployment"), deployment.GetNamespace(), deployment.GetName()),
+				State:  reasonOf(deployment, corev1alpha1.ConditionAvailable), Message: ranBefore(deployment),
+			},
+			below: []finding{phase},
+		}
+	}
+	return phase
+}
+
+// ranBefore names the Jobs that succeeded earlier: nothing waits for them when they
+// are gone.
+func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
+	var keys []objects.Key
+	for _, j := range deployment.ObjectDeploymentStatus().Jobs {
+		if j.Result == corev1alpha1.JobSucceeded {
+			keys = append(keys, objects.Key{Kind: j.Kind, Namespace: j.Namespace, Name: j.Name})
+		}
+	}
+	return strings.TrimSuffix(phases.DescribeCompleted(keys), ".")
+}
+
+// failing is the reason of a condition that is not True; empty where it is.
+func failing(obj corev1alpha1.Conditioned, typ string) string {
+	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
+		return c.Reason
+	}
+	return ""
+}
+
+func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
+	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil {
+		return typ + "=" + string(c.Status) + " " + c.Reason
+	}
+	return ""
+}
+
+// explainer reads what explains blocking objects.
+type explainer struct {
+	client client.Client
+	// set is the newest revision of deployment; nil if there is none.
+	set        corev1alpha1.GenericObjectSet
+	deployment corev1alpha1.GenericObjectDeployment
+}
+
+// objectsExamined is how many blocking objects are followed; the others are just
+// named.
+const objectsExamined = 5
+
+// phase examines the objects that block the first phase that is blocked.
+func (e *explainer) phase(ctx context.Context, report progress.Report) (finding, error) {
+	first := firstPhase(report)
+	f := finding{link: Link{Object: "phase " + first}}
+	for _, ph := range report.Phases {
+		if ph.Name == first {
+			f.link.State = fmt.Sprintf("%s, %d of %d ready", ph.State, ph.Ready, ph.Total)
+		}
+	}
+	keys, notes := map[string]objects.Key{}, []objects.Note{}
+	for _, b := range report.Blocking {
+		if b.Phase == first {
+			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+			keys[key.String()] = key
+			notes = append(notes, objects.Note{Object: key.String(), Text: b.Message})
+		}
+	}
+	n := 0
+	for _, remark := range splitUnlessRefused(keys, objects.Remarks(notes)) {
+		key := keys[remark.Objects[0]]
+		if n++; n > objectsExamined {
+			f.below = append(f.below, finding{link: Link{Object: names(keys, remark), Message: remark.Text}})
+			continue
+		}
+		one, err := e.object(ctx, key, names(keys, remark), remark.Text)
+		if err != nil {
+			return f, err
+		}
+		f.below = append(f.below, one)
+	}
+	return f, nil
+}
+
+// splitUnlessRefused keeps objects together that are refused for the same reason. Others
+// are examined one by one: each has its own pods and events.
+func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
+	var out []objects.Remark
+	for _, remark := range remarks {
+		if _, is := refused(keys[remark.Objects[0]], "", remark.Text); is {
+			out = append(out, remark)
+			continue
+		}
+		for _, object := range remark.Objects {
+			out = append(out, objects.Remark{Objects: []string{object}, Text: remark.Text})
+		}
+	}
+	return out
+}
+
+// names returns the names of the objects of a remark, without their groups.
+func names(keys map[string]objects.Key, remark objects.Remark) string {
+	shorter := objects.Remark{Objects: make([]string, len(remark.Objects))}
+	for i, object := range remark.Objects {
+		shorter.Objects[i] = short(keys[object])
+	}
+	return shorter.Names()
+}
+
+// object examines a blocking object; names and message are also those of others with
+// the same message.
+func (e *explainer) object(ctx context.Context, key objects.Key, names, message string) (finding, error) {
+	f := finding{link: Link{Object: names, Message: message}}
+	if c, is := refused(key, names, message); is {
+		if c.reason == ReasonUnserved {
+			if err := e.served(ctx, key, &c); err != nil {
+				return f, err
+			}
+		}
+		f.link.State = string(c.reason)
+		f.cause = c.inNamespace(key.Namespace)
+		own, found, err := e.obstacle(ctx, message)
+		if found {
+			f.cause.remedy = apply.Remedy(own) + "."
+		}
+		if err != nil || c.reason != ReasonDeleting {
+			return f, err
+		}
+		live, err := e.read(ctx, key)
+		if err != nil || live == nil {
+			return f, err
+		}
+		f.below, err = e.remains(ctx, key, live)
+		return f, err
+	}
+	f.cause = cause{
+		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
+		remedy: "Its availability probes say what they wait for.",
+	}
+	if strings.Contains(message, "CEL program failed: ") {
+		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that may be absent by has()."
+	}
+	live, err := e.read(ctx, key)
+	if err != nil {
+		return f, err
+	}
+	if live == nil {
+		return f, nil
+	}
+	f.below = append(f.below, conditionFindings(key, live)...)
+	below, err := e.dependents(ctx, key, live)
+	if err != nil {
+		return f, err
+	}
+	f.below = append(f.below, below...)
+	events, err := e.events(ctx, live)
+	if err != nil {
+		return f, err
+	}
+	f.below = append(f.below, eventFindings(short(key), events)...)
+	return f, nil
+}
+
+// served completes the cause for a kind that is not served because its APIService is not
+// available.
+func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
+	services, err := e.apiServices(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range services {
+		item := &services[i]
+		group, _, _ := unstructured.NestedString(item.Object, "spec", "group")
+		of := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: item.GetName()}
+		for _, found := range conditionFindings(of, item) {
+			if group == key.Group && found.cause.reason == ReasonAPIService {
+				c.reason, c.remedy = ReasonAPIService, found.cause.remedy
+				c.text = short(key) + " is of a kind whose API does not answer: " + found.cause.text
+			}
+		}
+	}
+	return nil
+}
+
+// read reads a live object; nil where there is none
+// or where it may not be read.
+func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: e.version(key), Kind: key.Kind})
+	err := e.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", short(key), err)
+	}
+	return u, nil
+}
+
+// version is the version of a kind that the API server prefers.
+func (e *explainer) version(key objects.Key) string {
+	if m, err := e.client.RESTMapper().RESTMapping(key.GroupKind()); err == nil {
+		return m.GroupVersionKind.Version
+	}
+	return "v1"
+}

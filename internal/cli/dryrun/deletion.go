@@ -1,0 +1,183 @@
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// Deletion foresees the deletion of a package: what is deleted in which order, what is
+// kept, which data are lost, and which custom resources may hang. The request needs no
+// template.
+func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
+	in, err := c.gather(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := in.simulation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{Kind: r.Scope.Kind("Package"), Namespace: r.Namespace, Name: r.Name, Deletes: true}
+	if len(in.sets) > 0 {
+		plan.Revision = in.sets[len(in.sets)-1].ObjectSetSpec().Revision
+	}
+	s.state.Teardown = true
+	if err := s.tearDown(ctx); err != nil {
+		return nil, err
+	}
+	plan.Cleanup = s.cleanup(nil)
+	plan.Losses = s.losses(ctx)
+	if plan.Stranded, err = s.stranded(ctx); err != nil {
+		return nil, err
+	}
+	plan.Warnings = in.warnings
+	plan.finish()
+	return plan, nil
+}
+
+// Stranded returns Plan.Stranded, without a simulation where no definition can hang.
+func Stranded(ctx context.Context, c *Cluster, r Request) ([]Loss, error) {
+	in, err := c.gather(ctx, r)
+	if err != nil || len(in.sets) == 0 {
+		return nil, err
+	}
+	rev := rollout.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{}, in.namespaced)
+	defines := false
+	for i := range min(lastWorkload(rev)+1, len(rev.Phases)) {
+		defines = defines || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return d.Key.GroupKind() == crdKind })
+	}
+	if !defines {
+		return nil, nil
+	}
+	plan, err := Deletion(ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Stranded, nil
+}
+
+// tearDown simulates a teardown to its end.
+func (s *simulation) tearDown(ctx context.Context) error {
+	for {
+		plan := phases.Next(s.state)
+		if len(plan.Steps) > 0 {
+			if err := s.performAll(ctx, plan.Steps); err != nil {
+				return err
+			}
+			continue
+		}
+		// Objects that are being deleted are waited for.
+		if mended, err := s.mend(&plan); err != nil || !mended {
+			return err
+		}
+	}
+}
+
+// workloads are the kinds that controllers run as.
+var workloads = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, statefulSetKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"},
+}
+
+// stranded names custom resources with finalizers that block the deletion of their
+// definition: their controller may be a workload of the package, which is deleted before
+// the definition, or with it.
+func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
+	revisions := s.rollout.Revisions()
+	if len(revisions) == 0 {
+		return nil, nil
+	}
+	rev := revisions[len(revisions)-1]
+	last := lastWorkload(rev)
+	var found []Loss
+	for i := range min(last+1, len(rev.Phases)) {
+		for _, d := range rev.Phases[i].Objects {
+			o := s.objects[d.Key]
+			if d.Key.GroupKind() != crdKind || o.live == nil || o.did(phases.Release) {
+				continue
+			}
+			held, err := s.held(ctx, rev, last, o.live)
+			if err != nil {
+				return nil, err
+			}
+			if held != "" {
+				found = append(found, Loss{objectName(d.Key), held})
+			}
+		}
+	}
+	return found, nil
+}
+
+// lastWorkload is the last phase with a workload; -1 for none.
+func lastWorkload(rev *rollout.Revision) int {
+	for i := len(rev.Phases) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) }) {
+			return i
+		}
+	}
+	return -1
+}
+
+const (
+	// resourcesListed bounds how many custom resources of a kind are listed, and
+	// resourcesNamed how many are named.
+	resourcesListed = 500
+	resourcesNamed  = 3
+)
+
+// held names the resources of a definition that have finalizers, without those that the
+// package itself deletes before its workloads.
+func (s *simulation) held(ctx context.Context, rev *rollout.Revision, last int, crd *unstructured.Unstructured) (string, error) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if err != nil {
+		return "", nil //nolint:nilerr // it is not served, so that nothing of it is known
+	}
+	list, err := s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: resourcesListed})
+	if apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("list the resources of %s: %w", crd.GetName(), err)
+	}
+	var names []string
+	n := 0
+	for i := range list.Items {
+		item := &list.Items[i]
+		key := objects.Key{Group: group, Kind: kind, Namespace: item.Namespace, Name: item.Name}
+		d, ph := rev.Find(key)
+		finalizers := foreignFinalizers(item.Finalizers)
+		if len(finalizers) == 0 || d != nil && ph > last {
+			continue
+		}
+		if n++; n <= resourcesNamed {
+			names = append(names, fmt.Sprintf("%s (finalizer %s)", objectName(key), strings.Join(finalizers, ", ")))
+		}
+	}
+	if n == 0 {
+		return "", nil
+	}
+	if n > len(names) {
+		names = append(names, fmt.Sprintf("and %d more", n-len(names)))
+	}
+	return "waits for " + strings.Join(names, ", ") + ", whose controller may be one of this package and goes first: delete them before, and wait until they are gone", nil
+}
+
+// foreignFinalizers are those that neither the garbage collector nor the engine
+// removes.
+func foreignFinalizers(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents || strings.HasPrefix(f, "package-operator.run/")
+	})
+}

@@ -1,0 +1,270 @@
+package dryrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/phases/drift"
+	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// gather reads the deployment, its revisions and their slices.
+func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
+	in := &input{Cluster: c, Request: r, now: time.Now(), stored: newStored()}
+	in.key = rollout.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
+	dep := r.Scope.NewObjectDeployment()
+	err := c.Reader.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, dep)
+	switch {
+	case err == nil:
+		in.deployment = dep
+	case !apply.IsAbsent(err):
+		return nil, fmt.Errorf("read %s: %w", in.key, err)
+	}
+	if err := in.readSets(ctx); err != nil {
+		return nil, err
+	}
+	return in, in.decide()
+}
+
+func (in *input) readSets(ctx context.Context) error {
+	if in.deployment == nil {
+		return nil
+	}
+	err := in.eachSet(ctx, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
+		if rollout.OwnerOf(set) == in.key && rollout.DeploymentOf(set) == in.deployment.GetUID() {
+			in.sets = append(in.sets, set)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
+	}
+	slices.SortFunc(in.sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	for _, set := range in.sets {
+		if !rollout.Owns(set) {
+			continue
+		}
+		if err := in.readStored(ctx, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setsPage is how many revisions one answer holds: they may be large, and all of a
+// cluster need not be in memory at the same time.
+const setsPage = 50
+
+// eachSet visits the sets of a scope, in a namespace where one is given.
+func (c *Cluster) eachSet(ctx context.Context, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error) error {
+	next := ""
+	for {
+		list := scope.NewObjectSetList()
+		err := c.Reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next))
+		if err != nil {
+			return err
+		}
+		for _, set := range list.GenericObjectSets() {
+			if err := visit(set); err != nil {
+				return err
+			}
+		}
+		if next = list.(client.ObjectList).GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+func newStored() rollout.Stored {
+	return rollout.Stored{
+		Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+	}
+}
+
+// readStored adds the objects of a set that are stored elsewhere; such a slice never
+// changes. manager is the namespace of the Secrets of cluster sets.
+func (c *Cluster) readStored(
+	ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into rollout.Stored,
+) error {
+	for _, phase := range set.ObjectSetSpec().Phases {
+		for _, name := range phase.Slices {
+			if _, known := into.Slices[name]; known || !rollout.Stores(name) {
+				continue
+			}
+			slice := scope.NewObjectSlice()
+			if err := c.Reader.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
+				return fmt.Errorf("read slice %s of %s: %w", name, set.GetName(), err)
+			}
+			into.Slices[name] = *slice.SliceObjects()
+		}
+		for _, name := range phase.SecretSlices {
+			if _, known := into.Secrets[name]; known || !rollout.Stores(name) {
+				continue
+			}
+			secret := &corev1.Secret{}
+			if err := c.Reader.Get(ctx, client.ObjectKey{Namespace: cmp.Or(set.GetNamespace(), manager), Name: name}, secret); err != nil {
+				return fmt.Errorf("read Secret %s of %s: %w", name, set.GetName(), err)
+			}
+			opened, err := objectslices.Open(secret)
+			if err != nil {
+				return err
+			}
+			into.Secrets[name] = opened
+		}
+	}
+	return nil
+}
+
+// TemplateOf returns the template of a revision, with the objects of its slices.
+func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) (corev1alpha1.ObjectSetTemplateSpec, error) {
+	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
+	stored := newStored()
+	err := c.readStored(ctx, scope, set, corev1alpha1.DefaultNamespace, stored)
+	for i := range spec.Phases {
+		phase := &spec.Phases[i]
+		phase.Objects = stored.Of(phase)
+		phase.Slices, phase.SecretSlices = nil, nil
+	}
+	return spec, err
+}
+
+// decide reports whether a new revision is due, by the rule of package revisions:
+// only the newest one can be the current one.
+func (in *input) decide() error {
+	if len(in.Template.Phases) == 0 {
+		return nil
+	}
+	in.fresh, in.number = true, 1
+	if len(in.sets) == 0 {
+		return nil
+	}
+	newest := in.sets[len(in.sets)-1]
+	spec := newest.ObjectSetSpec()
+	in.number = spec.Revision + 1
+	live := rollout.Owns(newest) && spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived && newest.GetDeletionTimestamp() == nil
+	if !live {
+		return nil
+	}
+	have, err := contentOf(spec.ObjectSetTemplateSpec, objects.WellKnown(newest.GetLabels()), in.stored, in.Sensitive != nil)
+	if err != nil {
+		return err
+	}
+	want, err := contentOf(in.Template, objects.WellKnown(in.labels()), rollout.Stored{}, in.Sensitive != nil)
+	if err != nil {
+		return err
+	}
+	if have == want {
+		in.fresh, in.number = false, spec.Revision
+	}
+	return nil
+}
+
+// contentOf is a digest of what a template rolls out, however it is sliced, and
+// with the defaults of the API server; sealed means that it has sensitive values.
+func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored rollout.Stored, sealed bool) (objects.Digest, error) {
+	spec = *spec.DeepCopy()
+	for i := range spec.Phases {
+		phase := &spec.Phases[i]
+		phase.Objects = stored.Of(phase)
+		phase.Slices, phase.SecretSlices = nil, nil
+		if sealed {
+			// Which objects are kept in Secrets changes their order, and no other thing.
+			slices.SortFunc(phase.Objects, func(a, b corev1alpha1.ObjectSetObject) int { return bytes.Compare(a.Object.Raw, b.Object.Raw) })
+		}
+		for j := range phase.Objects {
+			phase.Objects[j].CollisionProtection = cmp.Or(phase.Objects[j].CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
+		}
+	}
+	digest, err := revisions.SpecDigest(spec)
+	return drift.Digest([]any{digest[:], labels}), err
+}
+
+// foreign says why the deployment is not the package's to write; empty where it is.
+func (in *input) foreign() string {
+	dep := in.deployment
+	if dep == nil {
+		return ""
+	}
+	kind := in.Scope.Kind("ObjectDeployment")
+	controller := metav1.GetControllerOf(dep)
+	switch {
+	case dep.GetDeletionTimestamp() != nil:
+		return fmt.Sprintf("%s %s is being torn down: wait until it is gone", kind, dep.GetName())
+	case controller != nil && (controller.Name != in.Name || controller.Kind != in.Scope.Kind("Package")):
+		return fmt.Sprintf("%s %s is controlled by %s %s: give this package another name",
+			kind, dep.GetName(), controller.Kind, controller.Name)
+	case in.Alone:
+		return ""
+	case controller == nil && dep.GetLabels()[corev1alpha1.PackageInstanceLabel] != in.Name && dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] == "":
+		return fmt.Sprintf("%s %s exists and was not made for a package: delete or rename it, or give this package another name", kind, dep.GetName())
+	}
+	return ""
+}
+
+// claims returns the objects of the new revision that another package has claimed.
+func (in *input) claims(ctx context.Context, s *simulation) ([]phases.Blocker, error) {
+	table := claims.NewTable(func(claims.Holder) {})
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		var namespace string
+		if scope == corev1alpha1.ScopeNamespaced {
+			namespace = in.Namespace // others cannot bring objects of this namespace
+		}
+		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error { return in.claim(ctx, table, scope, set) })
+		if apierrors.IsForbidden(err) {
+			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so claims of other packages are not known", scope.Kind("ObjectSet")))
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the claims of other packages: %w", err)
+		}
+	}
+	var blocked []phases.Blocker
+	for i := range s.next.Phases {
+		for _, d := range s.next.Phases[i].Objects {
+			if holder, held := table.Holder(d.Key); held {
+				conflict := claims.Conflict{Key: d.Key, Winner: holder}
+				blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: s.next.Phases[i].Name, Kind: phases.BlockCollision, Message: conflict.Reason()})
+			}
+		}
+	}
+	return blocked, nil
+}
+
+// claim enters what one set of another owner holds.
+func (in *input) claim(ctx context.Context, table *claims.Table, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
+	key := rollout.OwnerOf(set)
+	if key == in.key || !rollout.Owns(set) {
+		return nil
+	}
+	stored := newStored()
+	if err := in.readStored(ctx, scope, set, in.ManagerNamespace, stored); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return err
+	}
+	rev := rollout.Load(set, stored, objects.Owner{}, in.namespaced)
+	rev.Pledged = rollout.Pledged(set)
+	rev.Recall(set, true)
+	if !rev.Claimed && rev.Opened == 0 {
+		return nil
+	}
+	holder := claims.Holder{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: key.String()}
+	_ = table.Claim(holder, rev.Keys()) // of two that claim the same, either one is in the way
+	return nil
+}

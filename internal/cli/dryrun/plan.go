@@ -1,0 +1,280 @@
+package dryrun
+
+import (
+	"fmt"
+	"strings"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Outcome is what a plan comes to, in one word.
+type Outcome string
+
+const (
+	// OutcomeNothing is that everything is as wanted already.
+	OutcomeNothing Outcome = "Nothing"
+	// OutcomeChanges is that there is something to do, and nothing in the way.
+	OutcomeChanges Outcome = "Changes"
+	// OutcomeRefused is that the engine would stop before the end.
+	OutcomeRefused Outcome = "Refused"
+)
+
+// Plan is what an install or upgrade would do. Fields are added to it as JSON, and
+// none is taken away or changes its meaning.
+type Plan struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Outcome in one word.
+	Outcome Outcome `json:"outcome"`
+	// Revision is the number of the revision that there would be.
+	Revision int64 `json:"revision"`
+	// To is what would be installed, From what is; nil where nothing is.
+	To   Release  `json:"to"`
+	From *Release `json:"from,omitempty"`
+	// Refusals are why the engine would stop, in the order of the phases.
+	Refusals []Refusal `json:"refusals,omitempty"`
+	// Phases of the new revision in their order.
+	Phases []Phase `json:"phases"`
+	// Cleanup are the objects that only older revisions have, in the order in which
+	// they go once the new one has succeeded.
+	Cleanup []Change `json:"cleanup,omitempty"`
+	// Powers are rights that subjects gain.
+	Powers []Power `json:"powers,omitempty"`
+	// Losses are data that may be lost.
+	Losses []Loss `json:"losses,omitempty"`
+	// Deletes means that the package is deleted: Cleanup is all that goes then.
+	Deletes bool `json:"deletes,omitempty"`
+	// Stranded are definitions whose resources have finalizers that may not be removed
+	// any more once the package is being deleted.
+	Stranded []Loss `json:"stranded,omitempty"`
+	// Warnings are what else is worth knowing.
+	Warnings []string `json:"warnings,omitempty"`
+	Summary  Summary  `json:"summary"`
+}
+
+// Release is a package in one version.
+type Release struct {
+	// Image, or the Folder where it is not in an image.
+	Image   string `json:"image,omitempty"`
+	Folder  string `json:"folder,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+	Package string `json:"package,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Revision is the newest one of what is installed.
+	Revision int64 `json:"revision,omitempty"`
+}
+
+// Phase is what happens in one phase.
+type Phase struct {
+	Name string `json:"name"`
+	// Reached means that the engine would get to the phase.
+	Reached   bool     `json:"reached"`
+	Changes   []Change `json:"changes,omitempty"`
+	Unchanged int      `json:"unchanged"`
+	// Completed are Jobs among the unchanged objects that completed earlier, are gone,
+	// and do not run again.
+	Completed []string `json:"completed,omitempty"`
+}
+
+// Action is what happens to an object.
+type Action string
+
+const (
+	// ActionCreate makes an object that is absent.
+	ActionCreate Action = "Create"
+	// ActionChange changes fields.
+	ActionChange Action = "Change"
+	// ActionCorrect puts back what others have changed.
+	ActionCorrect Action = "Correct"
+	// ActionTakeOver takes an object with another controller, or none.
+	ActionTakeOver Action = "TakeOver"
+	// ActionReplace deletes an object and makes it anew.
+	ActionReplace Action = "Replace"
+	// ActionRelabel changes nothing but the well-known labels.
+	ActionRelabel Action = "Relabel"
+	// ActionDelete deletes an object.
+	ActionDelete Action = "Delete"
+	// ActionRelease leaves an object to itself.
+	ActionRelease Action = "Release"
+	// ActionRefuse is an object that the engine would not write.
+	ActionRefuse Action = "Refuse"
+)
+
+// Change is what happens to one object.
+type Change struct {
+	Action    Action `json:"action"`
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// From is who controlled an object that is taken over.
+	From string `json:"from,omitempty"`
+	// Reached means that the engine would get to it.
+	Reached bool `json:"reached"`
+	// Fields that differ, in the order of their paths; none for objects that come
+	// or go.
+	Fields []Field `json:"fields,omitempty"`
+	// Unverified says why no dry run was possible.
+	Unverified string `json:"unverified,omitempty"`
+	// Message says why an object is refused.
+	Message string `json:"message,omitempty"`
+}
+
+func changeOf(key objects.Key, version string) Change {
+	return Change{Group: key.Group, Version: version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// Object names what changes, such as "Deployment shop/web".
+func (c *Change) Object() string {
+	key := objects.Key{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+	return key.String()
+}
+
+// Field is one field that differs.
+type Field struct {
+	Path string `json:"path"`
+	// Before and After are absent where there is no value; those of Secrets are
+	// hidden.
+	Before any `json:"before,omitempty"`
+	After  any `json:"after,omitempty"`
+	// Managers are the field managers that have the field now, beside the engine.
+	Managers []string `json:"managers,omitempty"`
+}
+
+// Refusal is why the engine would stop.
+type Refusal struct {
+	// Phase is empty where nothing of the package would be written.
+	Phase     string `json:"phase,omitempty"`
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Fields that may not be changed.
+	Fields  []string `json:"fields,omitempty"`
+	Message string   `json:"message"`
+	// Obstacle is the object of the package itself that denies it.
+	Obstacle *Obstacle `json:"obstacle,omitempty"`
+}
+
+// Obstacle is a policy or webhook of a package that denies a write which has to precede
+// its own deletion or update.
+type Obstacle struct {
+	Group  string `json:"group"`
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+	Remedy string `json:"remedy"`
+}
+
+// Object names what is refused; empty where it is the package as a whole.
+func (r *Refusal) Object() string {
+	return objects.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
+}
+
+// Key of what is refused; empty where it is the package as a whole.
+func (r *Refusal) Key() objects.Key {
+	return objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// Loss is data that may be lost.
+type Loss struct {
+	Object  string `json:"object"`
+	Message string `json:"message"`
+}
+
+// Power is a right that a subject gains.
+type Power struct {
+	// Subject gains it, such as "ServiceAccount shop/web"; empty for whoever the
+	// role is bound to elsewhere.
+	Subject string `json:"subject,omitempty"`
+	// Role grants it, and Binding gives it to the subject.
+	Role    string `json:"role"`
+	Binding string `json:"binding,omitempty"`
+	// Namespace that it is limited to; empty for the whole cluster.
+	Namespace string   `json:"namespace,omitempty"`
+	Verbs     []string `json:"verbs"`
+	APIGroups []string `json:"apiGroups,omitempty"`
+	Resources []string `json:"resources,omitempty"`
+	Names     []string `json:"resourceNames,omitempty"`
+	URLs      []string `json:"nonResourceURLs,omitempty"`
+}
+
+// Summary counts objects by what happens to them.
+type Summary struct {
+	Create    int `json:"create"`
+	Change    int `json:"change"`
+	Correct   int `json:"correct"`
+	TakeOver  int `json:"takeOver"`
+	Replace   int `json:"replace"`
+	Relabel   int `json:"relabel"`
+	Delete    int `json:"delete"`
+	Release   int `json:"release"`
+	Refuse    int `json:"refuse"`
+	Unchanged int `json:"unchanged"`
+}
+
+func (s *Summary) count(a Action) {
+	switch a {
+	case ActionCreate:
+		s.Create++
+	case ActionChange:
+		s.Change++
+	case ActionCorrect:
+		s.Correct++
+	case ActionTakeOver:
+		s.TakeOver++
+	case ActionReplace:
+		s.Replace++
+	case ActionRelabel:
+		s.Relabel++
+	case ActionDelete:
+		s.Delete++
+	case ActionRelease:
+		s.Release++
+	case ActionRefuse:
+		s.Refuse++
+	}
+}
+
+// finish counts and says what it comes to.
+func (p *Plan) finish() {
+	p.Summary = Summary{}
+	all := p.Cleanup
+	for i := range p.Phases {
+		p.Summary.Unchanged += p.Phases[i].Unchanged
+		all = append(all[:len(all):len(all)], p.Phases[i].Changes...)
+	}
+	for i := range all {
+		p.Summary.count(all[i].Action)
+	}
+	switch {
+	case len(p.Refusals) > 0:
+		p.Outcome = OutcomeRefused
+	case len(all) > 0:
+		p.Outcome = OutcomeChanges
+	default:
+		p.Outcome = OutcomeNothing
+	}
+}
+
+// String is the summary in words.
+func (s Summary) String() string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Create, "to create"}, {s.Change, "to change"}, {s.Correct, "to correct"}, {s.TakeOver, "to take over"},
+		{s.Replace, "to replace"}, {s.Relabel, "to relabel"}, {s.Delete, "to delete"}, {s.Release, "to release"},
+		{s.Refuse, "refused"}, {s.Unchanged, "unchanged"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "no objects"
+	}
+	return strings.Join(parts, ", ")
+}

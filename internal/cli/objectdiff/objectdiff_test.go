@@ -1,0 +1,176 @@
+package objectdiff_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var out map[string]any
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason        string
+		before, after string
+		want          []objectdiff.Change
+	}{
+		{"equal objects differ in nothing", "a: 1\nb: [x]", "b: [x]\na: 1.0", nil},
+		{"fields by path, sorted", "spec: {b: 1, a: x}", "spec: {b: 2, c: true}", []objectdiff.Change{
+			{Path: "spec.a", Before: "x"}, {Path: "spec.b", Before: 1.0, After: 2.0}, {Path: "spec.c", After: true},
+		}},
+		{"containers by name, wherever they stand", "c: [{name: web, image: a}]", "c: [{name: side, image: s}, {name: web, image: b}]", []objectdiff.Change{
+			{Path: "c[name=side]", After: map[string]any{"name": "side", "image": "s"}},
+			{Path: "c[name=web].image", Before: "a", After: "b"},
+		}},
+		{"the order of what stays", "c: [{name: a}, {name: b}]", "c: [{name: b}, {name: a}]", []objectdiff.Change{
+			{Path: "c[order]", Before: "a, b", After: "b, a"},
+		}},
+		{"elements without a name, by position", "r: [{verbs: [get]}]", "r: [{verbs: [get, list]}, {verbs: ['*']}]", []objectdiff.Change{
+			{Path: "r[0].verbs", Before: []any{"get"}, After: []any{"get", "list"}},
+			{Path: "r[1]", After: map[string]any{"verbs": []any{"*"}}},
+		}},
+		{"a name that stands twice names nothing", "e: [{name: a, v: 1}, {name: a, v: 2}]", "e: [{name: a, v: 1}, {name: a, v: 3}]", []objectdiff.Change{
+			{Path: "e[1].v", Before: 2.0, After: 3.0},
+		}},
+		{"keys that are no words", "l: {app/name: a}", "l: {app/name: b}", []objectdiff.Change{
+			{Path: `l["app/name"]`, Before: "a", After: "b"},
+		}},
+		{"another type", "a: {b: 1}", "a: [1]", []objectdiff.Change{{Path: "a", Before: map[string]any{"b": 1.0}, After: []any{1.0}}}},
+		{"null is absent", "a: null", "b: null", nil},
+		{
+			"values of a Secret are hidden, its type is not",
+			"apiVersion: v1\nkind: Secret\ntype: a\ndata: {k: c2VjcmV0, same: eA==}",
+			"apiVersion: v1\nkind: Secret\ntype: b\ndata: {k: b3RoZXI=, same: eA==}\nstringData: {s: secret}",
+			[]objectdiff.Change{
+				{Path: "data.k", Before: objectdiff.Hidden, After: objectdiff.Hidden},
+				{Path: "stringData", After: map[string]any{"s": objectdiff.Hidden}},
+				{Path: "type", Before: "a", After: "b"},
+			},
+		},
+	} {
+		got := objectdiff.Fields(object(t, tc.before), object(t, tc.after))
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
+		}
+	}
+}
+
+// Whatever becomes of a Secret, its values are in no result.
+func TestSecretsAreHidden(t *testing.T) {
+	t.Parallel()
+	const value = "c2VjcmV0LXZhbHVl"
+	secret := object(t, "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: '"+value+"'\ndata: {k: "+value+"}\nstringData: {k: "+value+"}")
+	bare := object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}")
+	other := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}")
+	for _, pair := range [][2]map[string]any{{secret, nil}, {nil, secret}, {secret, bare}, {bare, secret}, {secret, other}, {other, secret}} {
+		encoded, err := json.Marshal(objectdiff.Fields(pair[0], pair[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(encoded), value) || !strings.Contains(string(encoded), objectdiff.Hidden) {
+			t.Errorf("got %s", encoded)
+		}
+	}
+	encoded, err := json.Marshal(objectdiff.Mask(secret))
+	if err != nil || strings.Contains(string(encoded), value) {
+		t.Errorf("masked: %s, %v", encoded, err)
+	}
+	if secret["data"].(map[string]any)["k"] != value {
+		t.Error("the object that was masked changed")
+	}
+}
+
+func TestSets(t *testing.T) {
+	t.Parallel()
+	of := func(name, phase, value string) objectdiff.Object {
+		return objectdiff.Object{Key: objects.Key{Kind: "ConfigMap", Name: name}, Phase: phase, Value: map[string]any{"data": value}}
+	}
+	before := []objectdiff.Object{of("same", "a", "1"), of("gone", "a", "1"), of("moved", "a", "1"), of("both", "a", "1"), of("changed", "b", "1")}
+	after := []objectdiff.Object{of("changed", "b", "2"), of("both", "b", "2"), of("moved", "b", "1"), of("new", "b", "1"), of("same", "a", "1")}
+	field := []objectdiff.Change{{Path: "data", Before: "1", After: "2"}}
+	key := func(name string) objects.Key { return objects.Key{Kind: "ConfigMap", Name: name} }
+	want := []objectdiff.ObjectChange{
+		{Kind: objectdiff.Changed, Key: key("changed"), Phase: "b", Fields: field},
+		{Kind: objectdiff.Changed, Key: key("both"), Phase: "b", PhaseBefore: "a", Fields: field},
+		{Kind: objectdiff.Moved, Key: key("moved"), Phase: "b", PhaseBefore: "a"},
+		{Kind: objectdiff.Added, Key: key("new"), Phase: "b"},
+		{Kind: objectdiff.Removed, Key: key("gone"), Phase: "a"},
+	}
+	if diff := cmp.Diff(want, objectdiff.Sets(before, after)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Equal values differ in nothing, different ones in something, and both ways
+// name the same paths.
+func TestFieldsAreComplete(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		before, after := drawMap(rt, 3), drawMap(rt, 3)
+		if got := objectdiff.Fields(before, before); len(got) > 0 {
+			rt.Fatalf("equal values differ: %v", got)
+		}
+		there, back := objectdiff.Fields(before, after), objectdiff.Fields(after, before)
+		if (len(there) == 0) != cmp.Equal(before, after) {
+			rt.Fatalf("%v and %v: %v", before, after, there)
+		}
+		paths := func(changes []objectdiff.Change) (out []string) {
+			for _, c := range changes {
+				out = append(out, c.Path)
+			}
+			return out
+		}
+		if diff := cmp.Diff(paths(there), paths(back)); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+func drawMap(rt *rapid.T, depth int) map[string]any {
+	out := map[string]any{}
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "name", "x/y"}), 0, 3, rapid.ID).Draw(rt, "keys") {
+		out[key] = drawValue(rt, depth-1)
+	}
+	return out
+}
+
+func drawValue(rt *rapid.T, depth int) any {
+	kind := rapid.IntRange(0, 3).Draw(rt, "kind")
+	switch {
+	case depth <= 0 || kind == 0:
+		return rapid.SampledFrom([]any{"a", "b", int64(1), int64(2), true}).Draw(rt, "value")
+	case kind == 1:
+		return drawMap(rt, depth)
+	}
+	list := []any{}
+	for range rapid.IntRange(0, 3).Draw(rt, "length") {
+		list = append(list, drawValue(rt, depth-1))
+	}
+	return list
+}
+
+// Large whole numbers that differ are different, though floating point has one number
+// for both.
+func TestLargeNumbers(t *testing.T) {
+	t.Parallel()
+	before, after := map[string]any{"n": int64(9007199254740992)}, map[string]any{"n": int64(9007199254740993)}
+	want := []objectdiff.Change{{Path: "n", Before: int64(9007199254740992), After: int64(9007199254740993)}}
+	if diff := cmp.Diff(want, objectdiff.Fields(before, after)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,213 @@
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/internal/kube/leadership"
+)
+
+// Class is what the engine does about the answer to a request.
+type Class int
+
+// The classes.
+const (
+	// OK: there is no error.
+	OK Class = iota
+	// Conflict: the object is not in the state that the guard names. Look again.
+	Conflict
+	// FieldConflict: an apply without force would change fields of others.
+	FieldConflict
+	// Replaced: another object with that name has taken its place. Look again.
+	Replaced
+	// Absent: there is no such object.
+	Absent
+	// StaleFields: managedFields name a version that the CRD no longer has, which
+	// makes every apply of the custom resource fail. Migrate them first.
+	StaleFields
+	// Blocked: a user has to change something first. Trying again later helps
+	// only if they did.
+	Blocked
+	// NotServed: the API of the object is not there (yet), or is going away.
+	NotServed
+	// NamespaceTerminating: the namespace is going or gone; nothing can be created
+	// in it until it is made again.
+	NamespaceTerminating
+	// Retry: the same request may succeed later; see RetryAfter.
+	Retry
+	// NotLeading: nothing was sent; another manager may lead.
+	NotLeading
+)
+
+var classNames = [...]string{
+	"OK", "Conflict", "FieldConflict", "Replaced", "Absent", "StaleFields",
+	"Blocked", "NotServed", "NamespaceTerminating", "Retry", "NotLeading",
+}
+
+// String returns the name of the class.
+func (c Class) String() string { return classNames[c] }
+
+// IsAbsent reports whether the error says that there is no such object. That its API is
+// not served for the moment is another 404, and says nothing of the object.
+func IsAbsent(err error) bool { return Classify(err) == Absent }
+
+// Classify returns the class of an error of a Writer, of a client-go client or
+// of a watch.
+func Classify(err error) Class {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, leadership.ErrNotLeading):
+		return NotLeading
+	case errors.Is(err, ErrResponseTooLarge):
+		return Blocked
+	case errors.As(err, &status):
+		return classifyStatus(err, status.Status())
+	}
+	// Network, timeout, cancelled, or an answer that is no API's.
+	return Retry
+}
+
+func classifyStatus(err error, s metav1.Status) Class {
+	if deniedByWebhook(s) {
+		// Its code is the webhook author's choice.
+		return Blocked
+	}
+	switch s.Code {
+	case http.StatusNotFound:
+		return classifyNotFound(err, s)
+	case http.StatusConflict:
+		return classifyConflict(err, s)
+	case http.StatusForbidden, http.StatusMethodNotAllowed:
+		return classifyForbidden(s)
+	case http.StatusUnprocessableEntity:
+		return classifyInvalid(err, s)
+	case http.StatusInternalServerError:
+		return classifyInternal(s)
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
+		return Blocked
+	}
+	return Retry
+}
+
+// classifyNotFound tells what is not found: the object, its namespace, or the
+// resource, for which the answer is no Status or names no object.
+func classifyNotFound(err error, s metav1.Status) Class {
+	var e *Error
+	switch {
+	case s.Details == nil, s.Details.Name == "", hasCause(s, metav1.CauseTypeUnexpectedServerResponse):
+		return NotServed
+	case s.Details.Kind == "namespaces" && s.Details.Group == "" && errors.As(err, &e) && e.Resource != "namespaces":
+		return NamespaceTerminating
+	}
+	return Absent
+}
+
+func classifyConflict(err error, s metav1.Status) Class {
+	if hasCause(s, metav1.CauseTypeFieldManagerConflict) {
+		return FieldConflict
+	}
+	var e *Error
+	if s.Details != nil && s.Details.Kind == "resourcequotas" && errors.As(err, &e) && e.Resource != "resourcequotas" {
+		// The quota that counts the object was written concurrently.
+		return Retry
+	}
+	return Conflict
+}
+
+func classifyForbidden(s metav1.Status) Class {
+	switch {
+	case hasCause(s, corev1.NamespaceTerminatingCause):
+		return NamespaceTerminating
+	case strings.Contains(s.Message, "while custom resource definition is terminating"):
+		return NotServed
+	}
+	return Blocked
+}
+
+func classifyInvalid(err error, s metav1.Status) Class {
+	if s.Details != nil {
+		for _, cause := range s.Details.Causes {
+			if cause.Field == "metadata.uid" {
+				return Replaced
+			}
+		}
+	}
+	var e *Error
+	if errors.As(err, &e) && e.Verb == "patch" && (s.Details == nil || s.Details.Name == "") {
+		// A JSON patch that does not apply: one of its tests failed.
+		return Conflict
+	}
+	return Blocked
+}
+
+func classifyInternal(s metav1.Status) Class {
+	says := func(text string) bool { return strings.Contains(s.Message, text) }
+	switch {
+	case says("failed to create typed patch object"):
+		// An unknown field or a wrong type in what is applied.
+		return Blocked
+	case says("etcdserver: request is too large"), says("trying to send message larger"):
+		// More than etcd accepts.
+		return Blocked
+	case says("request to convert CR to an invalid group/version"):
+		return StaleFields
+	}
+	return Retry
+}
+
+// deniedByWebhook tells a webhook's refusal from a webhook that cannot be
+// called, which may work later.
+func deniedByWebhook(s metav1.Status) bool {
+	return strings.Contains(s.Message, "admission webhook ") && strings.Contains(s.Message, " denied the request")
+}
+
+func hasCause(s metav1.Status, cause metav1.CauseType) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == cause
+	})
+}
+
+// RetryAfter returns how long the API server asks to wait; 0 where it asks for
+// nothing.
+func RetryAfter(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return time.Duration(seconds) * time.Second
+}
+
+// immutable are the words with which Kubernetes refuses to change a field.
+var immutable = []string{
+	"immutable", "may not be changed", "cannot be changed", "cannot change",
+	"may not be updated", "updates to ", "may not be unset", "may not change",
+}
+
+// ImmutableFields returns the fields, sorted, that a refused write may not
+// change; nil where the error is about something else.
+func ImmutableFields(err error) []string {
+	var fields []string
+	for _, cause := range causes(err) {
+		text := strings.ToLower(cause.Message)
+		if slices.ContainsFunc(immutable, func(words string) bool { return strings.Contains(text, words) }) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+func causes(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}

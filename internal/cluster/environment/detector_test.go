@@ -1,0 +1,365 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+)
+
+// cluster is what the detector looks at.
+type cluster struct {
+	mu        sync.Mutex
+	served    map[schema.GroupKind]error // nil: served
+	listeners map[string]livestate.Listener
+	begun     chan string
+	changed   chan struct{}
+	looks     int
+}
+
+func (c *cluster) mapping(gk schema.GroupKind, _ string) (*meta.RESTMapping, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	if err, known := c.served[gk]; !known {
+		return nil, &meta.NoKindMatchError{GroupKind: gk}
+	} else if err != nil {
+		return nil, err
+	}
+	return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: gk.Group, Version: "v1", Resource: strings.ToLower(gk.Kind) + "s"}}, nil
+}
+
+// looked tells how often it was asked what is served.
+func (c *cluster) looked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.looks
+}
+
+func (c *cluster) serve(gk schema.GroupKind, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.served[gk] = err
+}
+
+func (c *cluster) remove(gk schema.GroupKind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.served, gk)
+}
+
+func (c *cluster) listen(ctx context.Context, sel livestate.Selection, l livestate.Listener) {
+	name := sel.Resource.Resource + "/" + sel.Name
+	c.mu.Lock()
+	c.listeners[name] = l
+	c.mu.Unlock()
+	c.begun <- name
+	<-ctx.Done()
+}
+
+func (c *cluster) of(name string) livestate.Listener {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listeners[name]
+}
+
+// detect returns a Detector of an API server that serves these kinds, or does not tell.
+func detect(t *testing.T, version string, served map[schema.GroupKind]error) (*Detector, *cluster) {
+	t.Helper()
+	c := &cluster{
+		served: served, listeners: map[string]livestate.Listener{},
+		begun: make(chan string, 10), changed: make(chan struct{}, 100),
+	}
+	return New(Options{
+		Version: func(context.Context) (string, error) { return "v1.36.3", nil },
+		Listen:  c.listen, Mapping: c.mapping, Changed: func() { c.changed <- struct{}{} },
+	}, version), c
+}
+
+func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
+	t.Helper()
+	d, c := detect(t, "v1.36.0", map[schema.GroupKind]error{})
+	for _, gk := range served {
+		c.serve(gk, nil)
+	}
+	if _, waiting, err := d.For(""); !waiting || err == nil {
+		t.Error("known before the start")
+	}
+	go func() { _ = d.Start(t.Context()) }()
+	return d, c
+}
+
+func obj(t *testing.T, text string) metav1.Object {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func expect(t *testing.T, d *Detector, namespace string, want manifestsv1alpha1.PackageEnvironment) {
+	t.Helper()
+	got, waiting, err := d.For(namespace)
+	if waiting || err != nil {
+		t.Fatalf("not known: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("in namespace %q: %s", namespace, diff)
+	}
+}
+
+func kubernetes(version string) manifestsv1alpha1.PackageEnvironment {
+	return manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: version}}
+}
+
+func TestPlainKubernetes(t *testing.T) {
+	t.Parallel()
+	d, c := start(t)
+	<-c.changed
+	expect(t, d, "", kubernetes("v1.36.3"))
+	d.VersionChanged("v1.37.0")
+	<-c.changed
+	expect(t, d, "team", kubernetes("v1.37.0"))
+	d.VersionChanged("v1.37.0")
+	d.KindChanged(schema.GroupKind{Group: "apps", Kind: "Deployment"})
+	select {
+	case <-c.changed:
+		t.Error("nothing changed")
+	default:
+	}
+}
+
+// That the environment is known is told also where nothing of it is new: packages
+// wait for it.
+func TestKnownIsTold(t *testing.T) {
+	t.Parallel()
+	gk := kinds[clusterProxy]
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{gk: livestate.ErrNotReady})
+	go func() { _ = d.Start(t.Context()) }()
+	if _, waiting, err := d.For(""); !waiting || err == nil {
+		t.Error("known before discovery")
+	}
+	c.remove(gk)
+	<-c.changed
+	expect(t, d, "", kubernetes("v1.36.3"))
+}
+
+// Why the environment will not be known soon is told too: packages say so.
+func TestWhyUnknownIsTold(t *testing.T) {
+	t.Parallel()
+	gk := kinds[hostedClusters]
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{gk: errors.New("no answer")})
+	go func() { _ = d.Start(t.Context()) }()
+	<-c.changed
+	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("waiting in silence: %t, %v", waiting, err)
+	}
+}
+
+// What discovery says counts when it was looked at, not when it is there: what it
+// brings has to be listed first.
+func TestDiscoveryBeforeTheLook(t *testing.T) {
+	t.Parallel()
+	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{})
+	for _, gk := range kinds {
+		c.serve(gk, livestate.ErrNotReady)
+	}
+	d.change(func() { d.ctx = t.Context() })
+	unknown := func(when string) {
+		t.Helper()
+		if env, waiting, err := d.For(""); !waiting || err == nil {
+			t.Errorf("known %s: %+v", when, env)
+		}
+	}
+	if !d.refresh() {
+		t.Error("all is known before discovery")
+	}
+	unknown("before discovery")
+	for _, gk := range kinds {
+		c.serve(gk, nil)
+	}
+	unknown("before the look")
+	d.VersionChanged("v1.36.4")
+	unknown("before the look, after a change")
+	if len(c.changed) > 0 {
+		t.Error("it is told to be known")
+	}
+	if d.refresh() {
+		t.Error("discovery is there")
+	}
+	unknown("before the objects are listed")
+	for range topics {
+		c.of(<-c.begun).Listed(nil)
+	}
+	expect(t, d, "", func() manifestsv1alpha1.PackageEnvironment {
+		env := kubernetes("v1.36.4")
+		env.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
+		return env
+	}())
+}
+
+func TestOpenShift(t *testing.T) {
+	t.Parallel()
+	d, c := start(t, kinds[clusterVersion], kinds[clusterProxy])
+	for range 3 {
+		<-c.begun
+	}
+	c.of("clusterversions/version").Listed([]metav1.Object{obj(t, `
+metadata: {name: version}
+status: {desired: {version: 4.19.0}, history: [{state: Partial, version: 4.19.0}, {state: Completed, version: 4.18.2}, {state: Completed, version: 4.17.0}]}`)})
+	if _, waiting, err := d.For(""); !waiting || err == nil {
+		t.Error("half of it counts as known")
+	}
+	c.of("proxys/cluster").Listed(nil)
+	c.of("configmaps/osd-cluster-metadata").Listed(nil)
+	want := kubernetes("v1.36.3")
+	want.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.18.2"}
+	expect(t, d, "", want)
+
+	c.of("proxys/cluster").Changed(obj(t, `{metadata: {name: cluster}, status: {httpsProxy: "https://proxy", noProxy: .local}}`))
+	c.of("configmaps/osd-cluster-metadata").Changed(obj(t, `{metadata: {name: osd-cluster-metadata, namespace: openshift-config}, data: {api.openshift.com_region: eu}}`))
+	want.Proxy = &manifestsv1alpha1.PackageEnvironmentProxy{HTTPSProxy: "https://proxy", NoProxy: ".local"}
+	want.OpenShift.Managed = &manifestsv1alpha1.PackageEnvironmentManagedOpenShift{Data: map[string]string{"api.openshift.com_region": "eu"}}
+	expect(t, d, "team", want)
+
+	c.of("proxys/cluster").Changed(obj(t, `{metadata: {name: cluster}, status: {}}`))
+	c.of("configmaps/osd-cluster-metadata").Deleted(obj(t, `{metadata: {name: osd-cluster-metadata, namespace: openshift-config}}`))
+	c.of("clusterversions/version").Changed(obj(t, `{metadata: {name: version}, status: {desired: {version: 4.20.0}}}`))
+	want.Proxy, want.OpenShift = nil, &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.0"}
+	expect(t, d, "", want)
+
+	// A failure after the first list changes nothing that is known.
+	c.of("clusterversions/version").Failed(errors.New("gone away"))
+	expect(t, d, "", want)
+
+	c.remove(kinds[clusterVersion])
+	d.KindChanged(kinds[clusterVersion])
+	expect(t, d, "", kubernetes("v1.36.3"))
+}
+
+func TestHyperShift(t *testing.T) {
+	t.Parallel()
+	d, c := start(t)
+	<-c.changed
+	c.serve(kinds[hostedClusters], nil)
+	d.KindChanged(kinds[hostedClusters])
+	<-c.begun
+	c.of("hostedclusters/").Listed([]metav1.Object{obj(t, `
+metadata: {name: my.cluster, namespace: clusters, labels: {a: b}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", c: d}}
+spec: {nodeSelector: {role: infra}}`)})
+	plain := kubernetes("v1.36.3")
+	plain.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
+	expect(t, d, "", plain)
+	expect(t, d, "clusters", plain)
+	hosted := kubernetes("v1.36.3")
+	hosted.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{HostedCluster: &manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster{
+		Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
+			Name: "my.cluster", Namespace: "clusters", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+		},
+		HostedClusterNamespace: "clusters-my-cluster", NodeSelector: map[string]string{"role": "infra"},
+	}}
+	expect(t, d, "clusters-my-cluster", hosted)
+	c.of("hostedclusters/").Deleted(obj(t, `{metadata: {name: my.cluster, namespace: clusters}}`))
+	expect(t, d, "clusters-my-cluster", plain)
+}
+
+// What is served and cannot be read leaves the environment unknown, with the
+// reason; packages must not be judged as if it were not there.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	d, c := start(t, kinds[clusterProxy])
+	<-c.begun
+	c.of("proxys/cluster").Failed(errors.New("forbidden"))
+	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "Proxy.config.openshift.io: forbidden") {
+		t.Errorf("waiting %t, %v", waiting, err)
+	}
+	c.of("proxys/cluster").Listed(nil)
+	expect(t, d, "", kubernetes("v1.36.3"))
+
+	c.serve(kinds[hostedClusters], errors.New("its server does not answer"))
+	d.KindChanged(kinds[hostedClusters])
+	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("waiting %t, %v", waiting, err)
+	}
+	c.remove(kinds[hostedClusters])
+	d.KindChanged(kinds[hostedClusters])
+	expect(t, d, "", kubernetes("v1.36.3"))
+}
+
+// A group whose server did not answer when it was looked for is looked for again:
+// no kind comes or goes where that server turns out not to serve it.
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for reason, answer := range map[string]func(*cluster){
+		"it is taken away":   func(c *cluster) { c.remove(kinds[hostedClusters]) },
+		"it serves the kind": func(c *cluster) { c.serve(kinds[hostedClusters], nil) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, c := start(t)
+			synctest.Wait()
+			c.serve(kinds[hostedClusters], errors.New("its server does not answer"))
+			d.KindChanged(kinds[hostedClusters])
+			c.serve(kinds[hostedClusters], errors.New("its server is busy"))
+			time.Sleep(2 * unavailableRetry)
+			if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "is busy") {
+				t.Errorf("%s: waiting %t, %v", reason, waiting, err)
+			}
+			for len(c.changed) > 0 {
+				<-c.changed
+			}
+			answer(c)
+			time.Sleep(2 * unavailableRetry)
+			synctest.Wait()
+			if l := c.of("hostedclusters/"); l != nil {
+				l.Listed(nil)
+			}
+			if _, _, err := d.For(""); err != nil || len(c.changed) == 0 {
+				t.Errorf("%s: %v, %d changes are told", reason, err, len(c.changed))
+			}
+			looked := c.looked()
+			time.Sleep(10 * unavailableRetry)
+			if c.looked() != looked {
+				t.Errorf("%s: it is looked for ever after", reason)
+			}
+		})
+	}
+}
+
+// Of two hosted clusters with one namespace it is always the same one that counts.
+func TestTwinsOfHostedClusters(t *testing.T) {
+	t.Parallel()
+	d, c := start(t, kinds[hostedClusters])
+	<-c.begun
+	all := []metav1.Object{obj(t, `{metadata: {name: b, namespace: a-c}}`), obj(t, `{metadata: {name: c-b, namespace: a}}`)}
+	c.of("hostedclusters/").Listed(all)
+	first, _, err := d.For("a-c-b")
+	if err != nil || first.HyperShift.HostedCluster == nil {
+		t.Fatal(first, err)
+	}
+	for len(c.changed) > 0 {
+		<-c.changed
+	}
+	for range 50 {
+		c.of("hostedclusters/").Listed(all)
+		if again, _, err := d.For("a-c-b"); err != nil || again.HyperShift.HostedCluster.Metadata.Name != first.HyperShift.HostedCluster.Metadata.Name {
+			t.Fatal(again, err)
+		}
+	}
+	if len(c.changed) > 0 {
+		t.Error("the environment counts as changed")
+	}
+}

@@ -1,0 +1,463 @@
+package schemas
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/yamltest"
+)
+
+// server answers like an API server, from memory.
+type server struct {
+	mu        sync.Mutex
+	documents map[string][]byte // by path of the group version
+	requests  []string
+	status    int // of documents; 0 is 200
+}
+
+func newServer(t testing.TB) *server {
+	t.Helper()
+	s := &server{documents: map[string][]byte{}}
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".json"), "__", "/")
+		s.documents[path] = text
+	}
+	return s
+}
+
+func (s *server) checker(t testing.TB) *Checker {
+	t.Helper()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: "http://api.example/base", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(client)
+}
+
+func (s *server) url(path string) string {
+	return fmt.Sprintf("/openapi/v3/%s?hash=%x", path, len(s.documents[path]))
+}
+
+func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := strings.TrimPrefix(request.URL.Path, "/base")
+	s.requests = append(s.requests, path)
+	status, body := http.StatusNotFound, []byte("not found")
+	gv := strings.TrimPrefix(path, "/openapi/v3/")
+	switch {
+	case path == "/openapi/v3":
+		paths := map[string]any{}
+		for name := range s.documents {
+			paths[name] = map[string]string{"serverRelativeURL": s.url(name)}
+		}
+		body, _ = json.Marshal(map[string]any{"paths": paths})
+		status = http.StatusOK
+	case s.documents[gv] != nil && request.URL.RawQuery == strings.SplitN(s.url(gv), "?", 2)[1]:
+		body, status = s.documents[gv], http.StatusOK
+		if s.status != 0 {
+			body, status = []byte("broken"), s.status
+		}
+	}
+	return &http.Response{
+		StatusCode: status, Body: io.NopCloser(bytes.NewReader(body)), Request: request,
+		Header: http.Header{"Content-Type": []string{"application/json"}},
+	}, nil
+}
+
+// asked returns the requests since the last call.
+func (s *server) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.requests
+	s.requests = nil
+	return asked
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {a.b/c: d}, annotations: {x: "y"}, ownerReferences: [{apiVersion: v1, kind: A, name: a, uid: u, controller: true}]}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 25%}}
+  template:
+    metadata: {labels: {app: web}, creationTimestamp: null}
+    spec:
+      containers:
+      - name: web
+        image: web:1
+        args: [a, b]
+        env: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+        resources: {limits: {cpu: 1, memory: 1Gi}}
+        ports: [{containerPort: 80}]
+        readinessProbe: {httpGet: {port: http, path: /}}
+`
+
+const widget = `
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w}
+spec:
+  port: http
+  free: {a: {b: [1, {c: d}]}}
+  partly: {known: x, unknown: {a: 1}}
+  anything: [1, {a: b}]
+  template: {apiVersion: v1, kind: Pod, metadata: {labels: {a: b}}, spec: {x: 1}}
+  parts: [{name: a, weight: 0.5, enabled: true}, {name: b, weight: 1}]
+  tags: [a, b]
+  limits: {cpu: "1"}
+`
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	replace := func(text, from, to string) string {
+		if !strings.Contains(text, from) {
+			t.Fatalf("no %q to replace", from)
+		}
+		return strings.Replace(text, from, to, 1)
+	}
+	tests := []struct {
+		reason string
+		object string
+		want   string
+	}{
+		{"a Deployment", deployment, ""},
+		{"a ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}`, ""},
+		{"a custom resource", widget, ""},
+		{"a required field is the server's", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {}}`, ""},
+		{"a number where int or string may stand", replace(widget, "port: http", "port: 80"), ""},
+		{"a group version that is not described", `{apiVersion: other.example/v1, kind: Deployment, spec: 1}`, ""},
+		{"a kind that is not described", `{apiVersion: apps/v1, kind: Other, spec: 1}`, ""},
+
+		{"an unknown field", replace(deployment, "replicas: 2", "replicaz: 2"),
+			`.spec.replicaz: field not declared in schema, did you mean "replicas"?`},
+		{"another case", replace(deployment, "image: web:1", "Image: web:1"),
+			`.spec.template.spec.containers[name="web"].Image: field not declared in schema, did you mean "image"?`},
+		{"an unknown field like no other", replace(deployment, "replicas: 2", "somethingElse: 2"),
+			`.spec.somethingElse: field not declared in schema`},
+		{"an unknown field of metadata", replace(deployment, "labels: {a.b/c: d}", "label: {a: b}"),
+			`.metadata.label: field not declared in schema, did you mean "labels"?`},
+		{"an unknown field at the root", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, daat: {a: b}}`,
+			`.daat: field not declared in schema, did you mean "data"?`},
+		{"a wrong type", replace(deployment, "replicas: 2", `replicas: "2"`), `.spec.replicas: expected numeric (int or float)`},
+		{"a map for a list", replace(deployment, "args: [a, b]", "args: {a: b}"),
+			`.spec.template.spec.containers[name="web"].args: expected list`},
+		{"a list for a map", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: [a]}`, `.data: expected map`},
+		{"the value of a Secret is not quoted", `{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: 12345}}`,
+			`.stringData.a: expected string`},
+		{"a key twice", replace(deployment, "{name: B, valueFrom", "{name: A, valueFrom"),
+			`.spec.template.spec.containers[name="web"].env: duplicate entries for key [name="A"]`},
+		{"all at once, sorted", `{apiVersion: example.com/v1, kind: Widget, spec: {size: a, parts: [{name: b, waight: 1}], limit: {a: b}, template: {metadata: {lables: {}}}}}`,
+			`.spec.limit: field not declared in schema, did you mean "limits"?; ` +
+				`.spec.parts[name="b"].waight: field not declared in schema, did you mean "weight"?; ` +
+				`.spec.size: expected numeric (int or float); ` +
+				`.spec.template.metadata.lables: field not declared in schema, did you mean "labels"?`},
+	}
+	checker := newServer(t).checker(t)
+	var objs []*unstructured.Unstructured
+	for _, test := range tests {
+		objs = append(objs, yamltest.Object(t, test.object))
+	}
+	errs := checker.Check(context.Background(), objs)
+	if len(errs) != len(objs) {
+		t.Fatalf("%d errors for %d objects", len(errs), len(objs))
+	}
+	for i, test := range tests {
+		var got string
+		if errs[i] != nil {
+			got = errs[i].Error()
+			var invalid *InvalidError
+			if !errors.As(errs[i], &invalid) {
+				t.Errorf("%s: the error is a %T", test.reason, errs[i])
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
+		}
+		if diff := cmp.Diff(yamltest.Object(t, test.object).Object, objs[i].Object); diff != "" {
+			t.Errorf("%s: Check changed the object:\n%s", test.reason, diff)
+		}
+	}
+}
+
+func TestCheckBoundsFields(t *testing.T) {
+	t.Parallel()
+	obj := yamltest.Object(t, deployment)
+	spec := obj.Object["spec"].(map[string]any)
+	for i := range limits.SchemaErrors + 5 {
+		spec[fmt.Sprintf("x%02d", i)] = "x"
+	}
+	err := newServer(t).checker(t).Check(context.Background(), []*unstructured.Unstructured{obj})[0]
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || len(invalid.Fields) != limits.SchemaErrors || invalid.More != 5 {
+		t.Errorf("Check = %v", err)
+	}
+	if !strings.HasSuffix(err.Error(), "; and 5 more") {
+		t.Errorf("Check = %v, want the number of the others", err)
+	}
+}
+
+func TestCheckReadsOnce(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	checker := server.checker(t)
+	good := []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget), yamltest.Object(t, deployment)}
+	expect := func(reason string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, server.asked()); diff != "" {
+			t.Errorf("%s: requests (-want +got):\n%s", reason, diff)
+		}
+	}
+	checker.Check(context.Background(), nil)
+	expect("nothing to check")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() { checker.Check(context.Background(), good[:1]) })
+	}
+	group.Wait()
+	documents := 0
+	for _, path := range server.asked() {
+		if path == "/openapi/v3/apis/apps/v1" {
+			documents++
+		}
+	}
+	if documents != 1 {
+		t.Errorf("concurrent checks read the document %d times", documents)
+	}
+	for _, err := range checker.Check(context.Background(), good) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	expect("another group version", "/openapi/v3/apis/example.com/v1")
+	checker.Check(context.Background(), good)
+	expect("the same")
+	checker.Refresh()
+	checker.Check(context.Background(), good)
+	expect("refreshed, the same hashes", "/openapi/v3")
+}
+
+// What was prepared is not read again, and what cannot be is no one's loss.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.checker(t)
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	s.status = http.StatusServiceUnavailable
+	var unavailable *UnavailableError
+	if err := c.Prepare(t.Context(), apps); !errors.As(err, &unavailable) || unavailable.GroupVersion != apps {
+		t.Errorf("got %v, want that %s is not available", err, apps)
+	}
+	s.status = 0
+	for _, gv := range []schema.GroupVersion{apps, {Group: "example.org", Version: "v9"}} {
+		if err := c.Prepare(t.Context(), gv); err != nil {
+			t.Errorf("%s: %v", gv, err)
+		}
+	}
+	s.asked()
+	obj := yamltest.Object(t, deployment)
+	if errs := c.Check(t.Context(), []*unstructured.Unstructured{obj}); errs[0] != nil {
+		t.Error(errs[0])
+	}
+	if asked := s.asked(); len(asked) > 0 {
+		t.Errorf("what is prepared was asked for again: %v", asked)
+	}
+}
+
+// TestCheckAfterChange is about a CRD that gets a field in an earlier phase.
+func TestCheckAfterChange(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	checker := server.checker(t)
+	before, after := yamltest.Object(t, widget), yamltest.Object(t, strings.Replace(widget, "port: http", "colour: red", 1))
+	check := func(obj *unstructured.Unstructured) error {
+		return checker.Check(context.Background(), []*unstructured.Unstructured{obj})[0]
+	}
+	if err := check(before); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(after); err == nil {
+		t.Fatal("the field is not known yet, and is not refused")
+	}
+	const path = "apis/example.com/v1"
+	server.mu.Lock()
+	server.documents[path] = bytes.Replace(server.documents[path], []byte(`"tags": {`), []byte(`"colour": {"type": "string"}, "tags": {`), 1)
+	server.mu.Unlock()
+	if err := check(after); err != nil {
+		t.Errorf("the field is declared now: %v", err)
+	}
+	server.mu.Lock()
+	delete(server.documents, path)
+	server.mu.Unlock()
+	checker.Refresh()
+	if err := check(yamltest.Object(t, strings.Replace(widget, "port: http", "color: red", 1))); err != nil {
+		t.Errorf("the kind is not served any more, yet checked: %v", err)
+	}
+}
+
+func TestCheckUnavailable(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.status = http.StatusServiceUnavailable
+	checker := server.checker(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var unavailable *UnavailableError
+	if err := checker.Check(ctx, []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]; !errors.As(err, &unavailable) {
+		t.Errorf("Check with a cancelled context = %v, want an UnavailableError", err)
+	}
+	if unavailable != nil && unavailable.GroupVersion != (schema.GroupVersion{Group: "apps", Version: "v1"}) {
+		t.Errorf("the error is about %s", unavailable.GroupVersion)
+	}
+}
+
+func TestCheckLimits(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.documents["apis/apps/v1"] = bytes.Repeat([]byte(" "), limits.SchemaDocumentBytes+1)
+	err := server.checker(t).Check(context.Background(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]
+	if want := fmt.Sprintf("limit of %d bytes", limits.SchemaDocumentBytes); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Check = %v, want %q", err, want)
+	}
+}
+
+func TestCheckWithoutOpenAPI(t *testing.T) {
+	t.Parallel()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{
+		Host: "http://api.example", QPS: -1,
+		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+		Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: request}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := New(client).Check(context.Background(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]; err != nil {
+		t.Errorf("Check = %v", err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func TestReleasesWhenIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer(t)
+		checker := server.checker(t)
+		objs := []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget)}
+		checker.Check(t.Context(), objs)
+		time.Sleep(limits.SchemaIdle - time.Second)
+		synctest.Wait()
+		checker.Check(t.Context(), objs[:1])
+		held := func() (documents int, index bool) {
+			synctest.Wait()
+			checker.mu.Lock()
+			defer checker.mu.Unlock()
+			return len(checker.documents), checker.index != nil
+		}
+		time.Sleep(2 * time.Second)
+		if documents, _ := held(); documents != 1 {
+			t.Errorf("%d documents are held, want the one that was used", documents)
+		}
+		time.Sleep(2 * limits.SchemaIdle)
+		if documents, index := held(); documents != 0 || index {
+			t.Errorf("%d documents are held at rest, index %t", documents, index)
+		}
+		server.asked()
+		if err := checker.Check(t.Context(), objs)[0]; err != nil {
+			t.Error(err)
+		}
+		if got := len(server.asked()); got != 3 {
+			t.Errorf("%d requests after a release, want 3", got)
+		}
+		time.Sleep(3 * limits.SchemaIdle)
+	})
+}
+
+func TestDocumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	checker := newServer(t).checker(t)
+	for i := range 2 * limits.SchemaDocuments {
+		checker.document(fmt.Sprint(i))
+	}
+	if len(checker.documents) != limits.SchemaDocuments {
+		t.Errorf("%d documents are held", len(checker.documents))
+	}
+	if _, held := checker.documents[fmt.Sprint(2*limits.SchemaDocuments-1)]; !held {
+		t.Error("the newest document is not held")
+	}
+}
+
+func TestSplitPath(t *testing.T) {
+	t.Parallel()
+	element := func(text string) step { return step{element: text, isElement: true} }
+	for path, want := range map[string][]step{
+		".a":                        {{field: "a"}},
+		".a.b[0].c":                 {{field: "a"}, {field: "b"}, element("0"), {field: "c"}},
+		`.a[name="x].y",b="\"z"].c`: {{field: "a"}, element(`name="x].y",b="\"z"`), {field: "c"}},
+		`.a[="x"]`:                  {{field: "a"}, element(`="x"`)},
+		"":                          nil,
+		"a":                         nil,
+		".a[":                       nil,
+	} {
+		if diff := cmp.Diff(want, splitPath(path), cmp.AllowUnexported(step{})); diff != "" {
+			t.Errorf("splitPath(%q) (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	checker := newServer(b).checker(b)
+	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := checker.Check(context.Background(), objs)[0]; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLoad reads and decodes the schema of a Deployment.
+func BenchmarkLoad(b *testing.B) {
+	server := newServer(b)
+	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
+	b.ReportAllocs()
+	for b.Loop() {
+		server.checker(b).Check(context.Background(), objs)
+	}
+}

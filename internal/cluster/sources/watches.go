@@ -1,0 +1,195 @@
+package sources
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/cluster/livestate"
+)
+
+// Listen watches a selection until the context ends, as livestate.Cache does.
+type Listen func(context.Context, livestate.Selection, livestate.Listener)
+
+// State is what is known of a source.
+type State struct {
+	// Known tells that the watch has told whether the object exists.
+	Known bool
+	// Version changes whenever the object does; empty where there is none.
+	Version string
+	// Err is why the object cannot be watched; nil while all is well.
+	Err error
+}
+
+// Watches are the watches of all sources that Packages name. It is safe for
+// concurrent use.
+type Watches struct {
+	// Wake is called with the user of a source that changed; it must not block.
+	Wake func(types.NamespacedName)
+
+	listen Listen
+
+	mu      sync.Mutex
+	ctx     context.Context
+	watched map[Ref]*watched
+	users   map[types.NamespacedName][]Ref
+}
+
+// accountUser stands for the manager itself, whose service account is watched. No
+// Package has such a name.
+var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
+
+// watched is one object that is watched.
+type watched struct {
+	state State
+	users map[types.NamespacedName]struct{}
+	stop  context.CancelFunc
+}
+
+// NewWatches returns watches that work from Start on, once Wake is set.
+func NewWatches(listen Listen) *Watches {
+	return &Watches{listen: listen, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
+}
+
+// Start watches until the context ends.
+func (w *Watches) Start(ctx context.Context) error {
+	w.mu.Lock()
+	w.ctx = ctx
+	for ref, o := range w.watched {
+		w.begin(ref, o)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection tells that only the leader watches.
+func (w *Watches) NeedLeaderElection() bool { return true }
+
+// Use makes refs, without duplicates, what a user needs to be watched; none means
+// that there is no such user any more.
+func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.users[user]
+	if slices.Equal(before, refs) {
+		return
+	}
+	for _, ref := range refs {
+		o := w.watched[ref]
+		if o == nil {
+			o = &watched{users: map[types.NamespacedName]struct{}{}}
+			w.watched[ref] = o
+			w.begin(ref, o)
+		}
+		o.users[user] = struct{}{}
+	}
+	for _, ref := range before {
+		if !slices.Contains(refs, ref) {
+			w.release(ref, user)
+		}
+	}
+	if len(refs) == 0 {
+		delete(w.users, user)
+		return
+	}
+	w.users[user] = slices.Clone(refs)
+}
+
+// begin starts the watch of an object, once there is a context; w.mu is held.
+func (w *Watches) begin(ref Ref, o *watched) {
+	if w.ctx == nil || o.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(w.ctx)
+	o.stop = stop
+	go w.listen(ctx, livestate.Selection{Resource: ref.resource(), Namespace: ref.Namespace, Name: ref.Name}, &listener{w, o})
+}
+
+// release takes a user off; w.mu is held.
+func (w *Watches) release(ref Ref, user types.NamespacedName) {
+	o := w.watched[ref]
+	delete(o.users, user)
+	if len(o.users) > 0 {
+		return
+	}
+	delete(w.watched, ref)
+	if o.stop != nil {
+		o.stop()
+	}
+}
+
+// State returns what is known of a source that is in use.
+func (w *Watches) State(ref Ref) State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if o := w.watched[ref]; o != nil {
+		return o.state
+	}
+	return State{}
+}
+
+// set changes what is known of a source, and wakes its users where that is news.
+func (w *Watches) set(o *watched, change func(*State)) {
+	w.mu.Lock()
+	before := o.state
+	change(&o.state)
+	var users []types.NamespacedName
+	if text(before.Err) != text(o.state.Err) || before.Known != o.state.Known || before.Version != o.state.Version {
+		for user := range o.users {
+			users = append(users, user)
+		}
+	}
+	w.mu.Unlock()
+	for _, user := range users {
+		if user != accountUser {
+			w.Wake(user)
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// listener notes the version of one object.
+type listener struct {
+	w *Watches
+	o *watched
+}
+
+// Listed is told the object, or that there is none.
+func (f *listener) Listed(all []metav1.Object) {
+	version := ""
+	for _, obj := range all {
+		version = versionOf(obj)
+	}
+	f.w.set(f.o, func(s *State) { *s = State{Known: true, Version: version} })
+}
+
+// Changed is told the object after a change.
+func (f *listener) Changed(obj metav1.Object) {
+	version := versionOf(obj)
+	f.w.set(f.o, func(s *State) { s.Version = version })
+}
+
+// Deleted is told that the object is gone.
+func (f *listener) Deleted(metav1.Object) {
+	f.w.set(f.o, func(s *State) { s.Version = "" })
+}
+
+// Failed is told why the watch does not work.
+func (f *listener) Failed(err error) {
+	f.w.set(f.o, func(s *State) { s.Err = err })
+}
+
+// versionOf tells one state of an object from every other.
+func versionOf(obj metav1.Object) string {
+	return string(obj.GetUID()) + "/" + obj.GetResourceVersion()
+}

@@ -1,0 +1,122 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/cluster/livestate"
+)
+
+// stage hands the listeners of watches to the test.
+type stage struct {
+	mu        sync.Mutex
+	listeners map[string]livestate.Listener
+	begun     chan string
+	ended     chan string
+}
+
+func newStage() *stage {
+	return &stage{listeners: map[string]livestate.Listener{}, begun: make(chan string, 10), ended: make(chan string, 10)}
+}
+
+func (s *stage) listen(ctx context.Context, sel livestate.Selection, l livestate.Listener) {
+	name := sel.Resource.Resource + " " + sel.Namespace + "/" + sel.Name
+	s.mu.Lock()
+	s.listeners[name] = l
+	s.mu.Unlock()
+	s.begun <- name
+	<-ctx.Done()
+	s.ended <- name
+}
+
+func (s *stage) of(name string) livestate.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listeners[name]
+}
+
+func object(version string) metav1.Object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "uid", ResourceVersion: version}}
+}
+
+func TestWatches(t *testing.T) {
+	t.Parallel()
+	s := newStage()
+	var mu sync.Mutex
+	var woken []string
+	w := NewWatches(s.listen)
+	w.Wake = func(key types.NamespacedName) {
+		mu.Lock()
+		defer mu.Unlock()
+		woken = append(woken, key.Name)
+	}
+	takeWoken := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(woken)
+		defer func() { woken = nil }()
+		return fmt.Sprint(woken)
+	}
+	a, b := types.NamespacedName{Namespace: "team", Name: "a"}, types.NamespacedName{Namespace: "team", Name: "b"}
+	secret, other := Ref{Kind: KindSecret, Namespace: "team", Name: "s"}, Ref{Kind: KindConfigMap, Namespace: "team", Name: "c"}
+
+	w.Use(a, []Ref{secret}) // before the watches begin
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = w.Start(ctx) }()
+	if got := <-s.begun; got != "secrets team/s" {
+		t.Fatalf("watched: %s", got)
+	}
+	w.Use(b, []Ref{other, secret})
+	if got := <-s.begun; got != "configmaps team/c" {
+		t.Fatalf("watched: %s", got)
+	}
+	l := s.of("secrets team/s")
+	if w.State(secret).Known {
+		t.Error("known before it was listed")
+	}
+	for _, tc := range []struct {
+		reason string
+		do     func()
+		want   State
+		woken  string
+	}{
+		{"there is none", func() { l.Listed(nil) }, State{Known: true}, "[a b]"},
+		{"it appears", func() { l.Changed(object("1")) }, State{Known: true, Version: "uid/1"}, "[a b]"},
+		{"the same again", func() { l.Listed([]metav1.Object{object("1")}) }, State{Known: true, Version: "uid/1"}, "[]"},
+		{"it changes", func() { l.Changed(object("2")) }, State{Known: true, Version: "uid/2"}, "[a b]"},
+		{"it goes", func() { l.Deleted(object("2")) }, State{Known: true}, "[a b]"},
+	} {
+		tc.do()
+		if got := w.State(secret); got != tc.want {
+			t.Errorf("%s: %+v", tc.reason, got)
+		}
+		if got := takeWoken(); got != tc.woken {
+			t.Errorf("%s: %s are woken, want %s", tc.reason, got, tc.woken)
+		}
+	}
+	l.Failed(errors.New("forbidden"))
+	if state := w.State(secret); state.Err == nil || takeWoken() != "[a b]" {
+		t.Errorf("a failure: %+v", state)
+	}
+
+	w.Use(a, nil)
+	l.Changed(object("3"))
+	if got := takeWoken(); got != "[b]" {
+		t.Errorf("%s are woken after a has left", got)
+	}
+	w.Use(b, []Ref{other})
+	if got := <-s.ended; got != "secrets team/s" {
+		t.Errorf("ended: %s", got)
+	}
+	if w.State(secret).Known {
+		t.Error("what nobody uses is still known")
+	}
+}

@@ -1,0 +1,241 @@
+package objectdeployments
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+const (
+	// urgentSteps bounds how many steps run before the plan is made anew.
+	urgentSteps = 1000
+	// backgroundSteps is the same for work that comes after all other, and after which
+	// the owner is looked at anew.
+	backgroundSteps = 64
+)
+
+// advance takes the next step of the rollout and reports whether there may be
+// another one right away.
+func (s *session) advance(ctx context.Context) (bool, error) {
+	if done, err := s.claim(ctx); err != nil || done {
+		return done, err
+	}
+	s.replan()
+	if looked, err := s.lookUpNamespaces(ctx, s.jobNamespaces()); err != nil {
+		return false, err
+	} else if looked {
+		s.replan()
+	}
+	if done, err := s.recordJobs(ctx); err != nil || done {
+		return done, err
+	}
+	if urgent := first(s.plan.Steps, false, urgentSteps); len(urgent) > 0 {
+		// What is missing may have gone with its namespace.
+		if changed, err := s.lookUpNamespaces(ctx, s.recreatedIn(urgent)); err != nil || changed {
+			return changed, err
+		}
+		err := s.Executor.Perform(ctx, s.rollout, urgent, false)
+		s.settleStrays()
+		return true, err
+	}
+	if s.plan.Entry != nil {
+		return true, s.enter(ctx, s.plan.Entry)
+	}
+	if s.plan.Gate != nil {
+		return s.open(ctx, s.plan.Gate)
+	}
+	if done, err := s.succeed(ctx); err != nil || done {
+		return done, err
+	}
+	if done, err := s.settleHistory(ctx); err != nil || done {
+		return done, err
+	}
+	s.requeueAt(s.plan.Retry)
+	return false, nil
+}
+
+// linger performs some of the background work, after it was reported how things
+// stand. The rest is left to passes that look at the owner anew: it may have been
+// paused, deleted or changed by then.
+func (s *session) linger(ctx context.Context) error {
+	if err := s.referenceSlices(ctx); err != nil {
+		return err
+	}
+	steps := first(s.plan.Steps, true, backgroundSteps)
+	if len(steps) == 0 {
+		return nil
+	}
+	s.requeue(0)
+	return s.Executor.Perform(ctx, s.rollout, steps, true)
+}
+
+func (s *session) replan() {
+	state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
+	if s.deployment != nil {
+		spec := s.deployment.ObjectDeploymentSpec()
+		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
+		state.Namespaces = s.namespaces
+		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Tracker.Ended
+	}
+	s.plan = phases.Next(state)
+	if s.rollout.TurnOver() {
+		s.requeue(0)
+	}
+}
+
+func (s *session) settleStrays() {
+	for _, key := range s.Tracker.Strays(s.key) {
+		if s.rollout.Contains(key) || s.rollout.Gone(key) {
+			s.Tracker.Settle(s.key, key)
+		}
+	}
+}
+
+// first returns the first steps, at most so many, that are for the background or not.
+func first(steps []phases.Step, background bool, most int) []phases.Step {
+	var some []phases.Step
+	for _, step := range steps {
+		if step.Background == background && len(some) < most {
+			some = append(some, step)
+		}
+	}
+	return some
+}
+
+// enter checks the first writes of a phase as a whole and performs them.
+func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
+	if !entry.Revision.Phases[entry.Phase].Entered {
+		ok, err := s.Executor.Enter(ctx, s.rollout, entry)
+		if err != nil || !ok {
+			return err
+		}
+		entry.Revision.Phases[entry.Phase].Entered = true
+	}
+	steps := entry.Steps
+	if len(steps) > urgentSteps {
+		steps = steps[:urgentSteps]
+	}
+	return s.Executor.Perform(ctx, s.rollout, steps, false)
+}
+
+// open records durably that phases may be written, and with it that the probes of all
+// phases before the last of them were true at one moment. Where nothing of them is
+// probed, the claim has recorded it.
+func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
+	set, rev := s.setOf(gate.Revision), s.rollout.Loaded(gate.Revision.UID)
+	if gate.Ahead {
+		return true, s.begin(ctx, gate, set, rev)
+	}
+	if len(gate.Probed) > 0 {
+		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
+		if err != nil {
+			return false, err
+		}
+		if !current {
+			// A watch is behind; its event wakes this owner again.
+			s.requeue(staleRetry)
+			return false, nil
+		}
+		rev.Proven = gate.Last
+	}
+	opened, ahead := rev.Opened, rev.Ahead
+	rev.Open(gate.Last)
+	if err := s.recordOpened(ctx, set, rev); err != nil {
+		rev.Opened, rev.Ahead = opened, ahead
+		return false, err
+	}
+	s.progressed[rev.UID] = s.Now()
+	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Last].Name)
+	return true, nil
+}
+
+// recordOpened writes the status of a revision of which phases were opened, as they
+// stand. Where nothing is to be written in the last one either, that the revision has
+// succeeded goes along.
+func (s *session) recordOpened(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+	s.replan()
+	if set == s.current {
+		if done, err := s.succeed(ctx); err != nil || done {
+			return err
+		}
+	}
+	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
+}
+
+// begin goes on with phases that have been open since the claim. That they have begun
+// is news only where the rollout takes long.
+func (s *session) begin(ctx context.Context, gate *phases.Gate, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+	rev.Open(gate.Last)
+	s.progressed[rev.UID] = s.Now()
+	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
+		return nil
+	}
+	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
+}
+
+// staleRetry is after what time a gate is tried again for which a watch was
+// behind; usually its event comes first.
+const staleRetry = 200 * time.Millisecond
+
+// instanceSelector selects the objects of the revision's package, or everything
+// that is managed where the objects do not say which package they are of.
+func instanceSelector(r *phases.Revision) string {
+	selector := corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
+	if instance := r.Stamp.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
+		selector += "," + corev1alpha1.PackageInstanceLabel + "=" + instance
+	}
+	return selector
+}
+
+func (s *session) setOf(r *phases.Revision) corev1alpha1.GenericObjectSet {
+	for _, set := range s.sets {
+		if set.GetUID() == r.UID {
+			return set
+		}
+	}
+	return nil
+}
+
+// succeed records that the current revision was available for its success
+// delay, after which what only older revisions have may go.
+func (s *session) succeed(ctx context.Context) (bool, error) {
+	if s.current == nil {
+		return false, nil
+	}
+	rev := s.rollout.Loaded(s.current.GetUID())
+	report := s.reportOf(s.current.GetUID())
+	if rev == nil || report == nil || rev.Succeeded || rev.Paused || !rev.Claimed || rev.Blocked != "" || !report.Complete() || report.InTransition() {
+		return false, nil
+	}
+	delay := time.Duration(s.current.ObjectSetSpec().SuccessDelaySeconds) * time.Second
+	if delay > 0 {
+		since := availableSince(s.current)
+		if since.IsZero() {
+			if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
+				return false, err
+			}
+			since = availableSince(s.current)
+		}
+		if rest := delay - s.Now().Sub(since); rest > 0 {
+			s.requeue(rest)
+			return false, nil
+		}
+	}
+	rev.Succeeded = true
+	if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
+		rev.Succeeded = false
+		return false, err
+	}
+	return true, nil
+}
+
+// revisionOf returns the loaded revision of a set, or nil.
+func (s *session) revisionOf(set corev1alpha1.GenericObjectSet) *rollout.Revision {
+	return s.rollout.Loaded(set.GetUID())
+}

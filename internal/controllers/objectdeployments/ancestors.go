@@ -1,0 +1,117 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// rejectReserved blocks a revision that contains objects of the engine, or ancestors of
+// its owner: the deletion of one would wait for the other.
+func (s *session) rejectReserved(ctx context.Context, rev *rollout.Revision) error {
+	ofEngine := rollout.OfEngine(s.rollout.Owner, s.Namespace)
+	ancestors := map[objects.Key]struct{}{}
+	if slices.ContainsFunc(rev.Keys(), func(k objects.Key) bool { return k.Group == corev1alpha1.GroupVersion.Group }) {
+		var err error
+		if ancestors, err = s.ancestors(ctx); err != nil {
+			return err
+		}
+	}
+	rev.RejectReserved(func(key objects.Key) string {
+		if _, is := ancestors[key]; is {
+			return "the package itself belongs to it, so that its deletion would never end: remove it, or rename it"
+		}
+		return ofEngine(key)
+	})
+	return nil
+}
+
+// rejectAllReserved is for a teardown: the ancestors may have changed since loading.
+func (s *session) rejectAllReserved(ctx context.Context) error {
+	for _, rev := range s.rollout.Revisions() {
+		if err := s.rejectReserved(ctx, rev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ancestors returns the objects of our kinds that the owner depends on: itself, its sets
+// and slices, its Package, the deployment that manages that Package, and so on.
+func (s *session) ancestors(ctx context.Context) (map[objects.Key]struct{}, error) {
+	ancestors := map[objects.Key]struct{}{}
+	next := []objects.Key{ownKey(s.key.Kind, s.key.Namespace, s.key.Name)}
+	for len(next) > 0 && len(ancestors) < limits.Ancestors {
+		key := next[0]
+		next = next[1:]
+		if _, seen := ancestors[key]; seen {
+			continue
+		}
+		ancestors[key] = struct{}{}
+		owners, err := s.ownersOf(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, owners...)
+	}
+	for _, set := range s.sets {
+		ancestors[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
+		for _, name := range slicesOf(set) {
+			ancestors[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}
+		}
+	}
+	return ancestors, nil
+}
+
+// ownersOf returns the owners of an object that are of our kinds.
+func (s *session) ownersOf(ctx context.Context, key objects.Key) ([]objects.Key, error) {
+	var obj client.Object
+	scope := corev1alpha1.ScopeOf(key.Namespace)
+	switch {
+	case key.Kind == s.key.Kind && key.Namespace == s.key.Namespace && key.Name == s.key.Name:
+		obj = s.top().(client.Object)
+	case key.Kind == scope.Kind("Package"):
+		obj = scope.NewPackage().(client.Object)
+	case key.Kind == scope.Kind("ObjectDeployment"):
+		obj = scope.NewObjectDeployment().(client.Object)
+	case key.Kind == scope.Kind("ObjectSet"):
+		obj = scope.NewObjectSet().(client.Object)
+	default:
+		return nil, nil
+	}
+	if obj.GetUID() == "" {
+		err := s.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, obj)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot find out what %s belongs to: %w", s.key, err)
+		}
+	}
+	var owners []objects.Key
+	for _, ref := range obj.GetOwnerReferences() {
+		if !ours(&ref) {
+			continue
+		}
+		namespace := key.Namespace
+		if strings.HasPrefix(ref.Kind, "Cluster") {
+			namespace = ""
+		}
+		owners = append(owners, ownKey(ref.Kind, namespace, ref.Name))
+	}
+	return owners, nil
+}
+
+func ownKey(kind, namespace, name string) objects.Key {
+	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: kind, Namespace: namespace, Name: name}
+}

@@ -1,0 +1,145 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// precheckRetry is the interval at which a revision is checked that collides with objects
+// from outside the engine, which are not watched.
+const precheckRetry = 30 * time.Second
+
+// claim takes all objects of the current revision at once, before the first of
+// them is written, and reports whether it wrote the set.
+func (s *session) claim(ctx context.Context) (bool, error) {
+	if s.current == nil {
+		return false, nil
+	}
+	rev := s.revisionOf(s.current)
+	if rev == nil || rev.Claimed || rev.Removing || rev.Paused || rev.Blocked != "" && !rev.Refused {
+		return false, nil
+	}
+	if due := s.prechecked[rev.UID]; s.Now().Before(due) {
+		s.requeueAt(due)
+		return false, nil
+	}
+	refusals, err := s.refusals(ctx, rev)
+	if err != nil {
+		return false, err
+	}
+	rev.Refuse(refusals...)
+	if len(refusals) > 0 {
+		return false, nil
+	}
+	return true, s.writeClaim(ctx, rev)
+}
+
+// pledge takes all objects of a set that is about to be made, and returns its
+// revision, so that the set can be made with the claim on record. It returns nil
+// where something stands in the way or cannot be found out: the set is made without
+// it then, and says why.
+func (s *session) pledge(ctx context.Context, number int64) *rollout.Revision {
+	set, err := s.newSet(number)
+	if err != nil || s.deployment.ObjectDeploymentSpec().Paused {
+		return nil
+	}
+	rev, err := s.loadSet(ctx, set)
+	if err != nil || rev.Blocked != "" {
+		return nil
+	}
+	if refusals, err := s.refusals(ctx, rev); err != nil || len(refusals) > 0 {
+		return nil
+	}
+	rev.Pledged = true
+	return rev
+}
+
+// pledged goes on with the revision of a set that was made with its claim.
+func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) {
+	rev.Name, rev.UID, rev.Since = set.GetName(), set.GetUID(), set.GetResourceVersion()
+	s.rollout.Put(rev)
+	s.reported[rev.UID] = s.Now()
+	s.announceRollout(rev)
+}
+
+// refusals returns what stands in the way of the revision as a whole: another
+// package that claimed an object, or an object from outside the engine.
+func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
+	holder := s.rollout.Holder()
+	err := s.Claims.Claim(holder, rev.Keys(), s.predecessors()...)
+	var conflict *claims.Conflict
+	if errors.As(err, &conflict) {
+		// The winner's release wakes this owner again.
+		return []phases.Blocker{{
+			Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
+		}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	refusals, err := s.Executor.Precheck(ctx, s.rollout, rev)
+	if err != nil || len(refusals) == 0 {
+		return nil, err
+	}
+	s.Claims.Retain(holder, s.rollout.Claimed())
+	if rev.UID != "" { // else a pass over the set that is made now comes at once
+		s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
+		s.requeue(precheckRetry)
+	}
+	return refusals, nil
+}
+
+// reclaim takes all objects of a revision with a durable claim, apart from those that
+// successors have by now. Where two revisions carry the condition for one object, the
+// first one keeps it, and the other is denied: it writes nothing more, and is refused in
+// its own pass. It keeps what it held before, which it may have written.
+func (s *session) reclaim(rev *rollout.Revision) {
+	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
+		holder, _ := s.Claims.Holder(key)
+		_, handedOver := s.rollout.Successors[types.UID(holder.UID)]
+		return handedOver
+	})
+	err := s.Claims.Claim(s.rollout.Holder(), keys, s.predecessors()...)
+	rev.Denied = err != nil
+	rev.Claimed = rev.Claimed && err == nil
+}
+
+// writeClaim makes the claim durable, and with it that the first phase may be
+// written: the first status write of a set.
+func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
+	opened := rev.Opened
+	rev.Claimed, rev.Denied = true, false
+	rev.Opened = max(opened, min(1, len(rev.Phases)))
+	s.replan()
+	if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
+		rev.Claimed, rev.Opened = false, opened
+		return err
+	}
+	s.announceRollout(rev)
+	return nil
+}
+
+func (s *session) announceRollout(rev *rollout.Revision) {
+	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
+}
+
+// predecessors are the UIDs of lone sets that hand their objects over to this
+// one by spec.previous.
+func (s *session) predecessors() []string {
+	var uids []string
+	for _, p := range s.previous {
+		uids = append(uids, string(p.GetUID()))
+	}
+	return uids
+}

@@ -1,0 +1,149 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// collectSlices deletes slices that neither the template nor a set uses. Secrets
+// are for sets that own objects: history needs no values.
+func (s *session) collectSlices(ctx context.Context) error {
+	s.slicesDue = time.Time{}
+	if err := s.listSets(ctx); err != nil {
+		return err
+	}
+	if err := s.dropSlices(ctx, s.mentions()); err != nil {
+		return err
+	}
+	s.swept, s.unlooked = true, false
+	return nil
+}
+
+// collectable reports whether slices may be unused: revisions went, or a write was
+// tried that takes them away; some slices were too young; a revision was archived
+// whose Secrets history does not need; or an earlier process ended before it
+// looked. It stays so until a look has succeeded.
+func (s *session) collectable() bool {
+	due := !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
+	s.unlooked = s.unlooked || due || s.sealed() && !s.swept
+	return s.unlooked
+}
+
+// mentions are the names of slices, with whether they are used: history has names
+// of Secrets that are not.
+type mentions map[string]bool
+
+// mentions returns what the template and the sets name.
+func (s *session) mentions() mentions {
+	names := mentions{}
+	for _, set := range s.sets {
+		for _, name := range secretsOf(set) {
+			names[name] = names[name] || rollout.Owns(set)
+		}
+		for _, name := range slicesOf(set) {
+			names[name] = true
+		}
+	}
+	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
+		for _, name := range append(slices.Clone(phase.Slices), phase.SecretSlices...) {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// sliceGrace is for how long a slice is kept that nothing names: it is written
+// before the template that names it.
+const sliceGrace = time.Minute
+
+// dropSlices deletes the slices of the deployment that are not used; without names
+// all of them.
+func (s *session) dropSlices(ctx context.Context, names mentions) error {
+	goes := func(slice *metav1.PartialObjectMetadata) bool {
+		used, named := names[slice.Name]
+		if used || !s.mine(slice) {
+			return false
+		}
+		if names != nil && !named && s.Now().Sub(slice.CreationTimestamp.Time) < sliceGrace {
+			s.slicesDue = s.Now().Add(sliceGrace)
+			return false
+		}
+		return true
+	}
+	// One that never had slices costs no request.
+	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sliced) {
+		if err := s.dropSlicesOf(ctx, goes); err != nil {
+			return err
+		}
+	}
+	if s.sealed() {
+		return s.dropSecretsOf(ctx, goes)
+	}
+	return nil
+}
+
+// dropSlicesOf deletes the ObjectSlices of the deployment's name that goes selects.
+func (s *session) dropSlicesOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+	kind := corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice"))
+	return s.dropStored(ctx, kind, s.key.Namespace, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, goes)
+}
+
+// dropSecretsOf deletes the Secrets with objects of the deployment's name that goes
+// selects. They are known by their metadata: nothing of them is read.
+func (s *session) dropSecretsOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+	labels := client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name, corev1alpha1.SliceOwnerKindLabel: s.key.Kind}
+	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, goes)
+}
+
+func (s *session) dropStored(
+	ctx context.Context, kind schema.GroupVersionKind, namespace string, labels client.MatchingLabels, goes func(*metav1.PartialObjectMetadata) bool,
+) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := s.Reader.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
+		return fmt.Errorf("cannot list slices: %w", err)
+	}
+	for i := range list.Items {
+		if slice := &list.Items[i]; goes(slice) {
+			slice.SetGroupVersionKind(kind) // items of a list may come without
+			if err := s.dropSlice(ctx, slice); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
+	if slice.DeletionTimestamp == nil {
+		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
+		if apply.IsAbsent(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
+		}
+	}
+	if letGo(slice) {
+		return nil
+	}
+	return s.stripFinalizers(ctx, slice)
+}
+
+// mine reports whether a slice belongs to this very deployment.
+func (s *session) mine(slice *metav1.PartialObjectMetadata) bool {
+	ref := metav1.GetControllerOf(slice)
+	return ref == nil || ref.UID == s.deployment.GetUID()
+}

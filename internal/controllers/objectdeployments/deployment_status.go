@@ -1,0 +1,237 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+func (s *session) reportDeployment(ctx context.Context) error {
+	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	status := s.deploymentStatus()
+	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
+		return nil
+	}
+	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
+		return nil
+	}
+	was, is := conditions.IsTrue(old.Conditions, corev1alpha1.ConditionAvailable), conditions.IsTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+	if err == nil && was && !is {
+		c := conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable)
+		s.announce(c.Reason, c.Message)
+	}
+	return err
+}
+
+// awaitsTemplate reports whether the deployment was just created without phases: a
+// Package makes its slices then, and a status in between would tell nothing.
+func (s *session) awaitsTemplate() bool {
+	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
+		return false
+	}
+	// Twice, since creationTimestamp knows seconds only.
+	rest := s.deployment.GetCreationTimestamp().Add(2 * limits.StatusInterval).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest > 0
+}
+
+// deploymentStatus returns the status of the deployment.
+func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
+	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	gen := s.deployment.GetGeneration()
+	status.ObservedGeneration = gen
+	status.TemplateHash = revisions.TemplateHash(s.digests[s.deployment.GetUID()], revisions.WellKnown(s.deployment))
+	status.ControllerOf = s.newest()
+	if s.plan.Jobs.Runs != nil {
+		status.Jobs = rollout.Records(s.plan.Jobs.Runs)
+	}
+	if s.current != nil {
+		status.Revision = s.current.ObjectSetSpec().Revision
+		status.Phases = s.current.ObjectSetStatus().Phases
+		status.Blocking = s.current.ObjectSetStatus().Blocking
+	}
+	s.deploymentConditions(status, gen)
+	var below []metav1.Condition
+	if s.current != nil {
+		below = *s.current.StatusConditions()
+	}
+	statuswriter.Fit(status, gen, below)
+	return status
+}
+
+// newest names the newest sets in ascending order, within limits.ControllerOfBytes.
+func (s *session) newest() []corev1alpha1.ControlledObjectReference {
+	var refs []corev1alpha1.ControlledObjectReference
+	size := 0
+	for _, set := range slices.Backward(s.sets) {
+		ref := corev1alpha1.ControlledObjectReference{
+			Kind: s.scope.Kind("ObjectSet"), Group: corev1alpha1.GroupVersion.Group, Name: set.GetName(), Namespace: set.GetNamespace(),
+		}
+		if size += sizeOf(&ref); size > limits.ControllerOfBytes {
+			break
+		}
+		refs = append(refs, ref)
+	}
+	slices.Reverse(refs)
+	return refs
+}
+
+func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
+	conds := &status.Conditions
+	standing := s.standing()
+	available := revisions.Available(standing)
+	available.Message = objects.Cut(available.Message)
+	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
+	progressing, reason, message := s.progressing(standing)
+	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
+	if s.deployment.ObjectDeploymentSpec().Paused {
+		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
+	} else {
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+	}
+	drifted := s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted)
+	if !drifted {
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+	}
+	if s.current != nil {
+		if drifted {
+			conditions.Copy(conds, gen, *conditions.Get(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted))
+		}
+		setMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
+			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
+		}))
+	}
+	ready := available.Status && reason == corev1alpha1.ReasonIdle
+	stalled := standing.DeadlinePassed || s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	if !ready && reason == corev1alpha1.ReasonIdle {
+		reason, message = available.Reason, available.Message
+	}
+	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
+}
+
+// standing gathers what availability is judged on.
+func (s *session) standing() revisions.Standing {
+	st := revisions.Standing{}
+	st.Previous, st.PreviousName = s.previousStanding()
+	if s.current == nil {
+		return st
+	}
+	st.CurrentName = s.current.GetName()
+	st.Current = s.reportOf(s.current.GetUID())
+	if rev := s.revisionOf(s.current); rev != nil {
+		st.Opened, st.Succeeded = rev.Begun(), rev.Succeeded
+		if rev.Blocked != "" && st.Current != nil && len(st.Current.Blocking) == 0 {
+			st.Current.Blocking = rev.Refusals
+		}
+	}
+	if st.Current == nil {
+		st.Current = &phases.Report{}
+	}
+	if !st.Succeeded {
+		st.DeadlinePassed = s.deadlinePassed()
+	}
+	return st
+}
+
+// previousStanding returns how the older revisions stand together, judged on
+// what they still control; nil where none of them ever succeeded.
+func (s *session) previousStanding() (*phases.Report, string) {
+	all, name := &phases.Report{}, ""
+	for _, set := range s.sets {
+		report := s.reportOf(set.GetUID())
+		if set == s.current || report == nil {
+			continue
+		}
+		all.Blocking = append(all.Blocking, report.Blocking...)
+		if conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+			name = set.GetName()
+		}
+	}
+	if name == "" {
+		return nil, ""
+	}
+	return all, name
+}
+
+// deadlinePassed reports whether the current revision missed its progress
+// deadline, counted from its creation or the last phase it opened; until then
+// another pass is due at that time.
+func (s *session) deadlinePassed() bool {
+	deadline := limits.ProgressDeadline
+	if seconds := s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds; seconds != nil {
+		deadline = time.Duration(*seconds) * time.Second
+	}
+	if s.deployment.ObjectDeploymentSpec().Paused {
+		return false
+	}
+	since := s.current.GetCreationTimestamp().Time
+	if at := s.progressed[s.current.GetUID()]; at.After(since) {
+		since = at
+	}
+	rest := since.Add(deadline).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+		return false
+	}
+	return true
+}
+
+func (s *session) progressing(st revisions.Standing) (status bool, reason, message string) {
+	switch {
+	case s.current == nil && len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0:
+		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
+	case s.current == nil:
+		return true, corev1alpha1.ReasonProgressing, "No revision matches the template yet."
+	case s.incomplete() != "":
+		return false, corev1alpha1.ReasonSlicesMissing, s.incomplete()
+	case st.Succeeded:
+		return false, corev1alpha1.ReasonIdle, "The latest revision was rolled out."
+	}
+	message = st.CurrentName + " is not available"
+	if c := conditions.Get(*s.current.StatusConditions(), corev1alpha1.ConditionAvailable); c != nil {
+		message = fmt.Sprintf("%s: %s", st.CurrentName, c.Message)
+		if c.Status == "True" {
+			message = st.CurrentName + " is available; waiting for its success delay."
+		}
+	}
+	if st.DeadlinePassed {
+		return false, corev1alpha1.ReasonProgressDeadlineExceeded, objects.Cut(fmt.Sprintf("Revision %s did not become available within %ds: %s",
+			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message))
+	}
+	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, objects.Cut(message)
+}
+
+// incomplete says which slices the current revision lacks; empty for none.
+func (s *session) incomplete() string {
+	if rev := s.revisionOf(s.current); rev != nil && rev.Incomplete {
+		return rev.Blocked
+	}
+	return ""
+}
+
+// announce records an event about the owner. The Package that has a deployment
+// speaks for it.
+func (s *session) announce(reason, message string) {
+	obj := s.top()
+	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
+		s.Events.Eventf(obj, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
+	}
+}

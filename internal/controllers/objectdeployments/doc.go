@@ -1,0 +1,18 @@
+// Package objectdeployments reconciles ObjectDeployments and ObjectSets of both
+// scopes: one implementation for all four kinds.
+//
+// The unit of work is an owner: a deployment with all of its sets, or a set that
+// stands alone. One pass gathers them, decides with the pure packages revisions
+// and phases, acts through package rollout, and reports on the statuses. It
+// holds no rules of its own.
+//
+//	Reconcile ─► gather ─► load ─► revisions.Decide ─► create, pause, archive, collect
+//	                        └────► claim ─► phases.Next ─► gate, enter, perform
+//	                                                └────► report ─► linger
+//
+// Durable before anything that relies on it: the claim and the opening of the
+// first phase in the set's first status write, the opening of each further
+// phase in a status write before its first object (one write for phases that are
+// passed over); Jobs that have finished in one
+// of the deployment before any other step.
+package objectdeployments

@@ -1,0 +1,68 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// dropFormer removes what is left of a deployment that is gone: it was deleted
+// with its objects kept, or our finalizer was removed by force. A deployment
+// of the same name may be there by now. Only the engine removes its finalizers.
+func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	present, err := s.presentUID(ctx)
+	if err != nil {
+		return err
+	}
+	if s.deployment != nil && present != s.deployment.GetUID() {
+		return nil // the cache is behind: these may be the sets of its successor
+	}
+	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return rollout.DeploymentOf(set) == present })
+	for _, set := range sets {
+		if set.GetDeletionTimestamp() != nil && letGo(set) {
+			continue
+		}
+		if err := s.dropSet(ctx, set); err != nil {
+			return fmt.Errorf("cannot remove %s %s, whose deployment is gone: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
+		}
+	}
+	goes := func(slice *metav1.PartialObjectMetadata) bool {
+		ref := metav1.GetControllerOf(slice)
+		return present == "" || ref != nil && ref.UID != present
+	}
+	if slices.ContainsFunc(sets, sliced) {
+		if err := s.dropSlicesOf(ctx, goes); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(sets, sealed) {
+		return s.dropSecretsOf(ctx, goes)
+	}
+	return nil
+}
+
+// presentUID asks the API server for the UID of the deployment of this name; it is
+// empty where there is none, also because their CRD was deleted.
+func (s *session) presentUID(ctx context.Context) (types.UID, error) {
+	m := &metav1.PartialObjectMetadata{}
+	kind := corev1alpha1.GroupVersion.WithKind(s.key.Kind)
+	m.SetGroupVersionKind(kind)
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
+	if apply.IsAbsent(err) || err != nil && s.Live.State(kind.GroupKind()).Unserved() {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot look for %s: %w", s.key, err)
+	}
+	return m.UID, nil
+}

@@ -1,0 +1,212 @@
+package objectdeployments
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// ownerIndex finds sets by the owner that they belong to.
+const ownerIndex = "owner"
+
+// session is one pass over one owner.
+type session struct {
+	*Reconciler
+	*owner
+	key   rollout.OwnerKey
+	scope corev1alpha1.Scope
+	// deployment is nil where the owner is a set that stands alone.
+	deployment corev1alpha1.GenericObjectDeployment
+	// sets are all sets of the owner in ascending order of revision.
+	sets []corev1alpha1.GenericObjectSet
+	// former are sets of a deployment of this name that is gone.
+	former []corev1alpha1.GenericObjectSet
+	// previous are the lone sets that a lone set takes objects over from.
+	previous []corev1alpha1.GenericObjectSet
+	plan     phases.Plan
+	// current is the set that the template stands for; nil where there is none.
+	current corev1alpha1.GenericObjectSet
+	after   time.Duration
+}
+
+// ours reports whether a reference points at a kind of this API group.
+func ours(ref *metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
+}
+
+// gather reads the owner and its sets from the caches, as new as they are known
+// to be. It returns nil where nothing is left of the owner.
+func (r *Reconciler) gather(ctx context.Context, key rollout.OwnerKey) (*session, error) {
+	s := &session{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
+	if strings.HasSuffix(key.Kind, "ObjectDeployment") {
+		dep := s.scope.NewObjectDeployment()
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, dep)
+		switch {
+		case err == nil:
+			s.deployment, _ = r.fresh.Newest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	if err := s.listSets(ctx); err != nil {
+		return nil, err
+	}
+	if s.deployment == nil && len(s.sets) == 0 {
+		r.forgetOwner(key)
+		return nil, nil
+	}
+	if s.deployment == nil && strings.HasSuffix(key.Kind, "ObjectDeployment") {
+		if err := s.dropFormer(ctx, s.sets); err != nil {
+			return nil, err
+		}
+		s.forget()
+		return nil, nil
+	}
+	if err := s.dropFormer(ctx, s.former); err != nil {
+		return nil, err
+	}
+	s.owner = r.remember(key, s.top().GetUID())
+	s.retry()
+	if err := s.relate(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// top returns the owner object.
+func (s *session) top() corev1alpha1.Conditioned {
+	if s.deployment != nil {
+		return s.deployment
+	}
+	return s.sets[0]
+}
+
+func (s *session) listSets(ctx context.Context) error {
+	list := s.scope.NewObjectSetList()
+	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
+		return err
+	}
+	s.sets, s.former = nil, nil
+	seen := map[types.UID]bool{}
+	for _, set := range list.GenericObjectSets() {
+		seen[set.GetUID()] = true
+		newest, ok := s.fresh.Newest(set).(corev1alpha1.GenericObjectSet)
+		switch {
+		case !ok:
+		case s.deployment == nil || rollout.DeploymentOf(newest) == s.deployment.GetUID():
+			s.sets = append(s.sets, newest)
+		default:
+			s.former = append(s.former, newest)
+		}
+	}
+	for _, created := range s.fresh.Created(s.key.String()) {
+		if set, ok := created.(corev1alpha1.GenericObjectSet); ok && !seen[set.GetUID()] {
+			s.sets = append(s.sets, set)
+		}
+	}
+	slices.SortFunc(s.sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return nil
+}
+
+// relate finds out whose objects count as the owner's: those of its sets, and of
+// the phases that an earlier engine ran elsewhere. A lone set takes from those in
+// spec.previous too, and yields to those that name it there.
+func (s *session) relate(ctx context.Context) error {
+	s.rollout.Siblings = rollout.Controllers(s.sets...)
+	if s.deployment != nil {
+		return nil
+	}
+	all := s.scope.NewObjectSetList()
+	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace)); err != nil {
+		return err
+	}
+	me := s.sets[0]
+	predecessors, successors := map[types.UID]struct{}{}, map[types.UID]struct{}{}
+	for _, other := range all.GenericObjectSets() {
+		if names(me, other) {
+			maps.Copy(predecessors, rollout.Controllers(other))
+			s.previous = append(s.previous, other)
+		}
+		if names(other, me) {
+			maps.Copy(successors, rollout.Controllers(other))
+		}
+	}
+	s.rollout.Predecessors, s.rollout.Successors = predecessors, successors
+	return nil
+}
+
+// names reports whether set has other in its spec.previous.
+func names(set, other corev1alpha1.GenericObjectSet) bool {
+	return slices.ContainsFunc(set.ObjectSetSpec().Previous, func(p corev1alpha1.PreviousRevisionReference) bool {
+		return p.Name == other.GetName() && set.GetUID() != other.GetUID()
+	})
+}
+
+// remember returns the memory of an owner, made where there is none or where the
+// name belongs to another object now.
+func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.owners[key]
+	if o != nil && o.rollout.Owner.UID == string(uid) {
+		return o
+	}
+	if o != nil {
+		o.rollout.Forget(r.Tracker, r.Live)
+		r.Claims.Release(o.rollout.Holder())
+	}
+	o = &owner{
+		rollout:      rollout.New(key, uid),
+		digests:      map[types.UID]objects.Digest{},
+		reported:     map[types.UID]time.Time{},
+		prechecked:   map[types.UID]time.Time{},
+		looked:       map[types.UID]time.Time{},
+		progressed:   map[types.UID]time.Time{},
+		namespaces:   map[string]types.UID{},
+		unreferenced: map[string]*metav1.PartialObjectMetadata{},
+		stored: rollout.Stored{
+			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+		},
+	}
+	r.owners[key] = o
+	return o
+}
+
+// forgetSet drops what is remembered of a set that owns nothing any more, or is gone.
+func (o *owner) forgetSet(uid types.UID) {
+	delete(o.digests, uid)
+	delete(o.reported, uid)
+	delete(o.prechecked, uid)
+	delete(o.looked, uid)
+	delete(o.progressed, uid)
+}
+
+// forgetOwner drops all memory of an owner that is gone.
+func (r *Reconciler) forgetOwner(key rollout.OwnerKey) {
+	r.mu.Lock()
+	o := r.owners[key]
+	delete(r.owners, key)
+	r.mu.Unlock()
+	if o != nil {
+		o.rollout.Forget(r.Tracker, r.Live)
+		r.Claims.Release(o.rollout.Holder())
+	}
+	r.fresh.Forget(key.String())
+}
+
+func (s *session) forget() { s.forgetOwner(s.key) }

@@ -1,0 +1,155 @@
+package objectdeployments
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// load brings the loaded revisions in line with the sets: every set that may own
+// objects is loaded once, and its mutable state is read at each pass.
+func (s *session) load(ctx context.Context) error {
+	if err := s.loadSets(ctx); err != nil {
+		return err
+	}
+	s.rollout.Follow(s.Tracker, s.Live, s.Claims)
+	for _, set := range s.sets {
+		if s.deployment == nil || !orphaning(set) {
+			continue
+		}
+		if err := s.markOrphaned(ctx, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphaned reports whether obj is deleted with its objects kept.
+func orphaned(obj corev1alpha1.Conditioned) bool {
+	return orphaning(obj) || obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true"
+}
+
+// markOrphaned makes durable that obj is deleted with its objects kept: the
+// garbage collector takes its own mark off before the objects are released.
+func (s *session) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
+	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
+		return nil
+	}
+	return s.patch(ctx, obj, func() {
+		annotations := maps.Clone(obj.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[corev1alpha1.OrphanedAnnotation] = "true"
+		obj.SetAnnotations(annotations)
+	})
+}
+
+func (s *session) loadSets(ctx context.Context) error {
+	present := map[types.UID]bool{}
+	for _, set := range s.sets {
+		if rollout.Owns(set) {
+			present[set.GetUID()] = true
+		}
+	}
+	for _, rev := range s.rollout.Revisions() {
+		if !present[rev.UID] {
+			s.rollout.Drop(rev.UID, s.Tracker)
+			s.forgetSet(rev.UID)
+			s.forgetSlices()
+			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
+		}
+	}
+	for _, set := range s.sets {
+		if !present[set.GetUID()] {
+			continue
+		}
+		rev := s.rollout.Loaded(set.GetUID())
+		if rev == nil || s.learned(rev) || s.restorable(rev) {
+			loaded, err := s.loadSet(ctx, set)
+			if err != nil {
+				return err
+			}
+			if rev != nil {
+				loaded.Resume(rev)
+				if s.warmed && (rev.Claimed || rev.Denied) {
+					s.reclaim(loaded) // its objects may be others now
+				}
+			}
+			s.rollout.Put(loaded)
+			s.refresh(loaded, set, rev == nil)
+			if rev == nil && s.warmed && loaded.Claimed {
+				s.reclaim(loaded) // loading failed when claims were restored
+			}
+			continue
+		}
+		s.refresh(rev, set, false)
+	}
+	return nil
+}
+
+// learned reports whether a kind that was unknown when the revision was loaded is
+// served now, so that the scope rules can be asked.
+func (s *session) learned(rev *rollout.Revision) bool {
+	for _, key := range rev.Unscoped {
+		if s.Live.State(key.GroupKind()).Served {
+			return true
+		}
+	}
+	return false
+}
+
+// missingRetry is after what time missing slices are looked for again: nothing
+// watches slices.
+const missingRetry = 5 * time.Second
+
+// restorable reports whether a revision lacks slices that may be back by now.
+func (s *session) restorable(rev *rollout.Revision) bool {
+	if !rev.Incomplete {
+		return false
+	}
+	rest := s.looked[rev.UID].Add(missingRetry).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest <= 0
+}
+
+// namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
+// go between two questions.
+func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
+	mapping, err := r.Live.Mapping(gk, version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// refresh copies what changes on a set into its revision; fresh means that this
+// process sees the set for the first time.
+func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
+	if fresh && !s.warmed {
+		rev.Pledged = rollout.Pledged(set)
+	}
+	rev.Recall(set, fresh)
+	rev.Paused = rev.Paused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
+	rev.KeepAll = rev.Removing && orphaned(set)
+}
+
+// reportOf returns how the revision of a set stands by the last plan.
+func (s *session) reportOf(uid types.UID) *phases.Report {
+	for i, rev := range s.rollout.Revisions() {
+		if rev.UID == uid && i < len(s.plan.Reports) {
+			return &s.plan.Reports[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package objectdeployments
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/metricstest"
+)
+
+// cachedSets is a cache with revisions of one package.
+type cachedSets struct{ client.Reader }
+
+func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	l, namespaced := list.(*corev1alpha1.ObjectSetList)
+	if !namespaced {
+		return nil
+	}
+	at := func(seconds int64) metav1.Time { return metav1.Time{Time: time.Unix(seconds, 0)} }
+	meta := func(name string, created int64, label string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Name: name, Namespace: "team", CreationTimestamp: at(created), Labels: map[string]string{label: "shop"},
+			Annotations: map[string]string{corev1alpha1.PackageSourceImageAnnotation: "registry.test/shop:v1"},
+		}
+	}
+	succeeded := metav1.Condition{Type: corev1alpha1.ConditionSucceeded, Status: "True", LastTransitionTime: at(2000)}
+	archived := metav1.Condition{Type: corev1alpha1.ConditionArchived, Status: "True"}
+	l.Items = []corev1alpha1.ObjectSet{
+		{ObjectMeta: meta("old", 1000, corev1alpha1.ObjectDeploymentLabel)},
+		{ObjectMeta: meta("now", 1001, corev1alpha1.PackageInstanceLabel)},
+		{ObjectMeta: meta("next", 1002, corev1alpha1.PackageInstanceLabel)},
+	}
+	l.Items[0].Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+	l.Items[0].Status.Conditions = []metav1.Condition{succeeded, archived}
+	l.Items[1].Status.Conditions = []metav1.Condition{succeeded}
+	return nil
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	m := &metrics{reader: cachedSets{}}
+	if got := metricstest.Values(t, m); len(got) > 0 {
+		t.Errorf("a standby reports %v", got)
+	}
+	m.leading.Store(true)
+	want := map[string]float64{
+		"package_operator_object_set_created_timestamp_seconds old team shop":                         1000,
+		"package_operator_object_set_created_timestamp_seconds now team shop":                         1001,
+		"package_operator_object_set_created_timestamp_seconds next team shop":                        1002,
+		"package_operator_object_set_succeeded_timestamp_seconds registry.test/shop:v1 now team shop": 2000,
+	}
+	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,260 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// Reconciler reconciles deployments and sets.
+type Reconciler struct {
+	// Client reads from the caches and writes; Reader asks the API server.
+	Client client.Client
+	Reader client.Reader
+	// Executor, Live and Tracker act on the objects and watch them.
+	Executor *rollout.Executor
+	Live     *livestate.Cache
+	Tracker  *rollout.Tracker
+	Claims   *claims.Table
+	// Events records transitions.
+	Events events.EventRecorder
+	// Owners watches foreign owners of deployments and lone sets.
+	Owners *OwnerWatch
+	Now    func() time.Time
+	// Namespace is the manager's: it has the Secrets of cluster kinds.
+	Namespace string
+
+	fresh *mutationcache.Store
+	// written are slices of deployments by the UID of their owner.
+	written *mutationcache.Store
+	warmed  bool
+	warming time.Time // since when the restoration of claims fails
+	warmMu  sync.Mutex
+	// shelf is there while the first pass is made ready.
+	shelf shelf
+
+	queue   queueing.Queue[rollout.OwnerKey]
+	metrics metrics
+
+	mu     sync.Mutex
+	owners map[rollout.OwnerKey]*owner
+}
+
+// owner is what is remembered of one owner between passes.
+type owner struct {
+	rollout *rollout.Rollout
+	// digests are those of the specs of sets and of the template of the
+	// deployment, by UID; the latter with its generation.
+	digests    map[types.UID]objects.Digest
+	generation int64
+	// reported is when the last status that was not urgent was written, by UID.
+	reported map[types.UID]time.Time
+	// prechecked is when a refused revision is looked at again.
+	prechecked map[types.UID]time.Time
+	// retryValue is the last value of the retry annotation.
+	retryValue string
+	// looked is when the missing slices of a revision were looked for.
+	looked map[types.UID]time.Time
+	// stored are the contents of the slices of loaded revisions.
+	stored rollout.Stored
+	// unreferenced are those slices, by name, that have no set as owner yet.
+	unreferenced map[string]*metav1.PartialObjectMetadata
+	// slicesDue is when unused slices are looked for again that were too young.
+	slicesDue time.Time
+	// swept means that this process has looked for unused Secrets: an earlier one
+	// may have ended before it did.
+	swept bool
+	// unlooked means that a look for unused slices is due: what takes uses away was
+	// written or tried, or a look has failed.
+	unlooked bool
+	// failing is since when every pass has failed; zero after a success.
+	failing time.Time
+	// spins counts reconciles in a row that ended by maxPasses.
+	spins int
+	// namespaces are the UIDs of namespaces that Jobs ran in and that are not part of the
+	// package; empty for those that do not exist.
+	namespaces map[string]types.UID
+	// overflown means that it was said that there is no room to record a Job.
+	overflown bool
+	// unseen is since when objects wait for their watches to show what was written;
+	// zero where none does.
+	unseen time.Time
+	// progressed is when a set opened its last phase in this process.
+	progressed map[types.UID]time.Time
+}
+
+// Reconcile brings one owner a step closer to what its spec says. It is called
+// when the owner, one of its sets, or one of their objects changed.
+func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (reconcile.Result, error) {
+	defer r.queue.Begin()()
+	if err := r.warm(ctx); errors.Is(err, livestate.ErrNotReady) {
+		return reconcile.Result{RequeueAfter: startRetry}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
+	}
+	s, err := r.gather(ctx, key)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	s.rollout.BeginTurn(r.Now, limits.ProbeTurn)
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
+	if err := s.run(ctx); err != nil {
+		return s.giveUp(ctx, err)
+	}
+	s.failing = time.Time{}
+	return s.result(), nil
+}
+
+// giveUp says when to try again after an error that no status explains.
+func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, error) {
+	switch apply.Classify(err) {
+	case apply.NotLeading:
+		// The new leader does it; where there is none, this one goes on as soon as it
+		// has renewed the Lease.
+		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
+	case apply.Conflict:
+		// The cache is behind a write of another client; its event comes.
+		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	case apply.Blocked, apply.NamespaceTerminating:
+		return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, true))
+	}
+	if s.failing.IsZero() {
+		s.failing = s.Now()
+	}
+	if s.Now().Sub(s.failing) < limits.ErrorsUnreported {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, false))
+}
+
+// reportError puts an error on the status of the owner; stalled means that a user has to
+// fix it.
+func (s *session) reportError(ctx context.Context, err error, stalled bool) error {
+	top, message := s.top(), conditions.Message(err.Error())
+	typ := corev1alpha1.ConditionReconciling
+	if stalled {
+		typ = corev1alpha1.ConditionStalled
+	}
+	if before := conditions.Get(*top.StatusConditions(), typ); before != nil && before.Message == message {
+		return nil
+	}
+	return s.patchStatus(ctx, top, func() {
+		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
+			Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: message,
+		})
+	})
+}
+
+// startRetry is after what time the first pass is repeated while it is not known
+// yet what the API server serves.
+const startRetry = 5 * time.Millisecond
+
+// conflictRetry is after what time a pass is repeated that met a newer object.
+const conflictRetry = 50 * time.Millisecond
+
+// retry clears failures and backoff where the retry annotation has changed.
+func (s *session) retry() {
+	value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
+	if value == s.retryValue {
+		return
+	}
+	s.retryValue = value
+	s.rollout.Retry()
+	clear(s.prechecked)
+}
+
+// run dispatches on what the owner is and whether it goes.
+func (s *session) run(ctx context.Context) error {
+	switch {
+	case s.deployment == nil && len(s.sets) == 0:
+		s.forget()
+		return nil
+	case s.top().GetDeletionTimestamp() != nil:
+		return s.teardown(ctx)
+	case s.deployment == nil && lifecycle(s.sets[0]) == corev1alpha1.ObjectSetLifecycleStateArchived:
+		return s.archiveAlone(ctx)
+	}
+	if dying, err := s.ownerDies(ctx); err != nil || dying {
+		return err
+	}
+	if err := s.ensureFinalizer(ctx, s.top()); err != nil {
+		return err
+	}
+	return s.roll(ctx)
+}
+
+// maxPasses bounds how often one reconcile decides anew; what is left goes on in
+// the next one, after the other owners had their turn.
+const maxPasses = 40
+
+// roll rolls the objects out until nothing is left to do or something has to
+// happen first.
+func (s *session) roll(ctx context.Context) error {
+	for range maxPasses {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		again, err := s.steer(ctx)
+		if err != nil {
+			return err
+		}
+		if !again {
+			again, err = s.advance(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if !again {
+			s.spins = 0
+			if err := s.report(ctx); err != nil {
+				return err
+			}
+			return s.linger(ctx)
+		}
+	}
+	s.spins++
+	s.requeue(min(time.Millisecond<<min(s.spins, 20), time.Second))
+	return s.report(ctx)
+}
+
+// requeue asks for another pass after d at the latest.
+func (s *session) requeue(d time.Duration) {
+	if d <= 0 {
+		d = time.Millisecond
+	}
+	if s.after == 0 || d < s.after {
+		s.after = d
+	}
+}
+
+func (s *session) requeueAt(at time.Time) {
+	if !at.IsZero() {
+		s.requeue(at.Sub(s.Now()))
+	}
+}
+
+func (s *session) result() reconcile.Result { return reconcile.Result{RequeueAfter: s.after} }
+
+func lifecycle(set corev1alpha1.GenericObjectSet) corev1alpha1.ObjectSetLifecycleState {
+	return set.ObjectSetSpec().LifecycleState
+}

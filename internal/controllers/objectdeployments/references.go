@@ -1,0 +1,102 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// store caches the content of a slice, and whether it needs an owner reference to its
+// set. Slices of lone sets get none: they are the user's, may be shared with other sets,
+// and would be garbage-collected with the first of them.
+func (s *session) store(slice corev1alpha1.GenericObjectSlice) {
+	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
+	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
+		return
+	}
+	s.unreferenced[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: slice.GetNamespace(), Name: slice.GetName(), UID: slice.GetUID(), ResourceVersion: slice.GetResourceVersion(),
+		OwnerReferences: slice.GetOwnerReferences(),
+	}}
+}
+
+func (s *session) isSet(ref metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
+}
+
+// referencesInFlight is how many slices are patched in one pass: a gate may be due after.
+const referencesInFlight = 8
+
+// referenceSlices makes sets owners of the slices that were written for them, for tools
+// that follow owner references. A slice gets one such reference, also where later
+// revisions share it.
+func (s *session) referenceSlices(ctx context.Context) error {
+	if len(s.unreferenced) == 0 {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(referencesInFlight)
+	var (
+		mu    sync.Mutex
+		begun = map[string]bool{}
+	)
+	for _, set := range s.sets {
+		if !rollout.Owns(set) || set.GetDeletionTimestamp() != nil {
+			continue
+		}
+		for _, name := range slicesOf(set) {
+			slice := s.unreferenced[name]
+			if slice == nil || begun[name] || len(begun) == referencesInFlight {
+				continue
+			}
+			begun[name] = true
+			group.Go(func() error {
+				now, err := s.referenceSlice(ctx, set, slice)
+				mu.Lock()
+				defer mu.Unlock()
+				if s.unreferenced[name] = now; now == nil {
+					delete(s.unreferenced, name)
+				}
+				return err
+			})
+		}
+	}
+	if len(begun) > 0 {
+		s.requeue(0)
+	}
+	return group.Wait()
+}
+
+// referenceSlice returns the slice where it has to be retried, after a conflict as it is
+// live.
+func (s *session) referenceSlice(
+	ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata,
+) (*metav1.PartialObjectMetadata, error) {
+	slice.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice")))
+	after := slice.DeepCopy()
+	after.OwnerReferences = append(after.OwnerReferences, metav1.OwnerReference{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.scope.Kind("ObjectSet"), Name: set.GetName(), UID: set.GetUID(),
+	})
+	err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(slice, client.MergeFromWithOptimisticLock{}))
+	if err != nil && apply.Classify(err) == apply.Conflict {
+		// Or the response to an earlier attempt was lost.
+		err = s.Reader.Get(ctx, client.ObjectKeyFromObject(slice), slice)
+		if err == nil && !slices.ContainsFunc(slice.OwnerReferences, s.isSet) {
+			return slice, nil
+		}
+	}
+	if err == nil || apply.IsAbsent(err) {
+		return nil, nil
+	}
+	return slice, fmt.Errorf("cannot make %s an owner of slice %s: %w", set.GetName(), slice.Name, err)
+}

@@ -1,0 +1,137 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// TestRevisionIsMadeOnce makes a revision again that was made before without
+// that being known: by the name it is the same or another one.
+func TestRevisionIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		// change makes the set that is there another one.
+		change func(*corev1alpha1.ObjectSet)
+		want   int
+	}{
+		"the answer was lost":              {"it is the wanted one", func(*corev1alpha1.ObjectSet) {}, 1},
+		"another deployment of the name":   {"an earlier deployment made it", func(s *corev1alpha1.ObjectSet) { s.OwnerReferences[0].UID = "former" }, 2},
+		"another revision":                 {"the template went back", func(s *corev1alpha1.ObjectSet) { s.Spec.Revision = 7 }, 2},
+		"another template of the same sum": {"hashes can collide", func(s *corev1alpha1.ObjectSet) { s.Spec.Phases[0].Name = "other" }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
+			lost := errors.New("the connection broke")
+			failing := true
+			behind := interceptor.NewClient(server, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					if err := c.Create(ctx, obj, opts...); err != nil || !failing {
+						return err
+					}
+					return lost
+				},
+				// The cache shows no set yet.
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+			})
+			s := sessionOf(behind, server)
+			if err := s.createSet(t.Context(), 1); !errors.Is(err, lost) {
+				t.Fatalf("the first attempt: %v", err)
+			}
+			failing = false
+			var sets corev1alpha1.ObjectSetList
+			if err := server.List(t.Context(), &sets); err != nil {
+				t.Fatal(err)
+			}
+			tc.change(&sets.Items[0])
+			if err := server.Update(t.Context(), &sets.Items[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.createSet(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.List(t.Context(), &sets); err != nil {
+				t.Fatal(err)
+			}
+			if len(sets.Items) != tc.want {
+				t.Errorf("%s: %d sets, want %d", tc.reason, len(sets.Items), tc.want)
+			}
+			made, hash := s.sets[0], s.deploymentStatus().TemplateHash
+			name := "shop-" + hash
+			if tc.want > 1 {
+				name += "-1"
+			}
+			if made.GetName() != name || made.GetAnnotations()[corev1alpha1.HashAnnotation] != hash {
+				t.Errorf("%s: the set is %s with the hash %q, want %s with %q", tc.reason,
+					made.GetName(), made.GetAnnotations()[corev1alpha1.HashAnnotation], name, hash)
+			}
+			if len(s.sets) != 1 {
+				t.Errorf("%s: the session knows %d sets, want the new one", tc.reason, len(s.sets))
+			}
+		})
+	}
+}
+
+// sessionOf returns a session over a deployment with one phase.
+func sessionOf(c client.Client, reader client.Reader) *session {
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "deployment"}}
+	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
+	key := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
+	r := &Reconciler{
+		Client: c, Reader: reader, Executor: &rollout.Executor{Now: time.Now}, Claims: claims.NewTable(nil), Events: events.NewFakeRecorder(10), Now: time.Now,
+		fresh: mutationcache.NewStore(), written: mutationcache.NewStore(), owners: map[rollout.OwnerKey]*owner{},
+	}
+	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
+}
+
+// TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a
+// start, when the claims are restored. Later on they are in memory, and what someone
+// writes on a set of their own claims nothing.
+func TestClaimOfAnEarlierProcess(t *testing.T) {
+	t.Parallel()
+	for _, warmed := range []bool{false, true} {
+		s := sessionOf(nil, nil)
+		s.warmed = warmed
+		set, err := s.newSet(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.SetUID("set")
+		set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
+		s.sets = []corev1alpha1.GenericObjectSet{set}
+		if err := s.loadSets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if rev := s.revisionOf(set); rev.Claimed == warmed {
+			t.Errorf("warmed: %t: the set counts as claimed: %t", warmed, rev.Claimed)
+		}
+	}
+}
+
+// TestAnnotationsOfASet: a claim is not inherited from a deployment that says so.
+func TestAnnotationsOfASet(t *testing.T) {
+	t.Parallel()
+	s := sessionOf(nil, nil)
+	s.deployment.SetAnnotations(map[string]string{corev1alpha1.ClaimedAnnotation: "true", "example.com/kept": "yes"})
+	set, err := s.newSet(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, claimed := set.GetAnnotations()[corev1alpha1.ClaimedAnnotation]; claimed || set.GetAnnotations()["example.com/kept"] != "yes" {
+		t.Errorf("the set has the annotations %v", set.GetAnnotations())
+	}
+}

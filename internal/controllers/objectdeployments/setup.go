@@ -1,0 +1,175 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// workers is how many owners are reconciled at a time. They mostly wait for the
+// API server; what they send to it is bounded by the executor's pool.
+const workers = 32
+
+// firstRetry and lastRetry bound the pause after an error of the API server.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// Options are the parts that Setup connects.
+type Options struct {
+	Executor *rollout.Executor
+	Live     *livestate.Cache
+	Tracker  *rollout.Tracker
+	Metadata metadata.Interface
+	// Fresh takes the answers to our writes.
+	Fresh *mutationcache.Store
+	// Slices has those that this process has written, so that they need not be read.
+	Slices *mutationcache.Store
+	// Namespace is the manager's.
+	Namespace string
+}
+
+// Setup adds the controller of deployments and sets of both scopes to mgr, and
+// points the tracker at it: from then on a change of an object wakes its owner. It
+// returns a function that tells how many owners are reconciled or wait for that.
+func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
+	r := &Reconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Executor: o.Executor, Live: o.Live, Tracker: o.Tracker,
+		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
+		fresh: o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
+	}
+	r.metrics.reader = r.Client
+	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
+	}
+	r.Owners = &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: r.queue.Wake}
+	r.Claims = claims.NewTable(func(h claims.Holder) {
+		r.queue.Wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
+	})
+	o.Tracker.Wake = r.queue.Wake
+	o.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil {
+			return false
+		}
+		_, err = o.Live.Mapping(gk, gv.Version)
+		return !meta.IsNoMatchError(err)
+	}
+	o.Executor.Alive = r.alive
+	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
+		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.OwnerKey](firstRetry, lastRetry),
+		}).
+		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](r.start))
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		set := scope.NewObjectSet().(client.Object)
+		index := func(obj client.Object) []string {
+			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+		}
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), set, ownerIndex, index); err != nil {
+			return nil, fmt.Errorf("cannot index sets by owner: %w", err)
+		}
+		build = build.
+			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
+			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
+	}
+	return r.queue.Underway, build.Complete(r)
+}
+
+func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, rollout.OwnerKey] {
+	return func(_ context.Context, obj client.Object) []rollout.OwnerKey {
+		return []rollout.OwnerKey{{Kind: scope.Kind("ObjectDeployment"), Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	}
+}
+
+// setKeys returns the owner of a set, and the lone sets that it takes over from.
+func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []rollout.OwnerKey {
+	set := obj.(corev1alpha1.GenericObjectSet)
+	key := rollout.OwnerOf(set)
+	keys := []rollout.OwnerKey{key}
+	if strings.HasSuffix(key.Kind, "ObjectSet") {
+		for _, p := range set.ObjectSetSpec().Previous {
+			keys = append(keys, rollout.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: p.Name})
+		}
+	}
+	return keys
+}
+
+// alive asks the API server whether an owner is there and stays.
+func (r *Reconciler) alive(ctx context.Context, key rollout.OwnerKey, uid string) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, m)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && string(m.UID) == uid && m.DeletionTimestamp == nil, err
+}
+
+// relevant reports whether more than the status changed.
+func relevant(old, now client.Object) bool {
+	return old.GetGeneration() != now.GetGeneration() ||
+		!ptr.Equal(old.GetDeletionTimestamp(), now.GetDeletionTimestamp()) ||
+		!slices.Equal(old.GetFinalizers(), now.GetFinalizers()) ||
+		!maps.Equal(old.GetLabels(), now.GetLabels()) ||
+		!maps.Equal(old.GetAnnotations(), now.GetAnnotations()) ||
+		len(old.GetOwnerReferences()) != len(now.GetOwnerReferences()) ||
+		old.GetUID() != now.GetUID()
+}
+
+// news leaves our own status writes out. A status that another one wrote, or we
+// without getting the answer, has to be put right: such a write may take effect
+// long after it was given up.
+func (r *Reconciler) news() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			r.fresh.Shown(e.Object)
+			return true
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			// The cache has it, and a copy in the store would stay for as long as nothing
+			// wakes the owner.
+			r.fresh.Shown(e.ObjectNew)
+			known := r.fresh.Knows(e.ObjectNew)
+			return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameHistory(e.ObjectOld, e.ObjectNew)) ||
+				e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
+		},
+	})
+}
+
+// becameHistory reports whether a set is archived now: the cache keeps less of it from
+// then on, which looks as if its labels had changed.
+func becameHistory(old, now client.Object) bool {
+	was, isSet := old.(corev1alpha1.GenericObjectSet)
+	is, same := now.(corev1alpha1.GenericObjectSet)
+	return isSet && same && rollout.Owns(was) && !rollout.Owns(is)
+}

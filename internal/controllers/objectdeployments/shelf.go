@@ -1,0 +1,55 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// shelf has slices that were listed at the start, until their sets are loaded: a
+// few lists instead of a GET for each. Slices never change; one that is not on
+// the shelf is asked for.
+type shelf map[types.NamespacedName]corev1alpha1.GenericObjectSlice
+
+// stock puts the slices of the sets on the shelf, where these are more than a few.
+func (r *Reconciler) stock(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
+	wanted := map[types.NamespacedName]struct{}{}
+	for _, set := range sets {
+		for _, name := range slicesOf(set) {
+			if rollout.Owns(set) {
+				wanted[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}] = struct{}{}
+			}
+		}
+	}
+	if len(wanted) <= limits.SlicesAsked {
+		return
+	}
+	if err := r.list(ctx, scope, wanted); err != nil {
+		log.FromContext(ctx).V(1).Info("slices are read one by one", "error", err.Error())
+	}
+}
+
+func (r *Reconciler) list(ctx context.Context, scope corev1alpha1.Scope, wanted map[types.NamespacedName]struct{}) error {
+	for token := ""; ; {
+		page := scope.NewObjectSliceList()
+		if err := r.Reader.List(ctx, page.(client.ObjectList), client.Limit(limits.SlicePage), client.Continue(token)); err != nil {
+			return fmt.Errorf("cannot list slices: %w", err)
+		}
+		for _, slice := range page.GenericObjectSlices() {
+			key := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetName()}
+			if _, ok := wanted[key]; ok {
+				r.shelf[key] = slice
+			}
+		}
+		if token = page.GetContinue(); token == "" {
+			return nil
+		}
+	}
+}

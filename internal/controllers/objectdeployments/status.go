@@ -1,0 +1,371 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// report writes the statuses of the owner that changed.
+func (s *session) report(ctx context.Context) error {
+	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
+		return nil // the statuses stay as they are
+	}
+	for _, set := range s.sets {
+		rev := s.revisionOf(set)
+		if rev == nil || !rollout.Owns(set) {
+			continue
+		}
+		if err := s.reportSet(ctx, set, rev); err != nil {
+			return err
+		}
+	}
+	if s.deployment == nil {
+		return nil
+	}
+	return s.reportDeployment(ctx)
+}
+
+// unknown reports whether an object could not be judged yet, after a start, while
+// watches fill.
+func (s *session) unknown() bool {
+	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
+}
+
+// awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
+// write, or its probes were not evaluated for lack of time. After limits.StatusInterval
+// or limits.ProbeTurns that is reported.
+func (s *session) awaitsVerdict() bool {
+	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
+	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
+		s.unseen = time.Time{}
+		return false
+	}
+	if s.unseen.IsZero() {
+		s.unseen = s.Now()
+	}
+	patience := limits.StatusInterval
+	if s.rollout.TurnOver() {
+		patience = limits.ProbeTurns
+	}
+	rest := patience - s.Now().Sub(s.unseen)
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest > 0
+}
+
+func (s *session) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+	status := s.setStatus(set, rev)
+	old := set.ObjectSetStatus()
+	if equality.Semantic.DeepEqual(*old, *status) {
+		return nil
+	}
+	if !urgentSet(old, status) && !s.due(set) {
+		return nil
+	}
+	return s.writeSetStatus(ctx, set, status)
+}
+
+// due reports whether a status that only counts further may be written now; if
+// not, the pass is repeated when it may.
+func (s *session) due(obj corev1alpha1.Conditioned) bool {
+	if rest := limits.StatusInterval - s.Now().Sub(s.reported[obj.GetUID()]); rest > 0 {
+		s.requeue(rest)
+		return false
+	}
+	return true
+}
+
+// urgentSet reports whether a transition is to be seen at once.
+func urgentSet(old, now *corev1alpha1.ObjectSetStatus) bool {
+	if transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) {
+		return true
+	}
+	for i := range now.Phases {
+		if old.Phases[i].State != now.Phases[i].State && (now.Phases[i].State == corev1alpha1.PhaseStateUnready || old.Phases[i].State == corev1alpha1.PhaseStateUnready) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *session) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
+	if equality.Semantic.DeepEqual(*set.ObjectSetStatus(), *status) {
+		return nil
+	}
+	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })
+}
+
+func (s *session) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
+	change()
+	if err := statuswriter.Write(ctx, s.Client, obj); err != nil {
+		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
+	}
+	s.fresh.Put(obj)
+	s.reported[obj.GetUID()] = s.Now()
+	return nil
+}
+
+// setStatus returns the status of a set by the last plan.
+func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) *corev1alpha1.ObjectSetStatus {
+	status := set.ObjectSetStatus().DeepCopy()
+	report := s.reportOf(set.GetUID())
+	if report == nil {
+		report = &phases.Report{}
+	}
+	status.ObservedGeneration = set.GetGeneration()
+	status.Revision = set.ObjectSetSpec().Revision
+	status.Phases = phaseStatuses(status.Phases, report, rev)
+	blocking := report.Blocking
+	if rev.Refused {
+		blocking = rev.Refusals
+	}
+	status.Blocking = blockingObjects(blocking)
+	if listed(status, report, rev) {
+		status.ControllerOf = controllerOf(report)
+	}
+	setConditions(&status.Conditions, set, rev, report, blocking)
+	mapped, left := rev.Mapped(s.Live, report.Controlled)
+	setMapped(&status.Conditions, set.GetGeneration(), mapped)
+	var more []string
+	if left > 0 {
+		more = append(more, fmt.Sprintf("%d of %d mapped conditions", left, left+len(mapped)))
+	}
+	statuswriter.Fit(status, set.GetGeneration(), nil, more...)
+	return status
+}
+
+// setMapped replaces the conditions that objects or revisions are mapped to, and
+// removes those that nothing is mapped to any more.
+func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Condition) {
+	present := map[string]bool{}
+	for _, c := range mapped {
+		present[c.Type] = true
+		conditions.Copy(conds, generation, c)
+	}
+	for _, c := range slices.Clone(*conds) {
+		if conditions.Mapped(c.Type) && !present[c.Type] {
+			conditions.Remove(conds, c.Type)
+		}
+	}
+}
+
+// phaseStatuses returns the state of each phase; what was ready once is Unready
+// afterwards, not Probing.
+func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *rollout.Revision) []corev1alpha1.PhaseStatus {
+	if rev.TooManyPhases && rev.Begun() == 0 {
+		return nil
+	}
+	statuses := make([]corev1alpha1.PhaseStatus, len(rev.Phases))
+	for i := range rev.Phases {
+		st := corev1alpha1.PhaseStatus{Name: rev.Phases[i].Name, State: corev1alpha1.PhaseStateWaiting, Total: int32(len(rev.Phases[i].Objects))}
+		var r phases.PhaseReport
+		if i < len(report.Phases) {
+			r = report.Phases[i]
+		}
+		wasReady := i < len(old) && (old[i].State == corev1alpha1.PhaseStateReady || old[i].State == corev1alpha1.PhaseStateUnready)
+		st.Ready = int32(r.Ready + r.Taken)
+		switch {
+		case i >= rev.Begun():
+		case rev.Removing && r.Gone == r.Total:
+			st.State, st.Ready = corev1alpha1.PhaseStateGone, int32(r.Gone)
+		case rev.Removing:
+			st.State, st.Ready = corev1alpha1.PhaseStateTearingDown, int32(r.Gone)
+		case r.Opened && r.Ready+r.Taken == r.Total:
+			st.State = corev1alpha1.PhaseStateReady
+		case wasReady:
+			st.State = corev1alpha1.PhaseStateUnready
+		case r.Written+r.Taken < r.Total || !r.Opened:
+			st.State = corev1alpha1.PhaseStateApplying
+		default:
+			st.State = corev1alpha1.PhaseStateProbing
+		}
+		statuses[i] = st
+	}
+	return statuses
+}
+
+func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
+	var objs []corev1alpha1.BlockingObject
+	for _, b := range blocking {
+		if len(objs) == limits.BlockingObjects {
+			break
+		}
+		objs = append(objs, corev1alpha1.BlockingObject{
+			Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name,
+			Phase: b.Phase, Message: conditions.Message(b.Message),
+		})
+	}
+	return objs
+}
+
+// listed reports whether a status is to have the present list of objects. A long one
+// goes into a write of its own after the rollout.
+func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
+	n := len(report.Controlled)
+	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Begun() == len(rev.Phases) ||
+		report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
+}
+
+// controllerOf names the first objects, within limits.ControllerOfBytes. Their number is
+// in status.phases.
+func controllerOf(report *phases.Report) []corev1alpha1.ControlledObjectReference {
+	var refs []corev1alpha1.ControlledObjectReference
+	size := 0
+	for _, k := range report.Controlled {
+		ref := corev1alpha1.ControlledObjectReference{Kind: k.Kind, Group: k.Group, Name: k.Name, Namespace: k.Namespace}
+		if size += sizeOf(&ref); size > limits.ControllerOfBytes {
+			break
+		}
+		refs = append(refs, ref)
+	}
+	return refs
+}
+
+// sizeOf estimates the size of an entry in JSON.
+func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
+	const fields = `{"kind":"","group":"","name":"","namespace":"","version":""},`
+	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)
+}
+
+// setConditions reports a set.
+func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) {
+	gen := set.GetGeneration()
+	put := func(typ string, status bool, reason, message string) {
+		conditions.Set(conds, gen, typ, status, reason, message)
+	}
+	switch {
+	case rev.Claimed:
+		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "All objects are claimed.")
+	case rev.Refused:
+		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked)
+	}
+	complete := report.Complete() && rev.Blocked == "" && len(report.Phases) == len(rev.Phases)
+	reason, message := unavailable(rev, report, blocking)
+	if complete {
+		reason, message = corev1alpha1.ReasonAvailable, "All objects are available."
+	}
+	if completed := phases.DescribeCompleted(report.Completed); completed != "" {
+		message = strings.TrimRight(message, ".") + ". " + completed
+	}
+	put(corev1alpha1.ConditionAvailable, complete, reason, message)
+	if report.InTransition() || !complete && rev.Begun() < len(rev.Phases) {
+		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
+	} else {
+		conditions.Remove(conds, corev1alpha1.ConditionInTransition)
+	}
+	if rev.Succeeded {
+		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
+	}
+	if rev.Paused {
+		put(corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
+	} else {
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+	}
+	if len(report.Drifted) > 0 {
+		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
+	} else {
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+	}
+	if rev.Removing && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
+		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
+	}
+	stalled := rev.Blocked != "" || refusedKind(blocking)
+	conditions.Kstatus(conds, gen, conditions.State{Ready: complete, Stalled: stalled, Reason: reason, Message: message})
+}
+
+// unavailable says why a revision is not available.
+func unavailable(rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) (reason, message string) {
+	switch {
+	case rev.Incomplete:
+		return corev1alpha1.ReasonSlicesMissing, rev.Blocked
+	case rev.Blocked != "" && !rev.Refused:
+		return corev1alpha1.ReasonPreflightError, rev.Blocked
+	case len(blocking) == 0:
+		return corev1alpha1.ReasonProbeFailure, progressOf(report)
+	}
+	reason = corev1alpha1.ReasonProbeFailure
+	for _, b := range blocking {
+		switch b.Kind {
+		case phases.BlockCollision:
+			return corev1alpha1.ReasonCollisionDetected, phases.Describe(blocking)
+		case phases.BlockRefused, phases.BlockAPI:
+			reason = corev1alpha1.ReasonPreflightError
+		}
+	}
+	return reason, phases.Describe(blocking)
+}
+
+func refusedKind(blocking []phases.Blocker) bool {
+	for _, b := range blocking {
+		if b.Kind == phases.BlockCollision || b.Kind == phases.BlockRefused {
+			return true
+		}
+	}
+	return false
+}
+
+// progressOf names the phase in progress.
+func progressOf(report *phases.Report) string {
+	for _, ph := range report.Phases {
+		if ph.Ready+ph.Taken < ph.Total {
+			return fmt.Sprintf("Phase %q: %d of %d objects are ready.", ph.Name, ph.Ready+ph.Taken, ph.Total)
+		}
+	}
+	return "The rollout has begun."
+}
+
+// transition reports whether a condition appeared, went, or changed its status or
+// reason; a message alone may wait.
+func transition(old, now []metav1.Condition) bool {
+	if len(old) != len(now) {
+		return true
+	}
+	for i := range now {
+		was := conditions.Get(old, now[i].Type)
+		if was == nil || was.Status != now[i].Status || was.Reason != now[i].Reason {
+			return true
+		}
+	}
+	return false
+}
+
+// archivedStatus is the status of a revision that is history.
+func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetStatus {
+	status := set.ObjectSetStatus().DeepCopy()
+	gen := set.GetGeneration()
+	status.ObservedGeneration, status.Revision = gen, set.ObjectSetSpec().Revision
+	status.ControllerOf, status.Blocking, status.Phases = nil, nil, nil
+	conds := &status.Conditions
+	for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted} {
+		conditions.Remove(conds, typ)
+	}
+	conditions.Set(conds, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, "The revision owns nothing any more.")
+	conditions.Kstatus(conds, gen, conditions.State{Ready: true, Reason: corev1alpha1.ReasonArchived, Message: "The revision is history."})
+	for i := range *conds {
+		(*conds)[i].ObservedGeneration = gen // what is left holds for good
+	}
+	return status
+}
+
+// availableSince returns since when a set reports that it is available.
+func availableSince(set corev1alpha1.GenericObjectSet) time.Time {
+	c := conditions.Get(*set.StatusConditions(), corev1alpha1.ConditionAvailable)
+	if c == nil || c.Status != "True" {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
+}

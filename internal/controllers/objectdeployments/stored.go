@@ -1,0 +1,192 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// loadSet reads what of a set is stored elsewhere and loads it.
+func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
+	s.takeWritten()
+	missing, err := s.readSlices(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := s.readSecrets(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	rev := rollout.Load(set, s.stored, s.rollout.Owner, s.namespaced)
+	if err := s.rejectReserved(ctx, rev); err != nil {
+		return nil, err
+	}
+	if missing = append(missing, secrets...); len(missing) > 0 {
+		rev.Incomplete = true
+		rev.Blocked = fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing))
+		s.looked[rev.UID] = s.Now()
+		s.requeue(missingRetry)
+	}
+	return rev, nil
+}
+
+// named lists missing slices; the search ends at limits.SlicesMissing.
+func named(missing []string) string {
+	text := fmt.Sprintf("%q", missing)
+	if len(missing) >= limits.SlicesMissing {
+		text += " and maybe more"
+	}
+	return text
+}
+
+// readSlices reads the ObjectSlices of a set and returns those that are missing. Invalid
+// names count as missing.
+func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
+	for _, name := range slicesOf(set) {
+		if len(missing) >= limits.SlicesMissing {
+			break // each of the others would cost a request
+		}
+		if _, known := s.stored.Slices[name]; known {
+			continue // a slice never changes, and revisions share them
+		}
+		if !rollout.Stores(name) {
+			missing = append(missing, name)
+			continue
+		}
+		if slice, listed := s.shelf[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
+			s.store(slice)
+			continue
+		}
+		slice := s.scope.NewObjectSlice()
+		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
+		if apply.IsAbsent(err) {
+			missing = append(missing, name)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
+		}
+		s.store(slice)
+	}
+	return missing, nil
+}
+
+// readSecrets reads the Secrets of a set and returns those that are missing. Who
+// may write Secrets may write no packages: one with other content than it is named
+// after counts as missing.
+func (s *session) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
+	for _, name := range secretsOf(set) {
+		if len(missing) >= limits.SlicesMissing {
+			break
+		}
+		if _, known := s.stored.Secrets[name]; known {
+			continue
+		}
+		if !rollout.Stores(name) {
+			missing = append(missing, name)
+			continue
+		}
+		secret := &corev1.Secret{}
+		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.secretNamespace(), Name: name}, secret)
+		if apply.IsAbsent(err) {
+			missing = append(missing, name)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read Secret %s of %s: %w", name, set.GetName(), err)
+		}
+		objects, err := objectslices.Open(secret)
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s (%v)", name, err))
+			continue
+		}
+		s.stored.Secrets[name] = objects
+	}
+	return missing, nil
+}
+
+// secretNamespace is where the Secrets of the owner are.
+func (s *session) secretNamespace() string {
+	if s.key.Namespace == "" {
+		return s.Namespace
+	}
+	return s.key.Namespace
+}
+
+// takeWritten takes over the slices that were written for the owner since.
+func (s *session) takeWritten() {
+	owner := string(s.top().GetUID())
+	for _, obj := range s.written.Created(owner) {
+		switch slice := obj.(type) {
+		case corev1alpha1.GenericObjectSlice:
+			s.store(slice)
+		case *corev1.Secret:
+			if objects, err := objectslices.Open(slice); err == nil {
+				s.stored.Secrets[obj.GetName()] = objects
+			}
+		}
+	}
+	s.written.Forget(owner)
+}
+
+// slicesOf returns the names of a set's ObjectSlices in the order of its phases.
+func slicesOf(set corev1alpha1.GenericObjectSet) []string {
+	var names []string
+	for _, phase := range set.ObjectSetSpec().Phases {
+		names = append(names, phase.Slices...)
+	}
+	return names
+}
+
+// secretsOf returns the names of the Secrets that hold objects of a set.
+func secretsOf(set corev1alpha1.GenericObjectSet) []string {
+	var names []string
+	for _, phase := range set.ObjectSetSpec().Phases {
+		names = append(names, phase.SecretSlices...)
+	}
+	return names
+}
+
+// sliced reports whether the set, or an earlier one of its deployment, has slices.
+func sliced(set corev1alpha1.GenericObjectSet) bool {
+	return len(slicesOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true"
+}
+
+// sealed reports whether the set, or an earlier one of its deployment, has objects
+// in Secrets.
+func sealed(set corev1alpha1.GenericObjectSet) bool {
+	return len(secretsOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true"
+}
+
+// sealed reports whether the deployment has, or had, objects in Secrets.
+func (s *session) sealed() bool {
+	return s.deployment.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sealed)
+}
+
+// forgetSlices drops the content of slices that no loaded revision uses.
+func (s *session) forgetSlices() {
+	used := map[string]bool{}
+	for _, set := range s.sets {
+		if s.revisionOf(set) != nil {
+			for _, name := range append(slicesOf(set), secretsOf(set)...) {
+				used[name] = true
+			}
+		}
+	}
+	unused := func(name string, _ []corev1alpha1.ObjectSetObject) bool { return !used[name] }
+	maps.DeleteFunc(s.stored.Slices, unused)
+	maps.DeleteFunc(s.stored.Secrets, unused)
+	maps.DeleteFunc(s.unreferenced, func(name string, _ *metav1.PartialObjectMetadata) bool { return !used[name] })
+}

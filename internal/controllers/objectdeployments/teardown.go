@@ -1,0 +1,185 @@
+package objectdeployments
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// teardown removes what a deleted owner controls, in reverse, and lets it go.
+func (s *session) teardown(ctx context.Context) error {
+	if orphaning(s.top()) {
+		// The garbage collector takes the references off; its last write, on the
+		// owner's finalizers, comes back here.
+		return s.markOrphaned(ctx, s.top())
+	}
+	for range maxPasses {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		if err := s.rejectAllReserved(ctx); err != nil {
+			return err
+		}
+		if orphaned(s.top()) {
+			// What the collector has missed is released: it does not know kinds that
+			// were installed within the last half minute.
+			s.keepAll()
+		}
+		state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
+		state.Teardown = true
+		s.plan = phases.Next(state)
+		if s.plan.Torn {
+			return s.letGo(ctx)
+		}
+		if len(s.plan.Steps) == 0 {
+			s.requeueAt(s.plan.Retry)
+			return s.reportTeardown(ctx)
+		}
+		urgent := first(s.plan.Steps, false, urgentSteps)
+		if err := s.Executor.Perform(ctx, s.rollout, urgent, false); err != nil {
+			return err
+		}
+		s.settleStrays()
+	}
+	s.requeue(1)
+	return s.reportTeardown(ctx)
+}
+
+// keepAll has the teardown release every object.
+func (s *session) keepAll() {
+	for _, rev := range s.rollout.Revisions() {
+		rev.KeepAll = true
+	}
+}
+
+// letGo removes the sets and slices of a deployment and takes the finalizers
+// off: nothing is left that needs them.
+func (s *session) letGo(ctx context.Context) error {
+	for _, set := range slices.Backward(s.sets) {
+		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
+			return err
+		} else if !gone {
+			return s.reportTeardown(ctx)
+		}
+	}
+	if s.deployment != nil {
+		for _, set := range s.sets {
+			if err := s.dropSet(ctx, set); err != nil {
+				return err
+			}
+		}
+		if err := s.dropSlices(ctx, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.removeFinalizers(ctx, s.top()); err != nil {
+		return err
+	}
+	for _, ref := range s.top().GetOwnerReferences() {
+		s.Owners.Forget(s.key, ref.UID)
+	}
+	s.forget()
+	return nil
+}
+
+// archiveAlone tears a lone set down that its user archived.
+func (s *session) archiveAlone(ctx context.Context) error {
+	set := s.sets[0]
+	if !rollout.Owns(set) {
+		return nil
+	}
+	for range maxPasses {
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		s.replan()
+		if s.plan.Torn {
+			if gone, err := s.deleteClassPhases(ctx, set); err != nil {
+				return err
+			} else if !gone {
+				return s.reportTeardown(ctx)
+			}
+			return s.markArchived(ctx, set)
+		}
+		if len(s.plan.Steps) == 0 {
+			s.requeueAt(s.plan.Retry)
+			return s.reportTeardown(ctx)
+		}
+		if err := s.Executor.Perform(ctx, s.rollout, s.plan.Steps, false); err != nil {
+			return err
+		}
+	}
+	s.requeue(1)
+	return s.reportTeardown(ctx)
+}
+
+// reportTeardown says what the teardown waits for.
+func (s *session) reportTeardown(ctx context.Context) error {
+	if s.unknown() {
+		return nil
+	}
+	var blocking []phases.Blocker
+	for _, report := range s.plan.Reports {
+		blocking = append(blocking, report.Blocking...)
+	}
+	message := "Objects are being removed in reverse order."
+	if len(blocking) > 0 {
+		message = phases.Describe(blocking)
+	}
+	phaseStates := s.tornPhases()
+	if s.deployment == nil {
+		set := s.sets[0]
+		status := set.ObjectSetStatus().DeepCopy()
+		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionAvailable)
+		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
+			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
+		}
+		tearing(&status.Conditions, set.GetGeneration(), message)
+		statuswriter.Fit(status, set.GetGeneration(), nil)
+		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
+			return nil
+		}
+		return s.writeSetStatus(ctx, set, status)
+	}
+	old := s.deployment.ObjectDeploymentStatus()
+	status := old.DeepCopy()
+	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
+	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
+	tearing(&status.Conditions, s.deployment.GetGeneration(), message)
+	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
+	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
+		return nil
+	}
+	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+}
+
+func tearing(conds *[]metav1.Condition, gen int64, message string) {
+	conditions.Kstatus(conds, gen, conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: message})
+}
+
+// tornPhases returns how far the teardown of the newest revision is.
+func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
+	revs := s.rollout.Revisions()
+	if len(revs) == 0 || len(s.plan.Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
+		return nil
+	}
+	report := &s.plan.Reports[len(revs)-1]
+	var statuses []corev1alpha1.PhaseStatus
+	for _, ph := range report.Phases {
+		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown}
+		if ph.Gone == ph.Total {
+			st.State = corev1alpha1.PhaseStateGone
+		}
+		statuses = append(statuses, st)
+	}
+	return statuses
+}

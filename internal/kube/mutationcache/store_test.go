@@ -1,0 +1,241 @@
+package mutationcache_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+func object(uid, version string) client.Object {
+	set := &corev1alpha1.ObjectSet{}
+	set.UID, set.ResourceVersion, set.Name = types.UID(uid), version, uid
+	return set
+}
+
+// describe names objects as uid@version; a nil one is gone.
+func describe(objects ...client.Object) []string {
+	var names []string
+	for _, o := range objects {
+		if o == nil {
+			names = append(names, "gone")
+			continue
+		}
+		names = append(names, string(o.GetUID())+"@"+o.GetResourceVersion())
+	}
+	return names
+}
+
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		before func(*mutationcache.Store)
+		cached client.Object
+		want   string
+	}{
+		"nothing known": {
+			reason: "the cache is all there is",
+			before: func(*mutationcache.Store) {}, cached: object("a", "5"), want: "a@5",
+		},
+		"cache behind": {
+			reason: "our own write is newer",
+			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("a", "9"), want: "a@10",
+		},
+		"cache ahead": {
+			reason: "someone wrote after us",
+			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("a", "11"), want: "a@11",
+		},
+		"versions are numbers": {
+			reason: "9 is older than 10",
+			before: func(s *mutationcache.Store) { s.Put(object("a", "9")) }, cached: object("a", "10"), want: "a@10",
+		},
+		"answers out of order": {
+			reason: "a status write that ended later may have been stored earlier",
+			before: func(s *mutationcache.Store) { s.Put(object("a", "10")); s.Put(object("a", "9")) }, cached: object("a", "8"), want: "a@10",
+		},
+		"opaque versions": {
+			reason: "what cannot be ordered is left to the cache",
+			before: func(s *mutationcache.Store) { s.Put(object("a", "x")) }, cached: object("a", "y"), want: "a@y",
+		},
+		"another object": {
+			reason: "an object that was made again has another uid",
+			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("b", "9"), want: "b@9",
+		},
+		"deleted": {
+			reason: "the cache still shows what is gone",
+			before: func(s *mutationcache.Store) { s.Deleted("a") }, cached: object("a", "9"), want: "gone",
+		},
+		"late answer of a deleted object": {
+			reason: "gone is final for a uid",
+			before: func(s *mutationcache.Store) { s.Deleted("a"); s.Put(object("a", "10")) }, cached: object("a", "9"), want: "gone",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &mutationcache.Store{}
+			tc.before(store)
+			if got := describe(store.Newest(tc.cached)); got[0] != tc.want {
+				t.Errorf("%s: got %s, want %s", tc.reason, got[0], tc.want)
+			}
+		})
+	}
+}
+
+func TestCreated(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(0, 0)
+	store := &mutationcache.Store{Now: func() time.Time { at = at.Add(1); return at }}
+	store.PutCreated("one", object("a", "1"))
+	store.PutCreated("one", object("b", "2"))
+	store.PutCreated("two", object("c", "3"))
+	store.PutCreated("one", object("d", "4"))
+	store.Put(object("a", "5"))
+	store.Put(object("e", "6"))
+	store.Deleted("d")
+
+	if diff := cmp.Diff([]string{"b@2", "a@5"}, describe(store.Created("one")...)); diff != "" {
+		t.Error("what was changed since is returned as it is now, what is gone is not:", diff)
+	}
+	if got := store.Created(""); len(got) != 0 {
+		t.Error("an update was taken for a creation:", describe(got...))
+	}
+	if got := describe(store.Newest(object("a", "1"))); got[0] != "a@5" {
+		t.Error("the cache shows the created object, yet in its first version:", got)
+	}
+	if diff := cmp.Diff([]string{"b@2"}, describe(store.Created("one")...)); diff != "" {
+		t.Error("an object that the cache shows must not be listed twice:", diff)
+	}
+	store.Forget("one")
+	if got := store.Created("one"); len(got) != 0 {
+		t.Error("forgotten:", describe(got...))
+	}
+	if got := store.Created("two"); len(got) != 1 {
+		t.Error("another owner's:", describe(got...))
+	}
+}
+
+func TestWhatIsReturnedIsACopy(t *testing.T) {
+	t.Parallel()
+	store, set := &mutationcache.Store{}, object("a", "2")
+	set.SetManagedFields([]metav1.ManagedFieldsEntry{{}})
+	store.PutCreated("one", set)
+	set.SetName("changed after Put")
+	store.Created("one")[0].SetName("changed after Created")
+	got := store.Newest(object("a", "1"))
+	if got.GetName() != "a" || got.GetManagedFields() != nil {
+		t.Errorf("got %s with %d managed fields", got.GetName(), len(got.GetManagedFields()))
+	}
+}
+
+// The informer's events empty the store, so that it holds no second copy of what
+// the cache holds.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &mutationcache.Store{}
+		handler := store.Handler()
+		store.PutCreated("one", object("a", "5"))
+		handler.OnAdd(object("a", "4"), false)
+		if len(store.Created("one")) != 1 {
+			t.Error("who read the cache just before misses the object")
+		}
+		time.Sleep(2 * limits.FreshShown)
+		if len(store.Created("one")) != 0 {
+			t.Error("the cache shows the object, though an older state")
+		}
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("the cache is still behind:", got)
+		}
+		handler.OnUpdate(nil, object("a", "5"))
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("who read the cache just before misses the write:", got)
+		}
+		time.Sleep(2 * limits.FreshShown)
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
+			t.Error("the entry should be gone:", got)
+		}
+		store.Deleted("a")
+		handler.OnUpdate(nil, object("a", "6"))
+		time.Sleep(2 * limits.FreshShown)
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "gone" {
+			t.Error("a late event revived a deleted object:", got)
+		}
+		handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: object("a", "6")})
+		store.PutCreated("one", object("b", "7"))
+		handler.OnDelete(object("b", "7"))
+		if got := store.Created("one"); len(got) != 0 {
+			t.Error("created and deleted by someone:", describe(got...))
+		}
+	})
+}
+
+func TestEntriesEnd(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	store := &mutationcache.Store{Now: func() time.Time { return now }}
+	store.PutCreated("one", object("a", "5"))
+	store.Deleted("b")
+	now = now.Add(limits.FreshRemembered)
+	if got := store.Created("one"); len(got) != 0 {
+		t.Error("a creation that no cache ever showed:", describe(got...))
+	}
+	if got := describe(store.Newest(object("b", "1"))); got[0] != "b@1" {
+		t.Error("a deletion that never happened:", got)
+	}
+}
+
+func TestKnows(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		before func(*mutationcache.Store)
+		want   bool
+	}{
+		"never written":       {"someone else's", func(*mutationcache.Store) {}, false},
+		"the answer":          {"our own write", func(s *mutationcache.Store) { s.Put(object("a", "10")) }, true},
+		"an older answer":     {"our own write before the last", func(s *mutationcache.Store) { s.Put(object("a", "12")) }, true},
+		"newer than answered": {"a write without an answer, or someone else's", func(s *mutationcache.Store) { s.Put(object("a", "9")) }, false},
+		"gone":                {"nothing is to be done about it", func(s *mutationcache.Store) { s.Deleted("a") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := mutationcache.NewStore()
+			tc.before(s)
+			if got := s.Knows(object("a", "10")); got != tc.want {
+				t.Errorf("%s: Knows = %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// Shown leaves a reader of the cache the time to ask, and nothing behind.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := mutationcache.NewStore()
+		store.Put(object("a", "5"))
+		store.Put(object("b", "7"))
+		store.Shown(object("a", "5"))
+		store.Shown(object("b", "6"))
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("who read the cache just before has to get our write:", got)
+		}
+		time.Sleep(2 * limits.FreshShown)
+		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
+			t.Error("what the cache has is still held:", got)
+		}
+		if got := describe(store.Newest(object("b", "6"))); got[0] != "b@7" {
+			t.Error("the cache has not shown our last write yet:", got)
+		}
+	})
+}

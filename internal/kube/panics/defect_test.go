@@ -1,0 +1,60 @@
+package panics_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+
+	"lockstep.run/lockstep/internal/kube/panics"
+)
+
+// An error and its log say what was done and where it went wrong, and nothing of what
+// it was done to (invariant 8).
+func TestCaught(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	const leftOut = "what it said is left out, it may hold a sensitive value"
+	for name, tc := range map[string]struct {
+		reason string
+		raise  func()
+		want   string
+	}{
+		"runtime": {"it names types alone", func() { _ = any(secret).(int) }, "interface conversion: interface {} is string, not int"},
+		"text":    {"it may quote", func() { panic("bad value " + secret) }, leftOut},
+		"error":   {"so may an error", func() { panic(errors.New(secret)) }, leftOut},
+		"again": {"of the goroutine that it comes from", func() {
+			defer func() { panic(panics.Of(recover(), "reading a.yaml")) }()
+			breakHere(secret)
+		}, "reading a.yaml: " + leftOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var logged strings.Builder
+			log := funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{})
+			var err error
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						err = fmt.Errorf("wrapped: %w", panics.Caught(log, p, "loading shop"))
+					}
+				}()
+				tc.raise()
+			}()
+			if want := "wrapped: loading shop failed by a defect of this engine, please report it: " + tc.want; err == nil || err.Error() != want {
+				t.Errorf("%s: %v, want %s", tc.reason, err, want)
+			}
+			if text := logged.String(); strings.Contains(text, secret) || !strings.Contains(text, tc.want) || !strings.Contains(text, "defect_test.go") {
+				t.Errorf("%s: the log says %s", tc.reason, text)
+			}
+			if name == "again" && !strings.Contains(logged.String(), "breakHere") {
+				t.Errorf("%s: the log says %s", tc.reason, logged.String())
+			}
+		})
+	}
+}
+
+//go:noinline
+func breakHere(text string) { panic(text) }

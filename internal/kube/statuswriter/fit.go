@@ -1,0 +1,162 @@
+package statuswriter
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Fit truncates a status that is larger than limits.StatusBytes: messages first, then
+// status.controllerOf, mapped conditions, messages again, and blocking objects. Phases and
+// Jobs are kept: they are records, and have limits of their own.
+//
+// The condition Truncated names what is left out, including more, which the caller left
+// out already. Where nothing is, it is copied from below, the conditions that the status
+// mirrors, or removed.
+func Fit(status any, generation int64, below []metav1.Condition, more ...string) {
+	s := partsOf(status)
+	if s == nil {
+		return
+	}
+	for _, cut := range []func() string{
+		func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
+	} {
+		if s.fits() {
+			break
+		}
+		if what := cut(); what != "" {
+			more = append(more, what)
+		}
+	}
+	if len(more) == 0 {
+		if c := conditions.Get(below, corev1alpha1.ConditionTruncated); c != nil {
+			conditions.Copy(s.conditions, generation, *c)
+		} else {
+			conditions.Remove(s.conditions, corev1alpha1.ConditionTruncated)
+		}
+		return
+	}
+	conditions.Set(s.conditions, generation, corev1alpha1.ConditionTruncated, true, corev1alpha1.ReasonStatusLimit,
+		conditions.Cut("Left out: "+strings.Join(more, "; "), room/2))
+}
+
+// room is reserved for the condition Truncated.
+const room = 1 << 10
+
+// parts of a status that determine its size.
+type parts struct {
+	status     any
+	phases     []corev1alpha1.PhaseStatus
+	conditions *[]metav1.Condition
+	blocking   *[]corev1alpha1.BlockingObject
+	controlled *[]corev1alpha1.ControlledObjectReference
+	jobs       int
+}
+
+func partsOf(status any) *parts {
+	switch s := status.(type) {
+	case *corev1alpha1.ObjectSetStatus:
+		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, &s.ControllerOf, 0}
+	case *corev1alpha1.ObjectDeploymentStatus:
+		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, &s.ControllerOf, len(s.Jobs)}
+	case *corev1alpha1.PackageStatus:
+		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, new([]corev1alpha1.ControlledObjectReference), 0}
+	}
+	return nil
+}
+
+// small reports whether the status certainly fits, without encoding it: a byte of text
+// takes six at most. Nearly all statuses are small.
+func (s *parts) small() bool {
+	const escaped, entry, names = 6, 256, 1024 // names are those of one object
+	size := entry*(len(s.phases)+len(*s.conditions)) + (entry+names)*(len(*s.blocking)+len(*s.controlled)+s.jobs)
+	for _, ph := range s.phases {
+		size += escaped * len(ph.Name)
+	}
+	for _, c := range *s.conditions {
+		size += escaped*len(c.Message) + len(c.Reason)
+	}
+	for _, b := range *s.blocking {
+		size += escaped * (len(b.Message) + len(b.Phase))
+	}
+	return size <= limits.StatusBytes-2*room
+}
+
+// fits reports whether the status is small enough without the condition Truncated.
+func (s *parts) fits() bool {
+	if s.small() {
+		return true
+	}
+	said := conditions.Get(*s.conditions, corev1alpha1.ConditionTruncated)
+	size := sizeOf(s.status)
+	if said != nil {
+		size -= sizeOf(said)
+	}
+	return size <= limits.StatusBytes-room
+}
+
+func sizeOf(v any) int {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return 0 // the client cannot send it either, and says so
+	}
+	return len(text)
+}
+
+// shorten truncates messages.
+func (s *parts) shorten(most int) string {
+	for i := range *s.conditions {
+		c := &(*s.conditions)[i]
+		c.Message = conditions.Cut(c.Message, most)
+	}
+	for i := range *s.blocking {
+		b := &(*s.blocking)[i]
+		b.Message = conditions.Cut(b.Message, most)
+	}
+	return fmt.Sprintf("of messages what is behind %d bytes", most)
+}
+
+func (s *parts) forgetControlled() string {
+	all := len(*s.controlled)
+	for !s.fits() && len(*s.controlled) > 0 {
+		*s.controlled = (*s.controlled)[:len(*s.controlled)/2]
+	}
+	return counted(all-len(*s.controlled), all, "entries of controllerOf")
+}
+
+func (s *parts) forgetMapped() string {
+	all, left := 0, 0
+	for _, c := range *s.conditions {
+		if conditions.Mapped(c.Type) {
+			all++
+		}
+	}
+	for i := len(*s.conditions) - 1; i >= 0 && !s.fits(); i-- {
+		if typ := (*s.conditions)[i].Type; conditions.Mapped(typ) {
+			conditions.Remove(s.conditions, typ)
+			left++
+		}
+	}
+	return counted(left, all, "mapped conditions")
+}
+
+func (s *parts) forgetBlocking() string {
+	all := len(*s.blocking)
+	for !s.fits() && len(*s.blocking) > 0 {
+		*s.blocking = (*s.blocking)[:len(*s.blocking)-1]
+	}
+	return counted(all-len(*s.blocking), all, "blocking objects")
+}
+
+func counted(left, all int, what string) string {
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d %s", left, all, what)
+}

@@ -1,0 +1,106 @@
+package statuswriter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// large draws a status as large as an owner can make it.
+func large(t *rapid.T) *corev1alpha1.ObjectDeploymentStatus {
+	status := &corev1alpha1.ObjectDeploymentStatus{}
+	text := func(label string, most int) string {
+		return strings.Repeat(rapid.SampledFrom([]string{"a", "\"", "<", "\n", "ü"}).Draw(t, label), rapid.IntRange(0, most).Draw(t, label+" bytes"))
+	}
+	for i := range rapid.IntRange(0, 60).Draw(t, "conditions") {
+		typ := fmt.Sprintf("Own%d", i)
+		if i > 8 {
+			typ = fmt.Sprintf("example.com/Mapped%d", i)
+		}
+		conditions.Set(&status.Conditions, 1, typ, true, conditions.Reason(text("reason", 1024)), text("message", 5000))
+	}
+	for range rapid.IntRange(0, limits.BlockingObjects).Draw(t, "blocking") {
+		status.Blocking = append(status.Blocking, corev1alpha1.BlockingObject{
+			Kind: "ConfigMap", Name: strings.Repeat("n", 253), Message: conditions.Message(text("blocks", 5000)),
+		})
+	}
+	for range rapid.IntRange(0, 200).Draw(t, "controlled") {
+		status.ControllerOf = append(status.ControllerOf, corev1alpha1.ControlledObjectReference{Kind: "ObjectSet", Name: strings.Repeat("n", 63)})
+	}
+	for range rapid.IntRange(0, limits.JobRecords).Draw(t, "jobs") {
+		status.Jobs = append(status.Jobs, corev1alpha1.JobRecord{
+			Group: "batch", Kind: "Job", Namespace: strings.Repeat("n", 63), Name: strings.Repeat("n", 63), ContentHash: strings.Repeat("0", 32), Result: "Succeeded",
+		})
+	}
+	for i := range rapid.IntRange(0, limits.PackagePhases).Draw(t, "phases") {
+		status.Phases = append(status.Phases, corev1alpha1.PhaseStatus{Name: fmt.Sprintf("phase-%d", i), State: corev1alpha1.PhaseStateTearingDown, Ready: 1000, Total: 1000})
+	}
+	return status
+}
+
+// TestFit: a status stays within its limit, names what it leaves out, keeps its records,
+// and is stable when it is computed again from itself.
+func TestFit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		whole := large(t)
+		written := func(on *corev1alpha1.ObjectDeploymentStatus) *corev1alpha1.ObjectDeploymentStatus {
+			status := on.DeepCopy()
+			for _, c := range whole.Conditions {
+				conditions.Copy(&status.Conditions, 1, c)
+			}
+			status.Blocking, status.ControllerOf = whole.DeepCopy().Blocking, whole.DeepCopy().ControllerOf
+			status.Phases, status.Jobs = whole.Phases, whole.Jobs
+			statuswriter.Fit(status, 1, nil)
+			return status
+		}
+		got := written(&corev1alpha1.ObjectDeploymentStatus{})
+		text, err := json.Marshal(got)
+		if err != nil || len(text) > limits.StatusBytes {
+			t.Errorf("the status has %d bytes: %v", len(text), err)
+		}
+		if len(got.Phases) != len(whole.Phases) || len(got.Jobs) != len(whole.Jobs) {
+			t.Error("a part of a record is left out")
+		}
+		for i := range min(9, len(whole.Conditions)) {
+			if conditions.Get(got.Conditions, whole.Conditions[i].Type) == nil {
+				t.Errorf("%s is left out", whole.Conditions[i].Type)
+			}
+		}
+		said := conditions.Get(got.Conditions, corev1alpha1.ConditionTruncated)
+		rest := got.DeepCopy()
+		conditions.Remove(&rest.Conditions, corev1alpha1.ConditionTruncated)
+		if same := cmp.Equal(rest.Conditions, whole.Conditions) && cmp.Equal(rest.Blocking, whole.Blocking) && cmp.Equal(rest.ControllerOf, whole.ControllerOf); same == (said != nil) {
+			t.Errorf("it is whole: %t, and it says %+v", same, said)
+		}
+		if diff := cmp.Diff(got, written(got)); diff != "" {
+			t.Errorf("made again it differs:\n%s", diff)
+		}
+	})
+}
+
+// TestFitRepeatsWhatIsLeftOutBelow: Truncated is mirrored from the status below, and
+// removed with it.
+func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
+	t.Parallel()
+	set, pkg := &corev1alpha1.ObjectSetStatus{}, &corev1alpha1.PackageStatus{}
+	statuswriter.Fit(set, 1, nil, "7 of 57 mapped conditions")
+	statuswriter.Fit(pkg, 3, set.Conditions)
+	c := conditions.Get(pkg.Conditions, corev1alpha1.ConditionTruncated)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 3 || c.Message != "Left out: 7 of 57 mapped conditions" {
+		t.Errorf("it says %+v", c)
+	}
+	if statuswriter.Fit(pkg, 3, nil); len(pkg.Conditions) > 0 {
+		t.Errorf("it still says %+v", pkg.Conditions)
+	}
+}

@@ -1,0 +1,167 @@
+package objectslices
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Slice is the content of one ObjectSlice, or of one Secret in place of it.
+type Slice struct {
+	// Name is made of the deployment's name and a hash of the objects.
+	Name string
+	// Objects in their order.
+	Objects []corev1alpha1.ObjectSetObject
+	// Key is what the Secret's name is hashed with; nil for an ObjectSlice.
+	Key []byte
+}
+
+// Split moves objects of a revision into slices: those that sealing selects into
+// Secrets always, others where that is due by strategy, a value of the chunking
+// strategy annotation, or empty. It returns the phases as the deployment's
+// template holds them, and the slices in the order in which the phases name them,
+// each once. sealing is nil where the revision has no sensitive values. The phases
+// passed in stay as they are.
+func Split(
+	deployment, strategy string, phases []corev1alpha1.ObjectSetTemplatePhase, sealing *Sealing,
+) ([]corev1alpha1.ObjectSetTemplatePhase, []Slice, error) {
+	none := strategy == corev1alpha1.ChunkingStrategyNoOp
+	if none && sealing == nil {
+		return phases, nil, nil
+	}
+	plain, sealed := make([][]item, len(phases)), make([][]item, len(phases))
+	total := 0
+	for i := range phases {
+		items, err := measure(phases[i].Objects)
+		if err != nil {
+			return nil, nil, fmt.Errorf("phase %q: %w", phases[i].Name, err)
+		}
+		plain[i], sealed[i] = sealing.part(i, items)
+		total += size(plain[i])
+	}
+	each := strategy == corev1alpha1.ChunkingStrategyEachObject
+	inline := none || total <= limits.SliceThreshold && !each
+	split, cut, made := make([]corev1alpha1.ObjectSetTemplatePhase, len(phases)), cutterOf(strategy), made{}
+	for i := range phases {
+		split[i] = phases[i]
+		if len(sealed[i]) > 0 {
+			split[i].Objects, split[i].SecretSlices = contents(plain[i]), nil
+			for _, chunk := range cut(sealed[i]) {
+				slice, err := sealing.seal(deployment, chunk)
+				if err != nil {
+					return nil, nil, fmt.Errorf("phase %q: %w", phases[i].Name, err)
+				}
+				split[i].SecretSlices = append(split[i].SecretSlices, made.add(slice))
+			}
+		}
+		if inline || !each && size(plain[i]) <= limits.SliceThreshold/len(phases) {
+			continue
+		}
+		split[i].Objects, split[i].Slices = nil, nil
+		for _, chunk := range cut(plain[i]) {
+			split[i].Slices = append(split[i].Slices, made.add(Slice{Name: nameOf(deployment, chunk), Objects: contents(chunk)}))
+		}
+	}
+	return split, made.slices, nil
+}
+
+// made are the slices so far.
+type made struct {
+	slices []Slice
+	seen   map[string]bool
+}
+
+// add adds a slice, unless there is one of this content, and returns its name.
+func (m *made) add(s Slice) string {
+	if m.seen == nil {
+		m.seen = map[string]bool{}
+	}
+	if !m.seen[s.Name] {
+		m.seen[s.Name] = true
+		m.slices = append(m.slices, s)
+	}
+	return s.Name
+}
+
+// cutterOf returns the function that cuts a phase into chunks. A strategy that is
+// not known counts as none, as with Package Operator.
+func cutterOf(strategy string) func([]item) [][]item {
+	switch strategy {
+	case corev1alpha1.ChunkingStrategyEachObject:
+		return each
+	case corev1alpha1.ChunkingStrategyBinpackNextFit:
+		return nextFit
+	}
+	return byRank
+}
+
+// item is one object with what is measured of it.
+type item struct {
+	object corev1alpha1.ObjectSetObject
+	json   []byte
+	rank   uint64
+	// secret tells that it is a Secret.
+	secret bool
+}
+
+// measure encodes objects and ranks the boundaries behind them.
+func measure(objects []corev1alpha1.ObjectSetObject) ([]item, error) {
+	items := make([]item, len(objects))
+	for i := range objects {
+		encoded, err := json.Marshal(&objects[i])
+		if err != nil {
+			return nil, fmt.Errorf("object %d is not valid JSON: %w", i, err)
+		}
+		key, err := keyOf(objects[i].Object.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("object %d: %w", i, err)
+		}
+		items[i] = item{object: objects[i], json: encoded, rank: rank(key), secret: key.Group == "" && key.Kind == "Secret"}
+	}
+	return items, nil
+}
+
+func size(items []item) int {
+	total := 0
+	for i := range items {
+		total += len(items[i].json)
+	}
+	return total
+}
+
+func contents(items []item) []corev1alpha1.ObjectSetObject {
+	if len(items) == 0 {
+		return nil
+	}
+	objects := make([]corev1alpha1.ObjectSetObject, len(items))
+	for i := range items {
+		objects[i] = items[i].object
+	}
+	return objects
+}
+
+// maxName is the length of a name that the API server accepts.
+const maxName = 253
+
+// nameOf returns the name of the slice of a deployment that holds these items.
+func nameOf(deployment string, items []item) string {
+	hash := sha256.New()
+	for i := range items {
+		hash.Write(items[i].json)
+		hash.Write([]byte{'\n'}) // not part of compact JSON
+	}
+	return named(deployment, hash.Sum(nil)[:8])
+}
+
+// named returns the name of a slice of a deployment.
+func named(deployment string, hash []byte) string {
+	suffix := "-" + hex.EncodeToString(hash)
+	if most := maxName - len(suffix); len(deployment) > most {
+		deployment = deployment[:most]
+	}
+	return deployment + suffix
+}

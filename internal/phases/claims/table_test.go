@@ -1,0 +1,302 @@
+package claims_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+func key(name string) objects.Key { return objects.Key{Kind: "Config", Namespace: "n", Name: name} }
+
+func keys(names ...string) []objects.Key {
+	list := make([]objects.Key, len(names))
+	for i, name := range names {
+		list[i] = key(name)
+	}
+	return list
+}
+
+func set(names ...string) map[objects.Key]struct{} {
+	m := map[objects.Key]struct{}{}
+	for _, name := range names {
+		m[key(name)] = struct{}{}
+	}
+	return m
+}
+
+func holder(name string) claims.Holder {
+	return claims.Holder{Kind: "ObjectDeployment", Namespace: "n", Name: name, UID: "uid-" + name}
+}
+
+// woken collects who was told to ask again.
+type woken struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (w *woken) wake(h claims.Holder) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names = append(w.names, h.Name)
+}
+
+func (w *woken) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := slices.Sorted(slices.Values(w.names))
+	w.names = nil
+	return names
+}
+
+func TestClaimIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	var w woken
+	table := claims.NewTable(w.wake)
+	if err := table.Claim(holder("one"), keys("b", "c")); err != nil {
+		t.Fatal(err)
+	}
+	err := table.Claim(holder("two"), keys("a", "c", "b", "d"))
+	var conflict *claims.Conflict
+	if !errors.As(err, &conflict) || conflict.Key != key("b") || conflict.Winner != holder("one") || conflict.More != 1 {
+		t.Fatalf("the first object in order, its winner and one more are to be named: %+v", err)
+	}
+	for _, want := range []string{"Config n/b", "ObjectDeployment n/one", "1 more objects"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message lacks %q: %v", want, err)
+		}
+	}
+	for _, name := range []string{"a", "d"} {
+		if h, held := table.Holder(key(name)); held {
+			t.Errorf("the loser got %s: %v", name, h)
+		}
+	}
+	if err := table.Claim(holder("one"), keys("b", "c", "d")); err != nil {
+		t.Errorf("a holder may claim again, and more: %v", err)
+	}
+}
+
+func TestConflictNamesClusterScopedHolders(t *testing.T) {
+	t.Parallel()
+	table := claims.NewTable(func(claims.Holder) {})
+	cluster := claims.Holder{Kind: "ClusterObjectDeployment", Name: "one", UID: "1"}
+	if err := table.Claim(cluster, keys("a")); err != nil {
+		t.Fatal(err)
+	}
+	err := table.Claim(holder("two"), keys("a"))
+	if err == nil || !strings.Contains(err.Error(), "belongs to ClusterObjectDeployment one:") || strings.Contains(err.Error(), "more objects") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLosersAreWoken(t *testing.T) {
+	t.Parallel()
+	claimed := func(table *claims.Table, h claims.Holder, names ...string) { _ = table.Claim(h, keys(names...)) }
+	for _, tc := range []struct {
+		name, reason string
+		do           func(*claims.Table)
+		want         []string
+	}{
+		{
+			name: "release", reason: "the winner is gone", want: []string{"three", "two"},
+			do: func(t *claims.Table) { t.Release(holder("one")) },
+		},
+		{
+			name: "retain less", reason: "the winner gave something up", want: []string{"three", "two"},
+			do: func(t *claims.Table) { t.Retain(holder("one"), set("a")) },
+		},
+		{name: "retain all", reason: "nothing is free", do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }},
+		{name: "nobody", reason: "it held nothing", do: func(t *claims.Table) { t.Release(holder("nobody")) }},
+		{
+			name: "loser released", reason: "it does not want anything any more", want: []string{"two"},
+			do: func(t *claims.Table) { t.Release(holder("three")); t.Release(holder("one")) },
+		},
+		{
+			name: "loser content with less", reason: "it has all that it wants by now", want: []string{"three"},
+			do: func(t *claims.Table) { claimed(t, holder("two"), "z"); t.Release(holder("one")) },
+		},
+		{
+			name: "twice", reason: "a loser that did not ask again still waits", want: []string{"three", "three", "two", "two"},
+			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b")); t.Retain(holder("one"), set("a")) },
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var w woken
+			table := claims.NewTable(w.wake)
+			claimed(table, holder("one"), "a", "b", "c")
+			claimed(table, holder("two"), "c", "d")
+			claimed(table, holder("three"), "b", "c")
+			w.take()
+			tc.do(table)
+			if got := w.take(); !slices.Equal(got, tc.want) {
+				t.Errorf("%s: woke %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPreviousHandsItsClaimsOver(t *testing.T) {
+	t.Parallel()
+	var w woken
+	table := claims.NewTable(w.wake)
+	first, second, other := holder("first"), holder("second"), holder("other")
+	if err := table.Claim(first, keys("a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Claim(second, keys("b", "c"), first.UID); err != nil {
+		t.Fatalf("the predecessor has to yield: %v", err)
+	}
+	if err := table.Claim(other, keys("c"), first.UID); err == nil {
+		t.Error("only those in spec.previous yield")
+	}
+	table.Release(first)
+	if h, _ := table.Holder(key("b")); h != second {
+		t.Errorf("the predecessor's end freed what it had handed over: %v", h)
+	}
+	if h, held := table.Holder(key("a")); held {
+		t.Errorf("a is still held by %v", h)
+	}
+}
+
+func TestFreedRunsOutsideOfTheLock(t *testing.T) {
+	t.Parallel()
+	var table *claims.Table
+	asked := false
+	table = claims.NewTable(func(h claims.Holder) { asked = table.Claim(h, keys("a")) == nil })
+	_ = table.Claim(holder("one"), keys("a"))
+	_ = table.Claim(holder("two"), keys("a"))
+	table.Release(holder("one"))
+	if !asked {
+		t.Error("the loser could not claim when it was woken")
+	}
+}
+
+// TestClaims is invariant 10: whatever the order in which owners ask, give up
+// and go, each object has one holder, who asked for it together with all of its
+// others, and who lost is woken when something becomes free.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c", "d", "e"}
+	owners := []string{"one", "two", "three"}
+	rapid.Check(t, func(t *rapid.T) {
+		var w woken
+		table := claims.NewTable(w.wake)
+		holds := map[string]map[objects.Key]struct{}{}
+		waits := map[string]bool{}
+		for _, o := range owners {
+			holds[o] = map[objects.Key]struct{}{}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"claim": func(t *rapid.T) {
+				owner := rapid.SampledFrom(owners).Draw(t, "owner")
+				wants := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "keys")
+				taken := slices.ContainsFunc(wants, func(name string) bool {
+					for o, held := range holds {
+						if _, has := held[key(name)]; has && o != owner {
+							return true
+						}
+					}
+					return false
+				})
+				err := table.Claim(holder(owner), keys(wants...))
+				if taken != (err != nil) {
+					t.Fatalf("%s claims %v: %v", owner, wants, err)
+				}
+				waits[owner] = taken
+				if !taken {
+					maps.Copy(holds[owner], set(wants...))
+				}
+			},
+			"retain": func(t *rapid.T) {
+				owner := rapid.SampledFrom(owners).Draw(t, "owner")
+				keeps := set(rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "keys")...)
+				before := len(holds[owner])
+				maps.DeleteFunc(holds[owner], func(k objects.Key, _ struct{}) bool { _, keep := keeps[k]; return !keep })
+				table.Retain(holder(owner), keeps)
+				expectWoken(t, &w, waits, len(holds[owner]) < before)
+			},
+			"release": func(t *rapid.T) {
+				owner := rapid.SampledFrom(owners).Draw(t, "owner")
+				freed := len(holds[owner]) > 0
+				clear(holds[owner])
+				waits[owner] = false
+				table.Release(holder(owner))
+				expectWoken(t, &w, waits, freed)
+			},
+			"": func(t *rapid.T) {
+				for _, name := range names {
+					want := ""
+					for o, held := range holds {
+						if _, has := held[key(name)]; has {
+							want = o
+						}
+					}
+					got, held := table.Holder(key(name))
+					if held != (want != "") || got.Name != want {
+						t.Fatalf("%s is held by %q, want %q", name, got.Name, want)
+					}
+				}
+			},
+		})
+	})
+}
+
+func expectWoken(t *rapid.T, w *woken, waits map[string]bool, freed bool) {
+	var want []string
+	for owner, waiting := range waits {
+		if waiting && freed {
+			want = append(want, owner)
+		}
+	}
+	slices.Sort(want)
+	if got := w.take(); !slices.Equal(got, want) {
+		t.Fatalf("woke %v, want %v", got, want)
+	}
+}
+
+// TestClaimRace lets two packages that bring the same objects ask at the same
+// time, again and again: one gets all of them, the other none, and is woken.
+func TestClaimRace(t *testing.T) {
+	t.Parallel()
+	const rounds, rivals, objectsEach = 200, 4, 50
+	for round := range rounds {
+		wakeups := make(chan claims.Holder, rivals)
+		table := claims.NewTable(func(h claims.Holder) { wakeups <- h })
+		wants := make([]objects.Key, objectsEach)
+		for i := range wants {
+			wants[i] = key(fmt.Sprintf("object-%d", i))
+		}
+		winners := make([]bool, rivals)
+		var wg sync.WaitGroup
+		for r := range rivals {
+			order := slices.Clone(wants)
+			if r%2 == 1 {
+				slices.Reverse(order)
+			}
+			wg.Go(func() { winners[r] = table.Claim(holder(fmt.Sprint(r)), order) == nil })
+		}
+		wg.Wait()
+		winner := slices.Index(winners, true)
+		if winner < 0 || slices.Contains(winners[winner+1:], true) {
+			t.Fatalf("round %d: winners %v", round, winners)
+		}
+		for _, k := range wants {
+			if h, _ := table.Holder(k); h != holder(fmt.Sprint(winner)) {
+				t.Fatalf("round %d: %s is held by %v", round, k, h)
+			}
+		}
+		table.Release(holder(fmt.Sprint(winner)))
+		if len(wakeups) != rivals-1 {
+			t.Fatalf("round %d: %d losers were woken", round, len(wakeups))
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package drift
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/yamltest"
+)
+
+var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+const deployment = `
+metadata:
+  name: web
+  namespace: shop
+  labels: {app: web, package-operator.run/cache: "True"}
+  annotations: {package-operator.run/revision: "1", note: a}
+  ownerReferences:
+  - {apiVersion: package-operator.run/v1alpha1, kind: ObjectDeployment, name: shop, uid: u1, controller: true}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      initContainers:
+      - {name: first, image: "init:1"}
+      - {name: second, image: "init:2"}
+      containers:
+      - name: web
+        image: web:1
+        args: [a, b]
+        env:
+        - {name: A, value: "1"}
+        - {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+        ports: [{containerPort: 80, name: http}]
+        resources: {}
+        securityContext: {}
+        volumeMounts: [{name: tmp, mountPath: /tmp}]
+      nodeSelector: {disk: fast}
+      volumes: [{name: tmp, emptyDir: {}}]
+`
+
+// defaulted does what the API server adds to the Deployment.
+func defaulted(obj map[string]any) {
+	spec := obj["spec"].(map[string]any)
+	spec["progressDeadlineSeconds"] = int64(600)
+	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
+	pod["restartPolicy"] = "Always"
+	for _, field := range []string{"initContainers", "containers"} {
+		for _, container := range pod[field].([]any) {
+			container.(map[string]any)["imagePullPolicy"] = "IfNotPresent"
+		}
+	}
+	container := pod["containers"].([]any)[0].(map[string]any)
+	container["ports"].([]any)[0].(map[string]any)["protocol"] = "TCP"
+	container["env"].([]any)[1].(map[string]any)["valueFrom"].(map[string]any)["fieldRef"].(map[string]any)["apiVersion"] = "v1"
+}
+
+func podSpec(t testing.TB, obj map[string]any) map[string]any {
+	t.Helper()
+	return fieldsAt(t, obj, "spec", "template", "spec")
+}
+
+// TestProjectDeployment changes a Deployment by the API server's own rules and
+// looks at what the engine makes of it.
+func TestProjectDeployment(t *testing.T) {
+	t.Parallel()
+	type change struct {
+		reason string
+		by     func(t *testing.T, obj map[string]any)
+		drift  bool
+	}
+	container := func(t *testing.T, obj map[string]any) map[string]any {
+		return fieldsAt(t, podSpec(t, obj), "containers", 0)
+	}
+	insert := func(fields map[string]any, name string, place int, element any) {
+		list, _ := fields[name].([]any)
+		fields[name] = slices.Insert(slices.Clone(list), place, element)
+	}
+	named := func(name string) map[string]any { return map[string]any{"name": name, "image": "x"} }
+	tests := []change{
+		{"nothing", func(*testing.T, map[string]any) {}, false},
+		{"status", func(_ *testing.T, obj map[string]any) { obj["status"] = map[string]any{"replicas": int64(2)} }, false},
+		{"labels and annotations of others", func(t *testing.T, obj map[string]any) {
+			fieldsAt(t, obj, "metadata", "labels")["other"] = "x"
+			fieldsAt(t, obj, "metadata", "annotations")["deployment.kubernetes.io/revision"] = "3"
+		}, false},
+		{"what the API server sets in metadata", func(t *testing.T, obj map[string]any) {
+			metadata := fieldsAt(t, obj, "metadata")
+			metadata["creationTimestamp"], metadata["generation"] = "2026-01-01T00:00:00Z", int64(7)
+			metadata["resourceVersion"], metadata["uid"] = "77", "u"
+			metadata["finalizers"] = []any{"other/finalizer"}
+		}, false},
+		{"the revision annotation", func(t *testing.T, obj map[string]any) {
+			fieldsAt(t, obj, "metadata", "annotations")[corev1alpha1.RevisionAnnotation] = "9"
+		}, false},
+		{"an owner reference of others", func(t *testing.T, obj map[string]any) {
+			insert(fieldsAt(t, obj, "metadata"), "ownerReferences", 0,
+				map[string]any{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u2"})
+		}, false},
+		{"version and blockOwnerDeletion of the controller reference", func(t *testing.T, obj map[string]any) {
+			reference := fieldsAt(t, obj, "metadata", "ownerReferences", 0)
+			reference["apiVersion"], reference["blockOwnerDeletion"] = "package-operator.run/v1beta1", true
+		}, false},
+		{"a field that the template omits", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["minReadySeconds"] = int64(3) }, false},
+		{"containers of others, around ours", func(t *testing.T, obj map[string]any) {
+			insert(podSpec(t, obj), "containers", 0, named("sidecar"))
+			insert(podSpec(t, obj), "containers", 2, named("agent"))
+		}, false},
+		{"init containers of others, between ours", func(t *testing.T, obj map[string]any) {
+			insert(podSpec(t, obj), "initContainers", 1, named("inject"))
+		}, false},
+		{"variables, mounts and volumes of others", func(t *testing.T, obj map[string]any) {
+			insert(container(t, obj), "env", 0, map[string]any{"name": "C", "value": "x"})
+			insert(container(t, obj), "volumeMounts", 0, map[string]any{"name": "token", "mountPath": "/token"})
+			insert(podSpec(t, obj), "volumes", 1, map[string]any{"name": "token", "emptyDir": map[string]any{}})
+		}, false},
+		{"the same port with another protocol", func(t *testing.T, obj map[string]any) {
+			insert(container(t, obj), "ports", 0, map[string]any{"containerPort": int64(80), "protocol": "UDP", "name": "quic"})
+		}, false},
+		{"limits where the template has an empty map", func(t *testing.T, obj map[string]any) {
+			container(t, obj)["resources"] = map[string]any{"limits": map[string]any{"cpu": "1"}}
+		}, false},
+		{"empty maps taken off", func(t *testing.T, obj map[string]any) {
+			delete(container(t, obj), "resources")
+			delete(container(t, obj), "securityContext")
+		}, false},
+		{"whole numbers as floats", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = 2.0 }, false},
+
+		{"a number", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = int64(3) }, true},
+		{"a field taken off", func(t *testing.T, obj map[string]any) { delete(fieldsAt(t, obj, "spec"), "replicas") }, true},
+		{"a label of ours", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "metadata", "labels")["app"] = "x" }, true},
+		{"our cache label taken off", func(t *testing.T, obj map[string]any) {
+			delete(fieldsAt(t, obj, "metadata", "labels"), corev1alpha1.CacheLabel)
+		}, true},
+		{"an annotation of ours", func(t *testing.T, obj map[string]any) { delete(fieldsAt(t, obj, "metadata", "annotations"), "note") }, true},
+		{"our controller reference taken off", func(t *testing.T, obj map[string]any) { delete(fieldsAt(t, obj, "metadata"), "ownerReferences") }, true},
+		{"our reference not the controller any more", func(t *testing.T, obj map[string]any) {
+			fieldsAt(t, obj, "metadata", "ownerReferences", 0)["controller"] = false
+		}, true},
+		{"an image", func(t *testing.T, obj map[string]any) { container(t, obj)["image"] = "web:2" }, true},
+		{"an argument", func(t *testing.T, obj map[string]any) { insert(container(t, obj), "args", 2, "c") }, true},
+		{"arguments in another order", func(t *testing.T, obj map[string]any) { container(t, obj)["args"] = []any{"b", "a"} }, true},
+		{"a container taken off", func(t *testing.T, obj map[string]any) {
+			podSpec(t, obj)["initContainers"] = at(t, podSpec(t, obj), "initContainers").([]any)[1:]
+		}, true},
+		{"init containers in another order", func(t *testing.T, obj map[string]any) {
+			slices.Reverse(at(t, podSpec(t, obj), "initContainers").([]any))
+		}, true},
+		{"a variable's value", func(t *testing.T, obj map[string]any) { fieldsAt(t, container(t, obj), "env", 0)["value"] = "2" }, true},
+		{"a key added to a selector, which is owned as a whole", func(t *testing.T, obj map[string]any) {
+			fieldsAt(t, obj, "spec", "selector", "matchLabels")["track"] = "x"
+		}, true},
+		{"a key added to a node selector", func(t *testing.T, obj map[string]any) {
+			fieldsAt(t, podSpec(t, obj), "nodeSelector")["zone"] = "x"
+		}, true},
+		{"another type", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = "2" }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, "apis__apps__v1.json", deploymentKind)
+			template := c.object(deployment).Object
+			c.apply("package-operator", deployment)
+			c.update("apiserver", defaulted)
+			baseline := copyOf(c.live().Object)
+			if !Matches(template, baseline, c.known()) {
+				t.Fatal("what was just applied does not match")
+			}
+			before := Project(template, baseline, c.known())
+
+			changed := copyOf(baseline)
+			test.by(t, changed)
+			// Types that the schema refuses cannot come from the API server.
+			if test.reason != "another type" {
+				c.update("other", func(obj map[string]any) { test.by(t, obj) })
+				changed = c.live().Object
+			}
+			after := Project(template, changed, c.known())
+			if drifted := before != after; drifted != test.drift {
+				t.Errorf("drift = %t, want %t", drifted, test.drift)
+			}
+			if matches := Matches(template, changed, c.known()); matches == test.drift {
+				t.Errorf("Matches = %t, want %t", matches, !test.drift)
+			}
+			if again := Project(template, baseline, c.known()); again != before {
+				t.Error("what was learned of the change alters the projection of the baseline")
+			}
+			if test.drift && test.reason != "another type" {
+				c.apply("package-operator", deployment)
+				c.update("apiserver", defaulted)
+				if Project(template, c.live().Object, c.known()) != before {
+					t.Error("an apply does not bring the projection back")
+				}
+			}
+		})
+	}
+}
+
+func TestProjectService(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "api__v1.json", schema.GroupVersionKind{Version: "v1", Kind: "Service"})
+	const service = `{metadata: {name: a}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}, {port: 80, protocol: UDP, targetPort: dns}]}}`
+	template := c.object(service).Object
+	c.apply("package-operator", service)
+	c.update("apiserver", func(obj map[string]any) {
+		fieldsAt(t, obj, "spec", "ports", 0)["protocol"] = "TCP"
+		fieldsAt(t, obj, "spec")["clusterIP"] = "10.0.0.1"
+	})
+	before := Project(template, c.live().Object, c.known())
+	if !Matches(template, c.live().Object, c.known()) {
+		t.Error("what was just applied does not match")
+	}
+	c.update("cloud", func(obj map[string]any) { fieldsAt(t, obj, "spec", "ports", 1)["nodePort"] = int64(30000) })
+	if Project(template, c.live().Object, c.known()) != before {
+		t.Error("a node port is drift")
+	}
+	c.update("other", func(obj map[string]any) { fieldsAt(t, obj, "spec", "selector")["extra"] = "x" })
+	if Project(template, c.live().Object, c.known()) == before || Matches(template, c.live().Object, c.known()) {
+		t.Error("a key added to the selector is no drift")
+	}
+}
+
+// TestProjectWithoutShapes is about objects whose managedFields were taken off.
+func TestProjectWithoutShapes(t *testing.T) {
+	t.Parallel()
+	template := yamltest.Decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
+	live := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, y: 2}}}`)
+	if !Matches(template, live, nil) {
+		t.Error("elements of the same number that match do not match")
+	}
+	more := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}, {name: b}], map: {x: 1, y: 2}}}`)
+	if Matches(template, more, nil) || Project(template, more, nil) == Project(template, live, nil) {
+		t.Error("an element that was added to an unknown list is no drift")
+	}
+	other := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, z: 2}}}`)
+	if Project(template, other, nil) != Project(template, live, nil) {
+		t.Error("a key that was added to an unknown map is drift")
+	}
+}
+
+func TestProjectEmptyAndNull(t *testing.T) {
+	t.Parallel()
+	template := yamltest.Decode(t, `{metadata: {labels: {}, annotations: null}, a: {}, b: [], c: null, d: {e: null, f: {}}, g: 1}`)
+	lives := []string{
+		`{g: 1}`, `{metadata: {}, a: {}, b: [], c: null, d: {}, g: 1}`, `{metadata: {labels: {x: y}}, a: null, b: null, c: 3, d: {e: 1, f: {}}, g: 1}`,
+	}
+	want := Project(template, yamltest.Decode(t, lives[0]), nil)
+	for _, live := range lives {
+		if got := Project(template, yamltest.Decode(t, live), nil); got != want {
+			t.Errorf("Project(%s) differs from that of the others", live)
+		}
+		if !Matches(template, yamltest.Decode(t, live), nil) {
+			t.Errorf("Matches(%s) = false", live)
+		}
+	}
+	for _, live := range []string{`{g: 2}`, `{}`, `{g: 1, b: [1]}`} {
+		if Project(template, yamltest.Decode(t, live), nil) == want || Matches(template, yamltest.Decode(t, live), nil) {
+			t.Errorf("%s is no drift", live)
+		}
+	}
+}
+
+func TestMatchesIsNoGuess(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ reason, template, live string }{
+		{"a quantity that was normalised", `{a: {cpu: 1000m}}`, `{a: {cpu: "1"}}`},
+		{"a zero value that was left out", `{a: ""}`, `{}`},
+		{"a list that was sorted", `{a: [b, a]}`, `{a: [a, b]}`},
+		{"a list where the template has a map", `{a: {b: 1}}`, `{a: [1]}`},
+		{"a map where the template has a list", `{a: [1]}`, `{a: {b: 1}}`},
+		{"another controller", `{metadata: {ownerReferences: [{uid: a, controller: true}]}}`, `{metadata: {ownerReferences: [{uid: b, controller: true}]}}`},
+		{"a finalizer that is missing", `{metadata: {finalizers: [a]}}`, `{metadata: {finalizers: [b]}}`},
+		{"another name", `{metadata: {name: a}}`, `{metadata: {name: b}}`},
+		{"an annotation", `{metadata: {annotations: {a: b}}}`, `{metadata: {annotations: {}}}`},
+	}
+	for _, test := range tests {
+		if Matches(yamltest.Decode(t, test.template), yamltest.Decode(t, test.live), nil) {
+			t.Errorf("%s: Matches = true", test.reason)
+		}
+	}
+}
+
+// TestProjectLongList is about lists for which elements are found by an index.
+func TestProjectLongList(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	shapes := NewShapes().Of(schema.GroupKind{})
+	shapes.lists[field(field(rootPath, "spec"), "list")] = list{keys: []string{"name"}}
+	var elements []any
+	for i := range n {
+		elements = append(elements, map[string]any{"name": fmt.Sprint(i), "value": int64(i)})
+	}
+	object := func(list []any) map[string]any { return map[string]any{"spec": map[string]any{"list": list}} }
+	reversed := slices.Clone(elements)
+	slices.Reverse(reversed)
+	template := object(elements)
+	if !Matches(template, object(append(slices.Clone(elements), map[string]any{"name": "x"})), shapes) {
+		t.Error("the list itself with one element more does not match")
+	}
+	want := Project(template, object(reversed), shapes)
+	if got := Project(template, object(slices.Insert(slices.Clone(reversed), n/2, any(map[string]any{"name": "x"}))), shapes); got != want {
+		t.Error("an element of others between ours is drift")
+	}
+	changed := object(slices.Clone(reversed))
+	changed["spec"].(map[string]any)["list"].([]any)[n/2] = map[string]any{"name": fmt.Sprint(n - 1 - n/2), "value": "x"}
+	if Project(template, changed, shapes) == want {
+		t.Error("a change in the middle is no drift")
+	}
+}
+
+func BenchmarkProject(b *testing.B) {
+	configMap := newCluster(b, "api__v1.json", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	data := map[string]string{}
+	for i := range 8 {
+		data[fmt.Sprintf("key-%d", i)] = fmt.Sprintf("value-%d-of-some-length", i)
+	}
+	values, _ := json.Marshal(data)
+	for _, bench := range []struct {
+		name, text string
+		cluster    *cluster
+	}{
+		{"ConfigMap", `{metadata: {name: a, namespace: b, labels: {package-operator.run/cache: "True", app: a}}, data: ` + string(values) + `}`, configMap},
+		{"Deployment", deployment, newCluster(b, "apis__apps__v1.json", deploymentKind)},
+	} {
+		c := bench.cluster
+		template := c.object(bench.text).Object
+		c.apply("package-operator", bench.text)
+		live := c.live()
+		entries, shapes := live.GetManagedFields(), c.known()
+		b.Run(bench.name+"/Project", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Project(template, live.Object, shapes)
+			}
+		})
+		b.Run(bench.name+"/Matches", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Matches(template, live.Object, shapes)
+			}
+		})
+		b.Run(bench.name+"/Learn", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.shapes.Learn(c.kind.GroupKind(), entries)
+			}
+		})
+		b.Run(bench.name+"/LearnUnseen", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range shapes.seen {
+					shapes.seen[i].Store(0)
+				}
+				c.shapes.Learn(c.kind.GroupKind(), entries)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package fuzzing
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Time is how long one input may take before its outcome is not judged. The
+// limits of the code allow more; a search cannot afford that for every input.
+const Time = 30 * time.Millisecond
+
+// Context returns a context that ends after Time.
+func Context(tb testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(tb.Context(), Time)
+}
+
+// Canary is in the environment of the process, under the name of the same text
+// in upper case. Nothing that comes out of a package may hold it.
+const Canary = "lockstep-canary-5e8f41"
+
+// SetCanary puts the canary into the environment.
+func SetCanary(f *testing.F) {
+	f.Helper()
+	if err := os.Setenv("LOCKSTEP_CANARY", Canary); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// Examples returns the content of the example packages' files with one of the
+// suffixes, by path.
+func Examples(f *testing.F, suffixes ...string) map[string]string {
+	f.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(here), "..", "..", "..", "examples")
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		for _, suffix := range suffixes {
+			if strings.HasSuffix(path, suffix) {
+				data, err := os.ReadFile(path)
+				out[strings.TrimPrefix(path, root)] = string(data)
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || len(out) == 0 {
+		f.Fatalf("no examples that end in %v: %v", suffixes, err)
+	}
+	return out
+}
+
+// CheckViolations fails unless every violation has a reason and something to do
+// about it, and can be shown on one line of bounded length, none of which is a
+// secret.
+func CheckViolations(tb testing.TB, all violation.Violations, secrets ...string) {
+	tb.Helper()
+	for _, v := range all {
+		text := v.String()
+		switch {
+		case v.Reason == "":
+			tb.Fatalf("a violation has no reason: %q", text)
+		case v.Line < 0 || v.Document < 0:
+			tb.Fatalf("a violation is nowhere: %q", text)
+		case len(v.Object+v.Field+v.Details+v.Advice()) > 0 && len(text) > len(v.Path)+len(v.Component)+5*limits.DetailBytes:
+			tb.Fatalf("a violation has %d bytes: %q…", len(text), text[:limits.DetailBytes])
+		}
+		CheckText(tb, text, secrets...)
+	}
+}
+
+// CheckText fails where a text that is shown to people holds a secret or would
+// draw on a terminal.
+func CheckText(tb testing.TB, text string, secrets ...string) {
+	tb.Helper()
+	if !utf8.ValidString(text) {
+		tb.Fatalf("not UTF-8: %q", text)
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
+			tb.Fatalf("%U in %q", r, text)
+		}
+	}
+	for _, secret := range append(secrets, Canary) {
+		if strings.Contains(text, secret) {
+			tb.Fatalf("%q is in %q", secret, text)
+		}
+	}
+}

@@ -1,3 +1,0 @@
-// Package turns schedules work. A Queue knows how many requests a controller has, so that
-// less urgent work can wait. Levels share processors between short and long work.
-package turns
