@@ -1,0 +1,2 @@
+// Package testing holds what the tests of several packages share.
+package testing
