@@ -51,7 +51,7 @@ problems; warnings alone are no failure.`,
 
 func (c *validateCommand) run(ctx context.Context, source string) error {
 	files, err := c.source.read(ctx, source)
-	if err != nil && c.source.folder(source) == "" {
+	if err != nil && c.source.folder(source) == "" && !bareName(source) {
 		return fmt.Errorf("validating package: getting package from remote reference: %w", err)
 	}
 	if err != nil {

@@ -71,8 +71,7 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 	case s.Deleting:
 		text, remedy = lastSentence(text)
 	case s.Paused != "":
-		text, _, _ = strings.Cut(text, ". Set spec.paused")
-		remedy = "Let it go on: kubectl package unpause " + flags
+		text, remedy = lastSentence(text)
 	case s.Invalid != "":
 		problems := strings.Split(strings.TrimSpace(s.Invalid), "\n")
 		remedy = "Correct it in the package and push it again, then: kubectl package retry " + flags

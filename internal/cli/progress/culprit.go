@@ -19,7 +19,7 @@ func Culprit(s State) string {
 	case s.Deleting:
 		return s.holding()
 	case s.Paused != "":
-		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Set spec.paused to false"
+		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Let it go on: kubectl package unpause " + s.Target.Flags()
 	case s.Invalid != "":
 		return listed("the package cannot be installed as it is", strings.Split(s.Invalid, "\n"))
 	case s.PullError != "":

@@ -51,8 +51,8 @@ func TestJudgeInstall(t *testing.T) {
 		"ready before the retry":      {retry: "now", looks: []look{{0, readyNow}}},
 		"no image before the retry":   {retry: "now", looks: []look{{0, noImage}, {time.Minute, noImage}}},
 		"invalid after the retry":     {retry: "now", looks: []look{{0, invalid}, {1, tried(invalid)}}, done: true, reason: "the package cannot be installed as it is:\n  a\n  b"},
-		"paused before the retry":     {retry: "now", looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Set spec.paused to false"},
-		"paused":                      {looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Set spec.paused to false"},
+		"paused before the retry":     {retry: "now", looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Let it go on: kubectl package unpause clusterpackage/cert"},
+		"paused":                      {looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Let it go on: kubectl package unpause clusterpackage/cert"},
 		"deleted":                     {looks: []look{{0, gone}}, done: true, reason: "it was deleted while its rollout was going on"},
 		"being deleted":               {looks: []look{{0, snapshot(deleting())}}, done: true, reason: "it is being deleted"},
 	} {
