@@ -1,13 +1,16 @@
 package explain_test
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -69,9 +73,20 @@ func TestImageThatCannotBePulled(t *testing.T) {
 func TestQuotaOfPods(t *testing.T) {
 	t.Parallel()
 	env.Namespace(t, "quota")
-	env.Create(t, &corev1.ResourceQuota{
+	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "quota", Name: "small"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	}
+	env.Create(t, quota)
+	// Admission enforces what the status says.
+	harness.Eventually(t, 30*time.Second, "the quota to be in force", func(ctx context.Context) error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return err
+		}
+		if len(quota.Status.Hard) == 0 {
+			return errors.New("its status is empty")
+		}
+		return nil
 	})
 	install(t, "quota", shop(web("registry.example.com/shop:v1")))
 	awaitCause(t, "quota", "a quota of the namespace is exhausted", "exceeded quota: small", "kubectl -n quota describe resourcequota")
