@@ -60,6 +60,7 @@ var matrix = []struct {
 func TestDeletionMatrixWithTheManagerRunning(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
+	env.WaitCollector(t)
 	for _, row := range matrix {
 		t.Run(fmt.Sprintf("%s %s", row.kind, row.policy), func(t *testing.T) {
 			t.Parallel()
