@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/environment"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -33,12 +33,12 @@ import (
 // the API server.
 func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version string) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
-	o, err := engine(config, mgr.GetLogger(), follow)
+	here, err := newConnection(config, mgr.GetLogger(), follow)
 	if err != nil {
 		return err
 	}
-	follow.watch(o.Live, version)
-	watches := sources.NewWatches(o.Live.Listen)
+	follow.watch(here.Cache, version)
+	watches := sources.NewWatches(here.Listen)
 	get := sources.Getter(mgr.GetAPIReader())
 	account := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
 	credentials := sources.NewCredentials(get, watches, account)
@@ -48,7 +48,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 		return err
 	}
 	load.namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
-		state := o.Live.State(gk)
+		state := here.State(gk)
 		return state.Namespaced, state.Served
 	}
 	client, err := eventsclient.NewForConfigAndClient(config, mgr.GetHTTPClient())
@@ -58,8 +58,10 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	recorder := newRecorder(mgr.GetScheme(), client, mgr.GetLogger().WithName("events"))
 	mgr = recording{Manager: mgr, events: recorder}
 	slices := mutationcache.NewStore()
-	o.Fresh, o.Slices, o.Namespace = own.deployments, slices, c.Namespace
-	underway, err := objectdeployments.Setup(mgr, *o)
+	underway, err := objectdeployments.Setup(mgr, objectdeployments.Options{
+		Target:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
+		Metadata: here.Metadata, Fresh: own.deployments, Slices: slices, Namespace: c.Namespace,
+	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
@@ -67,17 +69,17 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
-		Unserved:  func(gk schema.GroupKind) bool { return o.Live.State(gk).Unserved() },
+		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     own.packages, Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		o.Live, follow.detector, watches, recorder, preparation(o.Executor.Schemas, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, recorder, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-			return returnMemory(ctx, func() { closeIdle(mgr, o.Executor.Writer) })
+			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
 		}),
 	} {
 		if err := mgr.Add(runnable); err != nil {
@@ -126,8 +128,13 @@ func (f *follower) versionChanged(v version.Info) {
 	f.detector.VersionChanged(v.GitVersion)
 }
 
-// engine makes the parts that roll objects out.
-func engine(config *rest.Config, log logr.Logger, follow *follower) (*objectdeployments.Options, error) {
+// connection is the cluster that the manager runs in, and what it knows of its objects.
+type connection struct {
+	*cluster.Connection
+	tracker *rollout.Tracker
+}
+
+func newConnection(config *rest.Config, log logr.Logger, follow *follower) (*connection, error) {
 	tracker := rollout.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
@@ -162,11 +169,7 @@ func engine(config *rest.Config, log logr.Logger, follow *follower) (*objectdepl
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)
 	}
-	return &objectdeployments.Options{
-		Executor: &rollout.Executor{
-			Live: live, Tracker: tracker, Writer: writer, Metadata: meta,
-			Schemas: checker, Pool: rollout.NewPool(limits.WritesInFlight), Now: time.Now,
-		},
-		Live: live, Tracker: tracker, Metadata: meta,
+	return &connection{
+		Connection: &cluster.Connection{Cache: live, Writer: writer, Checker: checker, Metadata: meta}, tracker: tracker,
 	}, nil
 }

@@ -1,10 +1,9 @@
 // Package rollout performs what package phases decides. It is the shell around
 // the pure core: it turns sets and slices into revisions, watches their objects
-// through package livestate, performs the steps of a plan through package
-// apply, and remembers the outcome.
+// in a cluster.Cluster, performs the steps of a plan there, and remembers the outcome.
 //
 //	sets, slices ──► Load ──► phases.Revision ─┐
-//	livestate ─────► Look ─────────────────────┼─► phases.Next ─► Executor
+//	cluster: live state ─► Look ───────────────┼─► phases.Next ─► Executor ─► cluster: requests
 //	Executor's own writes ─► phases.Memory ────┘
 //
 // A Rollout is the memory of one owner (a deployment or a lone set). It is used

@@ -4,35 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// Executor performs the steps of plans against the cluster. It is shared by all
-// owners and safe for concurrent use.
+// Executor performs the steps of plans against the cluster that objects are rolled out
+// to. It is shared by all owners and safe for concurrent use.
 type Executor struct {
-	Live    *livestate.Cache
+	Cluster cluster.Cluster
 	Tracker *Tracker
-	Writer  *apply.Writer
-	// Metadata reads what exists before a package is written.
-	Metadata metadata.Interface
-	Schemas  *schemas.Checker
-	Pool     *Pool
+	Pool    *Pool
 	// Alive asks the API server, not a cache, whether an owner still exists and
 	// is not being deleted: before a reference that was removed is put back.
 	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)
-	Now   func() time.Time
 
 	looks looks
 }
@@ -81,12 +73,12 @@ func (x *run) perform(ctx context.Context, s phases.Step) error {
 	if s.Desired != nil {
 		version = s.Desired.Version
 	}
-	mapping, err := x.Live.Mapping(s.Key.GroupKind(), version)
+	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), version)
 	if err != nil {
 		x.fail(s, err, false)
 		return nil
 	}
-	one := &step{Step: s, run: x, mapping: mapping, custom: x.Live.State(s.Key.GroupKind()).Custom}
+	one := &step{Step: s, run: x, mapping: mapping, custom: x.Cluster.State(s.Key.GroupKind()).Custom}
 	err = one.do(ctx)
 	if err == nil {
 		return nil
@@ -164,7 +156,7 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 }
 
 func (s *step) send(ctx context.Context, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
-	return s.run.Writer.Apply(ctx, apply.ApplyRequest{
+	return s.run.Cluster.Apply(ctx, apply.ApplyRequest{
 		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
 	})
 }
@@ -178,7 +170,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.run.Writer.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
+	return s.run.Cluster.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
 }
 
 // write writes the object and remembers the response as the baseline that
@@ -212,7 +204,7 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 		return id, s.Live, err
 	}
 	obs := s.run.Tracker.Observe(s.Key, live)
-	s.run.Live.Remember(s.Key, obs)
+	s.run.Cluster.Remember(s.Key, obs)
 	return id, obs, nil
 }
 
@@ -263,7 +255,7 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 		if s.Live != nil {
 			rival = s.Live.Writer
 		}
-		rec.Count(rival, s.run.Now())
+		rec.Count(rival, s.run.Cluster.Now())
 	}
 }
 
@@ -278,7 +270,7 @@ func (s *step) mark(content objects.Digest) {
 // look reads the object from the API server and remembers what it shows. A 404 about
 // its API says nothing about the object.
 func (s *step) look(ctx context.Context) (*objects.Observed, error) {
-	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	if apply.IsAbsent(err) {
@@ -289,7 +281,7 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 		}
 		delete(s.run.rollout.seen, s.Key)
 		if s.Live != nil {
-			s.run.Live.Gone(s.Key, s.Live.UID)
+			s.run.Cluster.Gone(s.Key, s.Live.UID)
 		}
 		return nil, nil
 	}
@@ -304,12 +296,12 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
 	if live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue {
-		s.run.Live.Remember(s.Key, obs)
+		s.run.Cluster.Remember(s.Key, obs)
 		delete(s.run.rollout.seen, s.Key)
 	} else {
 		s.run.rollout.seen[s.Key] = obs
 	}
 	rec := s.run.rollout.Memory.At(s.Key)
-	rec.Gone, rec.Looked = false, s.run.Now()
+	rec.Gone, rec.Looked = false, s.run.Cluster.Now()
 	return obs
 }

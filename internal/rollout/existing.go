@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
@@ -40,15 +40,15 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 	}
 	existing := found{}
 	for g, keys := range groups {
-		mapping, err := e.Live.Mapping(g.kind, versions[g])
-		if meta.IsNoMatchError(err) || errors.Is(e.Live.State(g.kind).Err, livestate.ErrNotWatchable) {
+		mapping, err := e.Cluster.Mapping(g.kind, versions[g])
+		if meta.IsNoMatchError(err) || errors.Is(e.Cluster.State(g.kind).Err, livestate.ErrNotWatchable) {
 			continue // nothing exists of a kind that is not served, or not stored
 		}
 		if err != nil {
 			return nil, err
 		}
 		seen, err := e.looks.look(ctx, g, keys, func(all []objects.Key) (found, error) {
-			return e.find(ctx, e.Metadata.Resource(mapping.Resource).Namespace(g.namespace), g, all)
+			return e.find(ctx, mapping, g, all)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for objects that exist already: %w", err)
@@ -70,26 +70,26 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 // The watch may be behind by as long as an event takes, as any answer is when it
 // is acted on: what it does not show yet, the create is refused for. An object
 // that it still shows may be gone, so that one is asked for.
-func (e *Executor) find(ctx context.Context, resource metadata.ResourceInterface, g group, keys []objects.Key) (found, error) {
+func (e *Executor) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
 	if !e.watches(g) {
-		return lookUp(ctx, resource, keys, "")
+		return lookUp(ctx, e.Cluster, mapping, keys, "")
 	}
 	before := make([]bool, len(keys))
 	for i, key := range keys {
-		_, before[i] = e.Live.Get(key)
+		_, before[i] = e.Cluster.Observed(key)
 	}
-	seen, err := lookUp(ctx, resource, keys, unwatched)
+	seen, err := lookUp(ctx, e.Cluster, mapping, keys, unwatched)
 	if err != nil {
 		return nil, err
 	}
 	if !e.watches(g) {
-		return lookUp(ctx, resource, keys, "") // the watch ended meanwhile
+		return lookUp(ctx, e.Cluster, mapping, keys, "") // the watch ended meanwhile
 	}
 	for i, key := range keys {
-		if _, shown := e.Live.Get(key); seen[key] != nil || !shown && !before[i] {
+		if _, shown := e.Cluster.Observed(key); seen[key] != nil || !shown && !before[i] {
 			continue
 		}
-		if err := lookAt(ctx, resource, key, seen); err != nil {
+		if err := lookAt(ctx, e.Cluster, mapping, key, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -98,13 +98,14 @@ func (e *Executor) find(ctx context.Context, resource metadata.ResourceInterface
 
 // watches reports whether the watch shows all objects of a kind with our label.
 func (e *Executor) watches(g group) bool {
-	state := e.Live.State(g.kind)
+	state := e.Cluster.State(g.kind)
 	return state.Synced && state.Err == nil
 }
 
 // lookUp returns those of the objects of one kind and namespace that exist. A
 // listing is of those that the selector selects.
-func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []objects.Key, selector string) (found, error) {
+func lookUp(
+	ctx context.Context, in cluster.Requests, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
 	wanted := make(map[string]objects.Key, len(keys))
 	for _, key := range keys {
 		wanted[key.Name] = key
@@ -112,7 +113,7 @@ func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []obj
 	seen := found{}
 	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 	for range len(wanted) / 2 {
-		page, err := resource.List(ctx, opts)
+		page, err := in.ListMetadata(ctx, mapping, keys[0].Namespace, opts)
 		if apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) {
 			break
 		}
@@ -132,7 +133,7 @@ func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []obj
 		if seen[key] != nil {
 			continue
 		}
-		if err := lookAt(ctx, resource, key, seen); err != nil {
+		if err := lookAt(ctx, in, mapping, key, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -140,8 +141,8 @@ func lookUp(ctx context.Context, resource metadata.ResourceInterface, keys []obj
 }
 
 // lookAt asks for one object, and adds it where it exists.
-func lookAt(ctx context.Context, resource metadata.ResourceInterface, key objects.Key, seen found) error {
-	one, err := resource.Get(ctx, key.Name, metav1.GetOptions{})
+func lookAt(ctx context.Context, in cluster.Requests, mapping *meta.RESTMapping, key objects.Key, seen found) error {
+	one, err := in.GetMetadata(ctx, mapping, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
 		return nil
 	}

@@ -50,17 +50,17 @@ func (s *step) refuse(obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	r := s.run.rollout
-	state := r.State(s.run.Live, nil, s.run.Now())
+	state := r.State(s.run.Cluster, nil, s.run.Cluster.Now())
 	v := phases.Decide(phases.Case{
 		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
-		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Now(),
+		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Cluster.Now(),
 	})
 	if v.Action != phases.Refuse {
 		return
 	}
 	r.Memory.At(s.Key).Failure = &phases.Failure{
 		Content: s.Desired.Content, Collision: true, Preflight: true,
-		Message: v.Message, Until: s.run.Now().Add(collisionRetry),
+		Message: v.Message, Until: s.run.Cluster.Now().Add(collisionRetry),
 	}
 	delete(r.seen, s.Key)
 }
@@ -80,7 +80,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	if old := rec.Failure; old != nil && old.Content == f.Content {
 		f.Attempts = old.Attempts + 1
 	}
-	f.Until = x.Now().Add(backoff(err, f.Attempts))
+	f.Until = x.Cluster.Now().Add(backoff(err, f.Attempts))
 	rec.Failure = f
 }
 
@@ -117,7 +117,7 @@ func (r *Rollout) Retry() {
 func (x *run) explain(s phases.Step, err error) string {
 	var noMatch *meta.NoKindMatchError
 	if errors.As(err, &noMatch) {
-		if state := x.Live.State(s.Key.GroupKind()); state.Served && s.Desired != nil {
+		if state := x.Cluster.State(s.Key.GroupKind()); state.Served && s.Desired != nil {
 			return fmt.Sprintf("the API server does not serve %s, but version %s of it: bring the object in that version",
 				s.Desired.GroupVersionKind().GroupVersion().String()+" "+s.Key.Kind, state.Version)
 		}

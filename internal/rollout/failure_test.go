@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/kube/panics"
@@ -50,7 +51,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 			r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, "owner")
 			r.Put(&Revision{Revision: phases.Revision{UID: "old"}, Sensitive: tc.sensitive})
 			r.Put(&Revision{Revision: phases.Revision{UID: types.UID("new")}})
-			x := &run{Executor: &Executor{Now: time.Now}, rollout: r}
+			x := &run{Executor: &Executor{Cluster: &cluster.Connection{}}, rollout: r}
 			x.fail(phases.Step{Key: key}, fmt.Errorf("phase one: %w", tc.err), false)
 			got := r.Memory.At(key).Failure.Message
 			if !strings.Contains(got, tc.want) || strings.Contains(got, value) != tc.quoted {
@@ -107,7 +108,6 @@ func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStep(t, http.NotFoundHandler(), phases.Change, live)
-			s.run.Now = func() time.Time { return now }
 			s.run.Pool = NewPool(1) // and no cache, over which each step panics
 			for range 2 {
 				do(t, s.run.Executor, s.run.rollout, s.Step)

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
@@ -49,7 +51,7 @@ func TestGone(t *testing.T) {
 			t.Run(name+"/"+action.String(), func(t *testing.T) {
 				t.Parallel()
 				s := newStep(t, tc.server, action, &objects.Observed{UID: "uid-read", ResourceVersion: "77"})
-				s.run.Live = emptyCache(t)
+				s.run.Cluster.(*cluster.Connection).Cache = emptyCache(t)
 				if err := s.do(t.Context()); apply.Classify(err) != tc.want {
 					t.Errorf("%s: %v", tc.reason, err)
 				}
@@ -74,9 +76,10 @@ func TestLookAtAbsent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resource := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("n")
+			in := &cluster.Connection{Metadata: client}
+			mapping := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
 			for _, keys := range [][]objects.Key{{keyNamed("object")}, {keyNamed("object"), keyNamed("b"), keyNamed("c")}} {
-				if seen, err := lookUp(t.Context(), resource, keys, ""); apply.Classify(err) != tc.want || len(seen) > 0 {
+				if seen, err := lookUp(t.Context(), in, mapping, keys, ""); apply.Classify(err) != tc.want || len(seen) > 0 {
 					t.Errorf("%s: %d of %d are found, %v", tc.reason, len(seen), len(keys), err)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -92,7 +92,7 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 		one.Stamp.Owner = r.Owner
 	}
 	executor := &Executor{
-		Tracker: tracker, Writer: writer, Now: time.Now,
+		Tracker: tracker, Cluster: &cluster.Connection{Writer: writer},
 	}
 	return &step{Step: one, run: &run{Executor: executor, rollout: r}, mapping: mapping}
 }

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -16,14 +16,14 @@ import (
 // condition mappings, under the destination's type, and how many were omitted.
 // Conditions of an older generation are skipped; of two objects with one destination the
 // later one in the order of the phases counts. Invalid conditions are made valid.
-func (r *Revision) Mapped(live *livestate.Cache, keys []objects.Key) (mapped []metav1.Condition, left int) {
+func (r *Revision) Mapped(live cluster.Cluster, keys []objects.Key) (mapped []metav1.Condition, left int) {
 	at := map[string]int{}
 	for _, key := range keys {
 		d, _ := r.Find(key)
 		if d == nil || len(d.Mappings) == 0 {
 			continue
 		}
-		obs, ok := live.Get(key)
+		obs, ok := live.Observed(key)
 		if !ok || obs.Trimmed == nil {
 			continue
 		}

@@ -33,7 +33,7 @@ func (s *step) migrate(ctx context.Context) error {
 	if err != nil || patch == nil {
 		return err
 	}
-	live, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	live, err := s.run.Cluster.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (s *step) migration(ctx context.Context) ([]byte, error) {
 	if ok && prepared.resourceVersion == s.Live.ResourceVersion {
 		return prepared.patch, nil
 	}
-	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if err != nil {
 		return nil, err
 	}

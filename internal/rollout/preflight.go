@@ -69,7 +69,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 		return true, nil
 	}
 	ok := true
-	for i, err := range x.Schemas.Check(ctx, objs) {
+	for i, err := range x.Cluster.Check(ctx, objs) {
 		if err != nil {
 			x.fail(of[i], err, true)
 			ok = false
@@ -82,7 +82,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 // the write.
 func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 	defer x.catch(ctx, s)
-	mapping, err := x.Live.Mapping(s.Key.GroupKind(), s.Desired.Version)
+	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), s.Desired.Version)
 	if err != nil {
 		x.fail(s, err, true)
 		return false, nil
@@ -140,7 +140,7 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 	if err != nil {
 		return nil, err
 	}
-	return r.Collisions(rev, existing, e.Now()), nil
+	return r.Collisions(rev, existing, e.Cluster.Now()), nil
 }
 
 // Collisions returns the objects of a revision that no revision of its owner had

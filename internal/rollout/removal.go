@@ -15,7 +15,7 @@ import (
 
 // delete deletes the object that was judged, and no other state of it.
 func (s *step) delete(ctx context.Context) error {
-	gone, live, err := s.run.Writer.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
+	gone, live, err := s.run.Cluster.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *step) delete(ctx context.Context) error {
 }
 
 func (s *step) gone() {
-	s.run.Live.Gone(s.Key, s.Live.UID)
+	s.run.Cluster.Gone(s.Key, s.Live.UID)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	*s.run.rollout.Memory.At(s.Key) = phases.Record{Gone: true}
@@ -39,7 +39,7 @@ func (s *step) gone() {
 
 // release takes our reference and label off and leaves the object.
 func (s *step) release(ctx context.Context) error {
-	live, err := s.run.Writer.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if apply.IsAbsent(err) {
 		s.gone()
 		return nil
@@ -51,7 +51,7 @@ func (s *step) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.run.Writer.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+	if _, err := s.run.Cluster.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
 		return err
 	}
 	s.gone()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -149,7 +150,7 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 // Follow tells the tracker of each object that it does not know yet which
 // template it is compared with, and which fields are probed. A later template
 // is followed from the write of it on.
-func (r *Rollout) Follow(tracker *Tracker, live *livestate.Cache, table *claims.Table) {
+func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.Table) {
 	mark := r.mark()
 	if mark == r.followed && live != nil {
 		return
@@ -196,13 +197,13 @@ func (r *Rollout) mark() string {
 }
 
 // Forget removes what the tracker and the watches hold for the owner.
-func (r *Rollout) Forget(tracker *Tracker, live *livestate.Cache) {
+func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
 	tracker.Disown(r.Key)
 	live.Use(r.Key.String(), nil)
 }
 
 // State is what the pure core decides on.
-func (r *Rollout) State(live *livestate.Cache, strays []objects.Key, now time.Time) *phases.State {
+func (r *Rollout) State(live cluster.Cluster, strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
 		Owner: r.Owner, Memory: r.Memory, Strays: strays, Now: now,
 		Ours:   func(ref *metav1.OwnerReference) bool { return has(r.Siblings, ref.UID) },
@@ -231,13 +232,13 @@ func has(set map[types.UID]struct{}, uid types.UID) bool {
 // look returns what is known of a live object: by the watch, or by a read that
 // went around it because the object does not carry the label of the watch. Where a
 // record lacks what probes read, its kind is listed again.
-func (r *Rollout) look(live *livestate.Cache, key objects.Key) phases.Sight {
+func (r *Rollout) look(live cluster.Cluster, key objects.Key) phases.Sight {
 	state := live.State(key.GroupKind())
 	sight := phases.Sight{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
 	if state.Err != nil {
 		sight.Err = state.Err.Error()
 	}
-	obs, ok := live.Get(key)
+	obs, ok := live.Observed(key)
 	if seen := r.seen[key]; seen != nil {
 		if !ok || seen.NewerThan(obs) {
 			sight.Object = seen

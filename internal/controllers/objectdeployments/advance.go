@@ -40,7 +40,7 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 		if changed, err := s.lookUpNamespaces(ctx, s.recreatedIn(urgent)); err != nil || changed {
 			return changed, err
 		}
-		err := s.Executor.Perform(ctx, s.rollout, urgent, false)
+		err := s.Target.Perform(ctx, s.rollout, urgent, false)
 		s.settleStrays()
 		return true, err
 	}
@@ -72,16 +72,16 @@ func (s *session) linger(ctx context.Context) error {
 		return nil
 	}
 	s.requeue(0)
-	return s.Executor.Perform(ctx, s.rollout, steps, true)
+	return s.Target.Perform(ctx, s.rollout, steps, true)
 }
 
 func (s *session) replan() {
-	state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
+	state := s.rollout.State(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now())
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
 		state.Namespaces = s.namespaces
-		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Tracker.Ended
+		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Ended
 	}
 	s.plan = phases.Next(state)
 	if s.rollout.TurnOver() {
@@ -90,9 +90,9 @@ func (s *session) replan() {
 }
 
 func (s *session) settleStrays() {
-	for _, key := range s.Tracker.Strays(s.key) {
+	for _, key := range s.Target.Tracker.Strays(s.key) {
 		if s.rollout.Contains(key) || s.rollout.Gone(key) {
-			s.Tracker.Settle(s.key, key)
+			s.Target.Tracker.Settle(s.key, key)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func first(steps []phases.Step, background bool, most int) []phases.Step {
 // enter checks the first writes of a phase as a whole and performs them.
 func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
 	if !entry.Revision.Phases[entry.Phase].Entered {
-		ok, err := s.Executor.Enter(ctx, s.rollout, entry)
+		ok, err := s.Target.Enter(ctx, s.rollout, entry)
 		if err != nil || !ok {
 			return err
 		}
@@ -121,7 +121,7 @@ func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
 	if len(steps) > urgentSteps {
 		steps = steps[:urgentSteps]
 	}
-	return s.Executor.Perform(ctx, s.rollout, steps, false)
+	return s.Target.Perform(ctx, s.rollout, steps, false)
 }
 
 // open records durably that phases may be written, and with it that the probes of all
@@ -133,7 +133,7 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 		return true, s.begin(ctx, gate, set, rev)
 	}
 	if len(gate.Probed) > 0 {
-		current, err := s.Live.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
+		current, err := s.Target.Cluster.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
 		if err != nil {
 			return false, err
 		}

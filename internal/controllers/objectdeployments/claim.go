@@ -88,7 +88,7 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 	if err != nil {
 		return nil, err
 	}
-	refusals, err := s.Executor.Precheck(ctx, s.rollout, rev)
+	refusals, err := s.Target.Precheck(ctx, s.rollout, rev)
 	if err != nil || len(refusals) == 0 {
 		return nil, err
 	}

@@ -38,8 +38,8 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 				},
 			}))
 			s.deployment = nil
-			if s.Live = unstarted(t, "http://unused", func(schema.GroupKind) {}); tc.known {
-				s.Live = liveOf(t, servesThings)
+			if s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {}); tc.known {
+				s.Target.Cluster = liveOf(t, servesThings)
 			}
 			err := s.dropFormer(t.Context(), []corev1alpha1.GenericObjectSet{set})
 			if (err == nil) != tc.goes {

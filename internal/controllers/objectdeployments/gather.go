@@ -167,7 +167,7 @@ func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
 		return o
 	}
 	if o != nil {
-		o.rollout.Forget(r.Tracker, r.Live)
+		o.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
 		r.Claims.Release(o.rollout.Holder())
 	}
 	o = &owner{
@@ -203,7 +203,7 @@ func (r *Reconciler) forgetOwner(key rollout.OwnerKey) {
 	delete(r.owners, key)
 	r.mu.Unlock()
 	if o != nil {
-		o.rollout.Forget(r.Tracker, r.Live)
+		o.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
 		r.Claims.Release(o.rollout.Holder())
 	}
 	r.fresh.Forget(key.String())

@@ -26,7 +26,7 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	jobs := s.plan.Jobs
-	s.Tracker.SettleEnded(jobs.Noted)
+	s.Target.Tracker.SettleEnded(jobs.Noted)
 	if len(jobs.Left) > 0 && !s.overflown {
 		// Also where a Package speaks for the deployment: it does not know of this.
 		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",

@@ -20,7 +20,7 @@ func (s *session) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
 	}
-	s.rollout.Follow(s.Tracker, s.Live, s.Claims)
+	s.rollout.Follow(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	for _, set := range s.sets {
 		if s.deployment == nil || !orphaning(set) {
 			continue
@@ -62,7 +62,7 @@ func (s *session) loadSets(ctx context.Context) error {
 	}
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
-			s.rollout.Drop(rev.UID, s.Tracker)
+			s.rollout.Drop(rev.UID, s.Target.Tracker)
 			s.forgetSet(rev.UID)
 			s.forgetSlices()
 			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
@@ -100,7 +100,7 @@ func (s *session) loadSets(ctx context.Context) error {
 // served now, so that the scope rules can be asked.
 func (s *session) learned(rev *rollout.Revision) bool {
 	for _, key := range rev.Unscoped {
-		if s.Live.State(key.GroupKind()).Served {
+		if s.Target.Cluster.State(key.GroupKind()).Served {
 			return true
 		}
 	}
@@ -126,7 +126,7 @@ func (s *session) restorable(rev *rollout.Revision) bool {
 // namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
 // go between two questions.
 func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
-	mapping, err := r.Live.Mapping(gk, version)
+	mapping, err := r.Target.Cluster.Mapping(gk, version)
 	if err != nil {
 		return false, false
 	}

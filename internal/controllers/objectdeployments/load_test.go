@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
@@ -31,7 +32,7 @@ var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 // API server that says something else of another version shows where it comes from.
 func TestScopeIsThatOfTheMapping(t *testing.T) {
 	t.Parallel()
-	r := &Reconciler{Live: liveOf(t, servesThings)}
+	r := &Reconciler{Target: &rollout.Executor{Cluster: liveOf(t, servesThings)}}
 	for version, want := range map[string]struct{ namespaced, known bool }{
 		"v1": {false, true}, "v1beta1": {true, true}, "": {false, true}, "v2": {false, false},
 	} {
@@ -78,7 +79,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			s := sessionOf(server, server)
 			s.scope, s.sets, s.current = corev1alpha1.ScopeCluster, []corev1alpha1.GenericObjectSet{set}, set
 			s.Now, s.Claims = func() time.Time { return now }, claims.NewTable(func(h claims.Holder) { woken = append(woken, h) })
-			s.Live = unstarted(t, "http://unused", func(schema.GroupKind) {})
+			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
 			other := claims.Holder{Kind: "ObjectSet", Namespace: "shop", Name: "other", UID: "other"}
 			load := func() *rollout.Revision {
 				t.Helper()
@@ -116,7 +117,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if err := server.Create(t.Context(), slice); err != nil {
 				t.Fatal(err)
 			}
-			now, s.Live = now.Add(missingRetry), liveOf(t, servesThings)
+			now, s.Target.Cluster = now.Add(missingRetry), liveOf(t, servesThings)
 
 			rev := load()
 			if rev.Incomplete || !slices.Equal(rev.Keys(), []objects.Key{ofCluster, inSlice}) {
@@ -165,7 +166,7 @@ var servesThings = map[string]string{
 
 // liveOf returns what is known of an API server that gives these answers, as soon as
 // it is known of things.
-func liveOf(t *testing.T, answers map[string]string) *livestate.Cache {
+func liveOf(t *testing.T, answers map[string]string) *cluster.Connection {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		answer, ok := answers[req.URL.Path]
@@ -201,7 +202,7 @@ func liveOf(t *testing.T, answers map[string]string) *livestate.Cache {
 }
 
 // unstarted returns what knows of no kind yet whether it is served.
-func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *livestate.Cache {
+func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *cluster.Connection {
 	t.Helper()
 	live, err := livestate.New(livestate.Options{
 		Config:  &rest.Config{Host: host},
@@ -211,5 +212,5 @@ func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *lives
 	if err != nil {
 		t.Fatal(err)
 	}
-	return live
+	return &cluster.Connection{Cache: live}
 }

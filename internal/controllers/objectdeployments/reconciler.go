@@ -27,14 +27,13 @@ import (
 
 // Reconciler reconciles deployments and sets.
 type Reconciler struct {
-	// Client reads from the caches and writes; Reader asks the API server.
+	// Client and Reader are the home: the cluster of our own kinds. Client reads from
+	// caches and writes; Reader asks the API server.
 	Client client.Client
 	Reader client.Reader
-	// Executor, Live and Tracker act on the objects and watch them.
-	Executor *rollout.Executor
-	Live     *livestate.Cache
-	Tracker  *rollout.Tracker
-	Claims   *claims.Table
+	// Target is where objects are rolled out to; at present the cluster of the home.
+	Target *rollout.Executor
+	Claims *claims.Table
 	// Events records transitions.
 	Events events.EventRecorder
 	// Owners watches foreign owners of deployments and lone sets.

@@ -330,7 +330,7 @@ func (s *session) archive(ctx context.Context, set corev1alpha1.GenericObjectSet
 
 func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	status := archivedStatus(set)
-	s.rollout.Drop(set.GetUID(), s.Tracker)
+	s.rollout.Drop(set.GetUID(), s.Target.Tracker)
 	s.forgetSlices()
 	s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
 	err := s.writeSetStatus(ctx, set, status)

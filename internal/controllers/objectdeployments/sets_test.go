@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
@@ -92,7 +93,7 @@ func sessionOf(c client.Client, reader client.Reader) *session {
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	r := &Reconciler{
-		Client: c, Reader: reader, Executor: &rollout.Executor{Now: time.Now}, Claims: claims.NewTable(nil), Events: events.NewFakeRecorder(10), Now: time.Now,
+		Client: c, Reader: reader, Target: &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, Claims: claims.NewTable(nil), Events: events.NewFakeRecorder(10), Now: time.Now,
 		fresh: mutationcache.NewStore(), written: mutationcache.NewStore(), owners: map[rollout.OwnerKey]*owner{},
 	}
 	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
@@ -45,9 +44,8 @@ const (
 
 // Options are the parts that Setup connects.
 type Options struct {
-	Executor *rollout.Executor
-	Live     *livestate.Cache
-	Tracker  *rollout.Tracker
+	// Target is where objects are rolled out to.
+	Target   *rollout.Executor
 	Metadata metadata.Interface
 	// Fresh takes the answers to our writes.
 	Fresh *mutationcache.Store
@@ -62,7 +60,7 @@ type Options struct {
 // returns a function that tells how many owners are reconciled or wait for that.
 func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	r := &Reconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Executor: o.Executor, Live: o.Live, Tracker: o.Tracker,
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Target: o.Target,
 		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		fresh: o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
 	}
@@ -74,16 +72,16 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	r.Claims = claims.NewTable(func(h claims.Holder) {
 		r.queue.Wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
 	})
-	o.Tracker.Wake = r.queue.Wake
-	o.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
+	o.Target.Tracker.Wake = r.queue.Wake
+	o.Target.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
 			return false
 		}
-		_, err = o.Live.Mapping(gk, gv.Version)
+		_, err = o.Target.Cluster.Mapping(gk, gv.Version)
 		return !meta.IsNoMatchError(err)
 	}
-	o.Executor.Alive = r.alive
+	o.Target.Alive = r.alive
 	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
 		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
 			MaxConcurrentReconciles: workers,

@@ -138,7 +138,7 @@ func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revi
 		status.ControllerOf = controllerOf(report)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking)
-	mapped, left := rev.Mapped(s.Live, report.Controlled)
+	mapped, left := rev.Mapped(s.Target.Cluster, report.Controlled)
 	setMapped(&status.Conditions, set.GetGeneration(), mapped)
 	var more []string
 	if left > 0 {

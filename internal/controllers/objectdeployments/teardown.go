@@ -33,7 +33,7 @@ func (s *session) teardown(ctx context.Context) error {
 			// were installed within the last half minute.
 			s.keepAll()
 		}
-		state := s.rollout.State(s.Live, s.Tracker.Strays(s.key), s.Now())
+		state := s.rollout.State(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now())
 		state.Teardown = true
 		s.plan = phases.Next(state)
 		if s.plan.Torn {
@@ -44,7 +44,7 @@ func (s *session) teardown(ctx context.Context) error {
 			return s.reportTeardown(ctx)
 		}
 		urgent := first(s.plan.Steps, false, urgentSteps)
-		if err := s.Executor.Perform(ctx, s.rollout, urgent, false); err != nil {
+		if err := s.Target.Perform(ctx, s.rollout, urgent, false); err != nil {
 			return err
 		}
 		s.settleStrays()
@@ -113,7 +113,7 @@ func (s *session) archiveAlone(ctx context.Context) error {
 			s.requeueAt(s.plan.Retry)
 			return s.reportTeardown(ctx)
 		}
-		if err := s.Executor.Perform(ctx, s.rollout, s.plan.Steps, false); err != nil {
+		if err := s.Target.Perform(ctx, s.rollout, s.plan.Steps, false); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 	if r.warmed {
 		return nil
 	}
-	if _, err := r.Live.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
+	if _, err := r.Target.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
 		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
 	r.shelf = shelf{}
@@ -68,7 +68,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 		claimed.session.reclaim(claimed.rev)
 	}
 	for _, s := range sessions {
-		s.rollout.Follow(r.Tracker, nil, r.Claims)
+		s.rollout.Follow(r.Target.Tracker, nil, r.Claims)
 	}
 	r.warmed = true
 	return nil

@@ -68,7 +68,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			r := &Reconciler{
-				Client: server, Reader: server, Live: liveOf(t, answers), Tracker: rollout.NewTracker(), Claims: claims.NewTable(nil),
+				Client: server, Reader: server, Target: &rollout.Executor{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, Claims: claims.NewTable(nil),
 				Now: func() time.Time { return now }, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(), owners: map[rollout.OwnerKey]*owner{},
 			}
 			if err := r.warm(t.Context()); err == nil {

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Cluster is one cluster as one identity sees it: everything that the engine does to
+// managed objects, and everything that it knows of them. It is safe for concurrent use.
+//
+// Implementations: [Connection] for an API server, package dryrun of the command line for
+// the cluster as it would be, package memory for simulations with faults.
+type Cluster interface {
+	Requests
+	LiveState
+	// Mapping returns the mapping of a kind in a version, or in the preferred one where it
+	// is empty, without a request. The error is a NoKindMatchError where it is not served.
+	Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
+	// Check validates objects against the schemas that are served. The errors are
+	// parallel to the objects.
+	Check(ctx context.Context, objs []*unstructured.Unstructured) []error
+	// Now is the time.
+	Now() time.Time
+}
+
+// Requests are those for single objects, and for the metadata of many. Errors are
+// classified by [apply.Classify]. A namespace is empty for cluster-scoped kinds.
+type Requests interface {
+	Get(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error)
+	GetMetadata(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*metav1.PartialObjectMetadata, error)
+	ListMetadata(ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+	// Create sends a POST, Apply a server-side apply, maybe as a dry run, and Patch a JSON
+	// patch (RFC 6902). They return the object as it is then.
+	Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error)
+	Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error)
+	Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error)
+	// Delete deletes the object in this state, and returns it where it is terminating.
+	Delete(
+		ctx context.Context, m *meta.RESTMapping, namespace, name string,
+		uid types.UID, resourceVersion string, policy metav1.DeletionPropagation,
+	) (gone bool, live *unstructured.Unstructured, err error)
+}
+
+// LiveState is what watches show; see package livestate.
+type LiveState interface {
+	// Use replaces the kinds that a user needs to be watched.
+	Use(user string, kinds []schema.GroupKind)
+	// State returns what is known of a kind as a whole.
+	State(gk schema.GroupKind) livestate.KindState
+	// Observed returns the record of an object; false where the watch shows none.
+	Observed(key objects.Key) (*objects.Observed, bool)
+	// Passed reports whether the records of a kind are from a resource version or later.
+	Passed(gk schema.GroupKind, resourceVersion string) bool
+	// Relist has every object of a kind observed again, up to KindState.Listing.
+	Relist(gk schema.GroupKind) int64
+	// Remember keeps the record of a response, and Gone that an object was deleted, until
+	// the watch shows something newer.
+	Remember(key objects.Key, obs *objects.Observed)
+	Gone(key objects.Key, uid types.UID)
+	// Confirm reports whether objects are still in the states that were seen, by their
+	// resource versions. The selector is to match all of them.
+	Confirm(ctx context.Context, seen map[objects.Key]string, labelSelector string) (bool, error)
+}
