@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,10 +97,10 @@ func (h *history) check(t *testing.T, revisions map[int64]int64) {
 	was := map[int64]bool{}
 	for _, pkg := range h.seen {
 		s, gen := pkg.Status, pkg.Generation
-		if c := conditions.Get(s.Conditions, corev1alpha1.ConditionAvailable); c == nil || c.Status != metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(s.Conditions, corev1alpha1.ConditionAvailable); c == nil || c.Status != metav1.ConditionTrue {
 			t.Errorf("at generation %d the package is not available: %+v", gen, c)
 		}
-		ready := conditions.Get(s.Conditions, corev1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(s.Conditions, corev1alpha1.ConditionReady)
 		is := ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == gen
 		if is && s.Revision != revisions[gen] {
 			t.Errorf("at generation %d the package is Ready with revision %d, want %d", gen, s.Revision, revisions[gen])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,7 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // pauseTimeout is the default of --timeout: a pause needs no more than a look of
@@ -147,7 +147,7 @@ func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target pr
 // pauseNoticed reports whether the status follows spec.paused. Whether the package
 // is available has nothing to do with it.
 func pauseNoticed(pkg corev1alpha1.GenericPackage, paused bool) bool {
-	c := conditions.Get(*pkg.StatusConditions(), corev1alpha1.ConditionPaused)
+	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionPaused)
 	if paused {
 		return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration >= pkg.GetGeneration()
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -16,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 type historyCommand struct {
@@ -88,7 +88,7 @@ func (c *historyCommand) run(ctx context.Context, res cluster.Resource) error {
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
 	for i, set := range r.Sets {
 		succeeded := "False"
-		if conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+		if meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
 			succeeded = "True"
 		}
 		rows = append(rows, []string{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 type rolloutStatusCommand struct {
@@ -100,7 +100,7 @@ func (c *rolloutStatusCommand) deployment(ctx context.Context, cl *cluster.Clust
 // not.
 func rolledOut(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
-	available, progressing := conditions.Get(conds, corev1alpha1.ConditionAvailable), conditions.Get(conds, corev1alpha1.ConditionProgressing)
+	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
 	switch {
 	case available == nil || available.ObservedGeneration < generation || progressing == nil || progressing.ObservedGeneration < generation:
 		return false, "no manager has looked at it yet"

@@ -3,11 +3,11 @@ package rollout
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // OwnerOf returns the owner that a set belongs to: the deployment that controls
@@ -50,7 +50,7 @@ func Controllers(sets ...corev1alpha1.GenericObjectSet) map[types.UID]struct{} {
 
 // Owns reports whether the set may own objects.
 func Owns(set corev1alpha1.GenericObjectSet) bool {
-	return !conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
+	return !meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
 
 // Recall copies what a set records of its rollout into its revision; fresh tells
@@ -58,8 +58,8 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
 	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
 	conds := status.Conditions
-	r.Claimed = !r.Denied && (r.Pledged || legacy(set) || conditions.IsTrue(conds, corev1alpha1.ConditionClaimed))
-	r.Succeeded = conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded)
+	r.Claimed = !r.Denied && (r.Pledged || legacy(set) || meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionClaimed))
+	r.Succeeded = meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded)
 	r.Paused = lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
 	r.Removing = lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
 	begun := max(r.Begun(), opened(set, len(r.Phases)))
@@ -88,7 +88,7 @@ func (r *Revision) recallReady(status *corev1alpha1.ObjectSetStatus) {
 	r.ready = make([]bool, len(r.Phases))
 	for i := range r.ready {
 		recorded := i < len(status.Phases) && status.Phases[i].State == corev1alpha1.PhaseStateReady
-		r.ready[i] = recorded || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+		r.ready[i] = recorded || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
 	}
 }
 
@@ -108,7 +108,7 @@ func (r *Revision) Resume(before *Revision) {
 // running one the claims are in memory, whatever is written on a set.
 func Pledged(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" &&
-		conditions.Get(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
+		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
 }
 
 // unproven returns how many phases open together with the claim of an owner's first
@@ -130,7 +130,7 @@ func (r *Revision) unproven() int {
 // claims nor a record of phases.
 func legacy(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()
-	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
+	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
 }
 
 // opened returns how many phases have begun, by the record. A set that an earlier

@@ -16,7 +16,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -175,14 +174,14 @@ func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
 
 // failing is the reason of a condition that is not True; empty where it is.
 func failing(obj corev1alpha1.Conditioned, typ string) string {
-	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
+	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
 		return c.Reason
 	}
 	return ""
 }
 
 func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
-	if c := conditions.Get(*obj.StatusConditions(), typ); c != nil {
+	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil {
 		return typ + "=" + string(c.Status) + " " + c.Reason
 	}
 	return ""

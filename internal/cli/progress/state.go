@@ -3,11 +3,11 @@ package progress
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -166,7 +166,7 @@ func Of(snap Snapshot) State {
 
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	current := func(typ string) *metav1.Condition {
-		c := conditions.Get(*pkg.StatusConditions(), typ)
+		c := meta.FindStatusCondition(*pkg.StatusConditions(), typ)
 		if c == nil || c.ObservedGeneration < pkg.GetGeneration() {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -30,10 +31,10 @@ func (s *session) reportDeployment(ctx context.Context) error {
 	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
 		return nil
 	}
-	was, is := conditions.IsTrue(old.Conditions, corev1alpha1.ConditionAvailable), conditions.IsTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+	was, is := meta.IsStatusConditionTrue(old.Conditions, corev1alpha1.ConditionAvailable), meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
 	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
 	if err == nil && was && !is {
-		c := conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable)
+		c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable)
 		s.announce(c.Reason, c.Message)
 	}
 	return err
@@ -105,22 +106,22 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 	if s.deployment.ObjectDeploymentSpec().Paused {
 		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
 	} else {
-		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
 	}
-	drifted := s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted)
+	drifted := s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted)
 	if !drifted {
-		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 	}
 	if s.current != nil {
 		if drifted {
-			conditions.Copy(conds, gen, *conditions.Get(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted))
+			conditions.Copy(conds, gen, *meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted))
 		}
 		setMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))
 	}
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
-	stalled := standing.DeadlinePassed || s.current != nil && conditions.IsTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	stalled := standing.DeadlinePassed || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}
@@ -161,7 +162,7 @@ func (s *session) previousStanding() (*phases.Report, string) {
 			continue
 		}
 		all.Blocking = append(all.Blocking, report.Blocking...)
-		if conditions.IsTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+		if meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
 			name = set.GetName()
 		}
 	}
@@ -206,7 +207,7 @@ func (s *session) progressing(st revisions.Standing) (status bool, reason, messa
 		return false, corev1alpha1.ReasonIdle, "The latest revision was rolled out."
 	}
 	message = st.CurrentName + " is not available"
-	if c := conditions.Get(*s.current.StatusConditions(), corev1alpha1.ConditionAvailable); c != nil {
+	if c := meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionAvailable); c != nil {
 		message = fmt.Sprintf("%s: %s", st.CurrentName, c.Message)
 		if c.Status == "True" {
 			message = st.CurrentName + " is available; waiting for its success delay."

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -57,7 +57,7 @@ func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
 	instance := cmp.Or(set.GetLabels()[corev1alpha1.PackageInstanceLabel], set.GetLabels()[corev1alpha1.ObjectDeploymentLabel])
 	labels := []string{set.GetName(), set.GetNamespace(), instance}
 	out <- prometheus.MustNewConstMetric(createdAt, prometheus.GaugeValue, float64(set.GetCreationTimestamp().Unix()), labels...)
-	succeeded := conditions.Get(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
+	succeeded := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
 	if succeeded == nil || succeeded.Status != "True" || !rollout.Owns(set) {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -154,7 +155,7 @@ func (s *session) reportError(ctx context.Context, err error, stalled bool) erro
 	if stalled {
 		typ = corev1alpha1.ConditionStalled
 	}
-	if before := conditions.Get(*top.StatusConditions(), typ); before != nil && before.Message == message {
+	if before := meta.FindStatusCondition(*top.StatusConditions(), typ); before != nil && before.Message == message {
 		return nil
 	}
 	return s.patchStatus(ctx, top, func() {

@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
@@ -144,9 +144,9 @@ func (s *session) revisionState() (revisions.State, error) {
 		rev := s.rollout.Loaded(set.GetUID())
 		state.Revisions = append(state.Revisions, revisions.Revision{
 			Name: set.GetName(), UID: set.GetUID(), Number: set.ObjectSetSpec().Revision, Lifecycle: lifecycle(set),
-			Archived:       conditions.IsTrue(conds, corev1alpha1.ConditionArchived),
+			Archived:       meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived),
 			Deleting:       set.GetDeletionTimestamp() != nil,
-			Succeeded:      conditions.IsTrue(conds, corev1alpha1.ConditionSucceeded),
+			Succeeded:      meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded),
 			Opened:         rev != nil && rev.Opened > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
 			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), labels),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -158,7 +159,7 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 	}
 	for _, c := range slices.Clone(*conds) {
 		if conditions.Mapped(c.Type) && !present[c.Type] {
-			conditions.Remove(conds, c.Type)
+			meta.RemoveStatusCondition(conds, c.Type)
 		}
 	}
 }
@@ -217,7 +218,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
 	n := len(report.Controlled)
 	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Begun() == len(rev.Phases) ||
-		report.Complete() && conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
+		report.Complete() && meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 
 // controllerOf names the first objects, within limits.ControllerOfBytes. Their number is
@@ -265,7 +266,7 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	if report.InTransition() || !complete && rev.Begun() < len(rev.Phases) {
 		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
 	} else {
-		conditions.Remove(conds, corev1alpha1.ConditionInTransition)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInTransition)
 	}
 	if rev.Succeeded {
 		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
@@ -273,12 +274,12 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	if rev.Paused {
 		put(corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
 	} else {
-		conditions.Remove(conds, corev1alpha1.ConditionPaused)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
 	}
 	if len(report.Drifted) > 0 {
 		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
 	} else {
-		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 	}
 	if rev.Removing && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
@@ -335,7 +336,7 @@ func transition(old, now []metav1.Condition) bool {
 		return true
 	}
 	for i := range now {
-		was := conditions.Get(old, now[i].Type)
+		was := meta.FindStatusCondition(old, now[i].Type)
 		if was == nil || was.Status != now[i].Status || was.Reason != now[i].Reason {
 			return true
 		}
@@ -351,7 +352,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	status.ControllerOf, status.Blocking, status.Phases = nil, nil, nil
 	conds := &status.Conditions
 	for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted} {
-		conditions.Remove(conds, typ)
+		meta.RemoveStatusCondition(conds, typ)
 	}
 	conditions.Set(conds, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, "The revision owns nothing any more.")
 	conditions.Kstatus(conds, gen, conditions.State{Ready: true, Reason: corev1alpha1.ReasonArchived, Message: "The revision is history."})
@@ -363,7 +364,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 
 // availableSince returns since when a set reports that it is available.
 func availableSince(set corev1alpha1.GenericObjectSet) time.Time {
-	c := conditions.Get(*set.StatusConditions(), corev1alpha1.ConditionAvailable)
+	c := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionAvailable)
 	if c == nil || c.Status != "True" {
 		return time.Time{}
 	}

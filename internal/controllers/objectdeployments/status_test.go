@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -58,7 +59,7 @@ func TestArchivedStatus(t *testing.T) {
 			t.Errorf("condition %s is of generation %d", c.Type, c.ObservedGeneration)
 		}
 	}
-	if !conditions.IsTrue(status.Conditions, corev1alpha1.ConditionSucceeded) || conditions.Get(status.Conditions, corev1alpha1.ConditionAvailable) != nil {
+	if !meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) || meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable) != nil {
 		t.Errorf("history says %v", status.Conditions)
 	}
 }

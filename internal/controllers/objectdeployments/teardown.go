@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -139,7 +140,7 @@ func (s *session) reportTeardown(ctx context.Context) error {
 		set := s.sets[0]
 		status := set.ObjectSetStatus().DeepCopy()
 		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
-		conditions.Remove(&status.Conditions, corev1alpha1.ConditionAvailable)
+		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionAvailable)
 		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
 		}

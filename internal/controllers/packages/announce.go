@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -53,7 +54,7 @@ func happenings(was, is *corev1alpha1.PackageStatus, o outcome) []happening {
 	if loaded != "" {
 		all = append(all, happening{corev1.EventTypeNormal, eventUnpacked, "Unpack", loaded})
 	}
-	before := conditions.IsTrue(was.Conditions, corev1alpha1.ConditionAvailable)
+	before := meta.IsStatusConditionTrue(was.Conditions, corev1alpha1.ConditionAvailable)
 	if c, ok := became(was, is, corev1alpha1.ConditionAvailable, metav1.ConditionFalse); ok && before {
 		all = append(all, happening{corev1.EventTypeWarning, eventUnavailable, "Rollout", c.Message})
 	}
@@ -75,7 +76,7 @@ func digestOf(status *corev1alpha1.PackageStatus) string {
 // became returns a condition that has a value now and had another one, or
 // another reason, before.
 func became(was, is *corev1alpha1.PackageStatus, typ string, value metav1.ConditionStatus) (metav1.Condition, bool) {
-	now, before := conditions.Get(is.Conditions, typ), conditions.Get(was.Conditions, typ)
+	now, before := meta.FindStatusCondition(is.Conditions, typ), meta.FindStatusCondition(was.Conditions, typ)
 	if now == nil || now.Status != value {
 		return metav1.Condition{}, false
 	}

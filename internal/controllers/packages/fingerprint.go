@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -132,7 +133,7 @@ func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	case !ours:
 		known := status.UnpackedHash != "" &&
 			conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionUnpacked, pkg.GetGeneration()) &&
-			conditions.Get(status.Conditions, corev1alpha1.ConditionInvalid) == nil
+			meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionInvalid) == nil
 		if known {
 			return unpackedCurrent
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 // Metrics of packages, under the names of Package Operator.
@@ -113,7 +113,7 @@ func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.Generic
 }
 
 func available(pkg corev1alpha1.GenericPackage) float64 {
-	c := conditions.Get(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable)
+	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable)
 	switch {
 	case c == nil || c.Status == metav1.ConditionUnknown:
 		return 2

@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
@@ -51,7 +51,7 @@ func lacksSlices(dep corev1alpha1.GenericObjectDeployment) bool {
 	if !current(dep) {
 		return false
 	}
-	c := conditions.Get(dep.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionProgressing)
+	c := meta.FindStatusCondition(dep.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionProgressing)
 	return c != nil && c.Reason == corev1alpha1.ReasonSlicesMissing
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -74,7 +75,7 @@ func loading(v view, o outcome) bool {
 
 // known reports whether a status says already that its package cannot be loaded.
 func known(status *corev1alpha1.PackageStatus) bool {
-	c := conditions.Get(status.Conditions, corev1alpha1.ConditionUnpacked)
+	c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionUnpacked)
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
@@ -93,10 +94,10 @@ func unpack(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		resolved := o.content.Resolved
 		status.Resolved, status.UnpackedHash = &resolved, v.fingerprint.String()
 		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, unpackedMessage(o.content))
-		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
 	case stepSettle:
-		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
-		if c := conditions.Get(*conds, corev1alpha1.ConditionUnpacked); c != nil && c.Status == metav1.ConditionTrue {
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		if c := meta.FindStatusCondition(*conds, corev1alpha1.ConditionUnpacked); c != nil && c.Status == metav1.ConditionTrue {
 			c.ObservedGeneration, c.Message = generation, withLookup(c.Message, v.lookup)
 			return
 		}
@@ -109,7 +110,7 @@ func unpack(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		if loading(v, o) {
 			return
 		}
-		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
 		conditions.Set(conds, generation, corev1alpha1.ConditionUnpacked, false, backOffReason(v.attempt.err), v.attempt.err.Error())
 	case stepRefuse:
 		refuse(reasonOf(v.attempt.err), problems(v.attempt.err))
@@ -200,11 +201,11 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	conds, generation, dep := &status.Conditions, v.pkg.GetGeneration(), v.dep
 	if dep == nil || o.step == stepYield || o.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
 		removeMapped(conds)
-		conditions.Remove(conds, corev1alpha1.ConditionAvailable)
-		conditions.Remove(conds, corev1alpha1.ConditionProgressing)
-		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionAvailable)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionProgressing)
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 		if o.step != stepPaused {
-			conditions.Remove(conds, corev1alpha1.ConditionPaused)
+			meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
 		}
 		status.Phases, status.Blocking = nil, nil
 		return
@@ -217,7 +218,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 	removeMappedBut(conds, from.Conditions, dep.GetGeneration())
 	for _, typ := range []string{corev1alpha1.ConditionPaused, corev1alpha1.ConditionDrifted} {
 		if !conditions.IsTrueFor(from.Conditions, typ, dep.GetGeneration()) {
-			conditions.Remove(conds, typ)
+			meta.RemoveStatusCondition(conds, typ)
 		}
 	}
 	for _, c := range from.Conditions {
@@ -226,7 +227,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, o outcome) {
 		}
 		if !loading(v, o) {
 			conditions.Copy(conds, generation, c)
-		} else if before := conditions.Get(*conds, c.Type); before != nil {
+		} else if before := meta.FindStatusCondition(*conds, c.Type); before != nil {
 			conditions.Copy(conds, before.ObservedGeneration, c) // of the spec that is rolled out
 		}
 	}
@@ -250,13 +251,13 @@ func removeMapped(conds *[]metav1.Condition) { removeMappedBut(conds, nil, 0) }
 func removeMappedBut(conds *[]metav1.Condition, source []metav1.Condition, generation int64) {
 	var stale []string
 	for _, c := range *conds {
-		from := conditions.Get(source, c.Type)
+		from := meta.FindStatusCondition(source, c.Type)
 		if conditions.Mapped(c.Type) && (from == nil || from.ObservedGeneration != generation) {
 			stale = append(stale, c.Type)
 		}
 	}
 	for _, typ := range stale {
-		conditions.Remove(conds, typ)
+		meta.RemoveStatusCondition(conds, typ)
 	}
 }
 
@@ -269,7 +270,7 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	conds := &status.Conditions
 	conditions.Set(conds, generation, corev1alpha1.ConditionProgressing, true, corev1alpha1.ReasonProgressing,
 		"No revision matches the template yet.")
-	if conditions.Get(*conds, corev1alpha1.ConditionAvailable) == nil {
+	if meta.FindStatusCondition(*conds, corev1alpha1.ConditionAvailable) == nil {
 		conditions.Set(conds, generation, corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonObjectSetUnready,
 			"No revision is available yet.")
 	}
@@ -309,7 +310,7 @@ const awaitsDeployment = "Waiting for the deployment to be rolled out."
 // deploymentState is how the deployment is doing.
 func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	from := dep.ObjectDeploymentStatus().Conditions
-	ready := conditions.Get(from, corev1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(from, corev1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != dep.GetGeneration() {
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: awaitsDeployment}
 	}

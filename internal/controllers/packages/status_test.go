@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -273,7 +274,7 @@ func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
 	if diff := cmp.Diff(&content.Resolved, got.Resolved); diff != "" {
 		t.Error(diff)
 	}
-	message := conditions.Get(got.Conditions, corev1alpha1.ConditionUnpacked).Message
+	message := meta.FindStatusCondition(got.Conditions, corev1alpha1.ConditionUnpacked).Message
 	for _, want := range append(content.Warnings, image, digest) {
 		if !strings.Contains(message, want) {
 			t.Errorf("%q is not in %q", want, message)
@@ -291,7 +292,7 @@ func TestStatusKeepsTransitionTimes(t *testing.T) {
 	})
 	v := view{pkg: pkg, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
 	for _, typ := range []string{"Available", "my.test/Here"} {
-		if c := conditions.Get(statusOf(v, outcome{}).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
+		if c := meta.FindStatusCondition(statusOf(v, outcome{}).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
 			t.Errorf("%s moved to %s", typ, c.LastTransitionTime)
 		}
 	}

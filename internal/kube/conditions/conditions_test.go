@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,7 +83,7 @@ func TestSet(t *testing.T) {
 			if got := tc.set(&conds); got != tc.changed {
 				t.Errorf("%s: changed is %t", tc.reason, got)
 			}
-			got := *conditions.Get(conds, "Available")
+			got := *meta.FindStatusCondition(conds, "Available")
 			if moved := !got.LastTransitionTime.Equal(&long); moved != tc.transitions {
 				t.Errorf("%s: transition is %t", tc.reason, moved)
 			}
@@ -94,21 +95,6 @@ func TestSet(t *testing.T) {
 				t.Errorf("%d conditions", len(conds))
 			}
 		})
-	}
-}
-
-func TestRemoveLeavesOthers(t *testing.T) {
-	t.Parallel()
-	conds := []metav1.Condition{{Type: "A"}, {Type: "B"}, {Type: "C"}}
-	shared := conds
-	if !conditions.Remove(&conds, "A") || conditions.Remove(&conds, "A") {
-		t.Error("Remove does not tell whether the condition was there")
-	}
-	if len(conds) != 2 || conds[0].Type != "B" || conds[1].Type != "C" {
-		t.Errorf("left: %v", conds)
-	}
-	if shared[0].Type != "A" || shared[1].Type != "B" {
-		t.Error("Remove changed an array that a cache may share")
 	}
 }
 
@@ -125,7 +111,7 @@ func TestIsTrueFor(t *testing.T) {
 	}{
 		{"Yes", 2, true, true}, {"Yes", 3, true, false}, {"No", 2, false, false}, {"Absent", 2, false, false},
 	} {
-		if got := conditions.IsTrue(conds, tc.typ); got != tc.any {
+		if got := meta.IsStatusConditionTrue(conds, tc.typ); got != tc.any {
 			t.Errorf("IsTrue(%s) = %t", tc.typ, got)
 		}
 		if got := conditions.IsTrueFor(conds, tc.typ, tc.generation); got != tc.exact {

@@ -1,8 +1,7 @@
-// Package conditions reads and writes the status conditions of every kind.
+// Package conditions writes the status conditions of every kind, on top of
+// apimachinery's api/meta.
 //
-// A condition is upserted: its lastTransitionTime changes with its status only,
-// so writing the same condition again changes nothing and costs no request.
-// observedGeneration is the generation of the object that carries it; a
+// observedGeneration is the generation of the object that carries the condition; a
 // condition of another generation says nothing about the current spec.
 //
 // Kstatus sets Ready, Reconciling and Stalled as kstatus, Flux, Helm and kubectl

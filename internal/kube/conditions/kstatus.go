@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -17,9 +18,9 @@ type State struct {
 	Reason, Message string
 }
 
-// Kstatus sets Ready, Reconciling and Stalled. The latter two exist only while
-// they are True, as kstatus asks: an object that is neither ready nor stalled is
-// reconciling. It reports whether that changed anything.
+// Kstatus sets Ready, Reconciling and Stalled, and reports whether that changed
+// anything. The latter two exist only while they are True; an object that is neither
+// ready nor stalled is reconciling.
 func Kstatus(conds *[]metav1.Condition, generation int64, s State) bool {
 	ready := s.Ready && !s.Stalled
 	changed := Set(conds, generation, corev1alpha1.ConditionReady, ready, s.Reason, s.Message)
@@ -30,7 +31,7 @@ func Kstatus(conds *[]metav1.Condition, generation int64, s State) bool {
 // abnormal sets a condition that is there only while it is True.
 func abnormal(conds *[]metav1.Condition, generation int64, typ string, holds bool, s State) bool {
 	if !holds {
-		return Remove(conds, typ)
+		return meta.RemoveStatusCondition(conds, typ)
 	}
 	return Set(conds, generation, typ, true, s.Reason, s.Message)
 }

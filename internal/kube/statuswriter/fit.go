@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -35,10 +36,10 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		}
 	}
 	if len(more) == 0 {
-		if c := conditions.Get(below, corev1alpha1.ConditionTruncated); c != nil {
+		if c := meta.FindStatusCondition(below, corev1alpha1.ConditionTruncated); c != nil {
 			conditions.Copy(s.conditions, generation, *c)
 		} else {
-			conditions.Remove(s.conditions, corev1alpha1.ConditionTruncated)
+			meta.RemoveStatusCondition(s.conditions, corev1alpha1.ConditionTruncated)
 		}
 		return
 	}
@@ -93,7 +94,7 @@ func (s *parts) fits() bool {
 	if s.small() {
 		return true
 	}
-	said := conditions.Get(*s.conditions, corev1alpha1.ConditionTruncated)
+	said := meta.FindStatusCondition(*s.conditions, corev1alpha1.ConditionTruncated)
 	size := sizeOf(s.status)
 	if said != nil {
 		size -= sizeOf(said)
@@ -139,7 +140,7 @@ func (s *parts) forgetMapped() string {
 	}
 	for i := len(*s.conditions) - 1; i >= 0 && !s.fits(); i-- {
 		if typ := (*s.conditions)[i].Type; conditions.Mapped(typ) {
-			conditions.Remove(s.conditions, typ)
+			meta.RemoveStatusCondition(s.conditions, typ)
 			left++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -73,13 +74,13 @@ func TestFit(t *testing.T) {
 			t.Error("a part of a record is left out")
 		}
 		for i := range min(9, len(whole.Conditions)) {
-			if conditions.Get(got.Conditions, whole.Conditions[i].Type) == nil {
+			if meta.FindStatusCondition(got.Conditions, whole.Conditions[i].Type) == nil {
 				t.Errorf("%s is left out", whole.Conditions[i].Type)
 			}
 		}
-		said := conditions.Get(got.Conditions, corev1alpha1.ConditionTruncated)
+		said := meta.FindStatusCondition(got.Conditions, corev1alpha1.ConditionTruncated)
 		rest := got.DeepCopy()
-		conditions.Remove(&rest.Conditions, corev1alpha1.ConditionTruncated)
+		meta.RemoveStatusCondition(&rest.Conditions, corev1alpha1.ConditionTruncated)
 		if same := cmp.Equal(rest.Conditions, whole.Conditions) && cmp.Equal(rest.Blocking, whole.Blocking) && cmp.Equal(rest.ControllerOf, whole.ControllerOf); same == (said != nil) {
 			t.Errorf("it is whole: %t, and it says %+v", same, said)
 		}
@@ -96,7 +97,7 @@ func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
 	set, pkg := &corev1alpha1.ObjectSetStatus{}, &corev1alpha1.PackageStatus{}
 	statuswriter.Fit(set, 1, nil, "7 of 57 mapped conditions")
 	statuswriter.Fit(pkg, 3, set.Conditions)
-	c := conditions.Get(pkg.Conditions, corev1alpha1.ConditionTruncated)
+	c := meta.FindStatusCondition(pkg.Conditions, corev1alpha1.ConditionTruncated)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 3 || c.Message != "Left out: 7 of 57 mapped conditions" {
 		t.Errorf("it says %+v", c)
 	}
