@@ -21,7 +21,7 @@ import (
 type Executor struct {
 	Cluster cluster.Cluster
 	Tracker *Tracker
-	Pool    *Pool
+	Pool    Runner
 	// Alive asks the API server, not a cache, whether an owner still exists and
 	// is not being deleted: before a reference that was removed is put back.
 	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)

@@ -5,7 +5,13 @@ import (
 	"sync"
 )
 
-// Pool runs tasks for many owners, at most a fixed number at a time, and takes
+// Runner performs do(0) to do(n-1) for an owner, in any order or in parallel, and returns
+// when all that were begun have ended. Tasks that have not begun when ctx ends are dropped.
+type Runner interface {
+	Run(ctx context.Context, owner string, background bool, n int, do func(i int))
+}
+
+// Pool is a Runner that runs tasks for many owners, at most a fixed number at a time, and takes
 // them from the owners in turn: one with ten thousand objects does not hold up
 // one with five. Background tasks run only while nothing else waits.
 type Pool struct {
@@ -20,8 +26,7 @@ func NewPool(size int) *Pool {
 	return &Pool{free: size, urgent: newQueue(), deferred: newQueue()}
 }
 
-// Run performs do(0) to do(n-1) for an owner and returns when all that were
-// begun have ended. Tasks that have not begun when ctx ends are dropped.
+// Run performs tasks of an owner.
 func (p *Pool) Run(ctx context.Context, owner string, background bool, n int, do func(i int)) {
 	var pending sync.WaitGroup
 	pending.Add(n)

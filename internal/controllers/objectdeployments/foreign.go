@@ -47,6 +47,9 @@ type watchedOwner struct {
 // Dying reports whether the owner that ref points at is being deleted in the
 // foreground, and watches it from the first question on.
 func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
+	if w == nil {
+		return false, nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if one := w.watched[ref.UID]; one != nil {
@@ -121,6 +124,9 @@ func (w *OwnerWatch) dies(uid types.UID) {
 
 // Forget ends the watch of an owner when nothing is left that it owns.
 func (w *OwnerWatch) Forget(key rollout.OwnerKey, uid types.UID) {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := w.watched[uid]

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,22 +27,27 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// Reconciler reconciles deployments and sets.
-type Reconciler struct {
-	// Client and Reader are the home: the cluster of our own kinds. Client reads from
-	// caches and writes; Reader asks the API server.
+// Home is the cluster of our own kinds.
+type Home struct {
+	// Client reads from caches, in which IndexSets has indexed the sets, and writes.
+	// Reader asks the API server.
 	Client client.Client
 	Reader client.Reader
-	// Target is where objects are rolled out to; at present the cluster of the home.
-	Target *rollout.Executor
-	Claims *claims.Table
 	// Events records transitions.
 	Events events.EventRecorder
-	// Owners watches foreign owners of deployments and lone sets.
+	// Owners watches foreign owners of deployments and lone sets; nil for none.
 	Owners *OwnerWatch
 	Now    func() time.Time
 	// Namespace is the manager's: it has the Secrets of cluster kinds.
 	Namespace string
+}
+
+// Reconciler reconciles deployments and sets.
+type Reconciler struct {
+	Home
+	// Target is where objects are rolled out to.
+	Target *rollout.Executor
+	Claims *claims.Table
 
 	fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
@@ -52,11 +58,34 @@ type Reconciler struct {
 	// shelf is there while the first pass is made ready.
 	shelf shelf
 
-	queue   queueing.Queue[rollout.OwnerKey]
+	queue   *queueing.Queue[rollout.OwnerKey]
 	metrics metrics
 
 	mu     sync.Mutex
 	owners map[rollout.OwnerKey]*owner
+}
+
+// New returns a reconciler of what is in home, which rolls out to target. From then on
+// enqueue is called for owners of which an object has changed.
+func New(home Home, target *rollout.Executor, enqueue func(rollout.OwnerKey)) *Reconciler {
+	r := &Reconciler{
+		Home: home, Target: target, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
+		queue: &queueing.Queue[rollout.OwnerKey]{}, owners: map[rollout.OwnerKey]*owner{},
+	}
+	r.Claims = claims.NewTable(func(h claims.Holder) {
+		enqueue(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
+	})
+	target.Tracker.Wake = enqueue
+	target.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil {
+			return false
+		}
+		_, err = target.Cluster.Mapping(gk, gv.Version)
+		return !meta.IsNoMatchError(err)
+	}
+	target.Alive = r.alive
+	return r
 }
 
 // owner is what is remembered of one owner between passes.

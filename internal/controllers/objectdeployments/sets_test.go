@@ -14,8 +14,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
-	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -92,10 +90,8 @@ func sessionOf(c client.Client, reader client.Reader) *session {
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "deployment"}}
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
-	r := &Reconciler{
-		Client: c, Reader: reader, Target: &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, Claims: claims.NewTable(nil), Events: events.NewFakeRecorder(10), Now: time.Now,
-		fresh: mutationcache.NewStore(), written: mutationcache.NewStore(), owners: map[rollout.OwnerKey]*owner{},
-	}
+	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
+	r := New(home, &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(rollout.OwnerKey) {})
 	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 

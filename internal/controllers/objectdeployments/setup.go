@@ -9,9 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
@@ -28,7 +26,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
-	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -59,48 +57,45 @@ type Options struct {
 // points the tracker at it: from then on a change of an object wakes its owner. It
 // returns a function that tells how many owners are reconciled or wait for that.
 func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
-	r := &Reconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Target: o.Target,
-		Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		fresh: o.Fresh, written: o.Slices, owners: map[rollout.OwnerKey]*owner{},
-	}
+	queue := &queueing.Queue[rollout.OwnerKey]{}
+	r := New(Home{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
+		Owners: &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: queue.Wake},
+	}, o.Target, queue.Wake)
+	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
 	}
-	r.Owners = &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: r.queue.Wake}
-	r.Claims = claims.NewTable(func(h claims.Holder) {
-		r.queue.Wake(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
-	})
-	o.Target.Tracker.Wake = r.queue.Wake
-	o.Target.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
-		gv, err := schema.ParseGroupVersion(apiVersion)
-		if err != nil {
-			return false
-		}
-		_, err = o.Target.Cluster.Mapping(gk, gv.Version)
-		return !meta.IsNoMatchError(err)
-	}
-	o.Target.Alive = r.alive
 	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
 		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.OwnerKey](firstRetry, lastRetry),
 		}).
 		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](r.start))
+	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		set := scope.NewObjectSet().(client.Object)
+		build = build.
+			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
+			Watches(scope.NewObjectSet().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
+	}
+	return r.queue.Underway, build.Complete(r)
+}
+
+// IndexSets indexes the sets of both scopes by their owner, which the Client of a Home
+// needs.
+func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		index := func(obj client.Object) []string {
 			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 		}
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), set, ownerIndex, index); err != nil {
-			return nil, fmt.Errorf("cannot index sets by owner: %w", err)
+		if err := indexer.IndexField(ctx, scope.NewObjectSet().(client.Object), ownerIndex, index); err != nil {
+			return fmt.Errorf("cannot index sets by owner: %w", err)
 		}
-		build = build.
-			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
-			Watches(set, handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
 	}
-	return r.queue.Underway, build.Complete(r)
+	return nil
 }
 
 func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, rollout.OwnerKey] {

@@ -69,7 +69,7 @@ func TestArchivedStatus(t *testing.T) {
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &session{Reconciler: &Reconciler{Now: func() time.Time { return now }}, owner: &owner{rollout: rollout.New(rollout.OwnerKey{}, "")}}
+	s := &session{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: rollout.New(rollout.OwnerKey{}, "")}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string

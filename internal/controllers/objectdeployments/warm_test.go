@@ -15,7 +15,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -67,10 +66,8 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			answers["/api/v1"] = `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
 				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-			r := &Reconciler{
-				Client: server, Reader: server, Target: &rollout.Executor{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, Claims: claims.NewTable(nil),
-				Now: func() time.Time { return now }, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(), owners: map[rollout.OwnerKey]*owner{},
-			}
+			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
+			r := New(home, &rollout.Executor{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, func(rollout.OwnerKey) {})
 			if err := r.warm(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}
