@@ -9,26 +9,23 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// boundedBody ends a body that is too long, or that makes less progress than
+// boundedBody fails when a body is too long, or grows by less than
 // limits.StallBytes in the stall time. Only time spent in Read counts.
 type boundedBody struct {
-	body   io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	limit  int64
-	left   int64
+	body        io.ReadCloser
+	ctx         context.Context
+	cancel      context.CancelCauseFunc
+	limit, left int64
 
-	stall  time.Duration
-	waited time.Duration
-	got    int
+	stall, waited time.Duration
+	got           int
 }
 
 func (b *boundedBody) Read(buf []byte) (int, error) {
 	timer := time.AfterFunc(b.stall-b.waited, func() {
-		b.cancel(&failure{
-			reason: ReasonTimeout, temporary: true,
-			details: "the registry sent less than " + sizeText(limits.StallBytes) + " in " + b.stall.String(),
-		})
+		stalled := failf(ReasonTimeout, "", "the registry sent less than %d bytes in %v", limits.StallBytes, b.stall)
+		stalled.temporary = true
+		b.cancel(stalled)
 	})
 	start := time.Now()
 	n, err := b.body.Read(buf)
@@ -40,10 +37,8 @@ func (b *boundedBody) Read(buf []byte) (int, error) {
 	if b.left -= int64(n); b.left < 0 {
 		return n, failf(ReasonLimit, "", "the registry sent more than %d bytes where at most that many are expected", b.limit)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		if cause := context.Cause(b.ctx); cause != nil {
-			err = cause
-		}
+	if cause := context.Cause(b.ctx); err != nil && !errors.Is(err, io.EOF) && cause != nil {
+		err = cause
 	}
 	return n, err
 }
@@ -52,4 +47,18 @@ func (b *boundedBody) Close() error {
 	err := b.body.Close()
 	b.cancel(nil)
 	return err
+}
+
+type bodyLimitKey struct{}
+
+// withBodyLimit sets the maximal length of the response to a request.
+func withBodyLimit(ctx context.Context, n int64) context.Context {
+	return context.WithValue(ctx, bodyLimitKey{}, n)
+}
+
+func bodyLimit(ctx context.Context) int64 {
+	if n, ok := ctx.Value(bodyLimitKey{}).(int64); ok {
+		return n
+	}
+	return limits.ImageManifestBytes
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -10,48 +11,42 @@ import (
 	"time"
 )
 
-// dialer connects for one pull at a time. Redirects and token services of a registry on
-// a public address must not reach a private one; link-local addresses, where
-// clouds have their metadata, are for nobody. The check is made on the address
-// that is connected to, after DNS.
+// dialer connects for one pull at a time. A registry at a public address must not
+// lead requests to private ones by redirects and token services; no request may
+// reach link-local addresses, where clouds have their metadata. The check is made
+// after DNS, on the address that is connected to.
 type dialer struct {
 	registry string
 	timeout  time.Duration
 
 	mu sync.Mutex
-	// proxies by host:port; they are the administrator's choice.
+	// proxies by host:port, which the administrator configured.
 	proxies map[string]bool
-	// private is set when the registry itself is on a private address.
+	// private is set when the registry itself is at a private address.
 	private bool
-	// inherited is set while private is what an earlier pull found; renew closes
-	// the connections of that one.
+	// inherited is set while private comes from an earlier pull, whose connections
+	// renew closes.
 	inherited bool
 	renew     func()
 }
 
-// inherit makes the dialer that of the next pull, which goes on with the
-// connections that there are. Once it connects to the registry anew, what counts
-// is the address that the registry has then.
+// inherit hands the dialer with its connections to the next pull. With a new
+// connection to the registry, its address at that time counts.
 func (d *dialer) inherit() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.inherited = true
 }
 
+var proxyPorts = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
+
 func (d *dialer) allowProxy(proxy *url.URL) {
-	port := proxy.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
-	}
-	if port == "" {
-		port = "80"
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.proxies == nil {
 		d.proxies = map[string]bool{}
 	}
-	d.proxies[net.JoinHostPort(proxy.Hostname(), port)] = true
+	d.proxies[net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), proxyPorts[proxy.Scheme], "80"))] = true
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -88,15 +83,14 @@ func (d *dialer) check(address, resolved string) error {
 	return nil
 }
 
-// shared are addresses between a provider and its customers (RFC 6598), where some
-// clouds have their metadata; nat64 is the prefix behind which networks of IPv6 alone
-// have the addresses of IPv4 (RFC 6052).
+// shared is the address space between providers and customers (RFC 6598), where
+// some clouds have their metadata. nat64 translates IPv4 addresses (RFC 6052).
 var (
 	shared = netip.MustParsePrefix("100.64.0.0/10")
 	nat64  = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// translated is the address of IPv4 that one of IPv6 leads to, or the address itself.
+// translated returns the IPv4 address behind NAT64, or the address itself.
 func translated(ip netip.Addr) netip.Addr {
 	if !nat64.Contains(ip) {
 		return ip

@@ -19,55 +19,46 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// Reason tells why a pull failed.
+// Reason is why a pull failed.
 type Reason string
 
 // Reasons of a PullError.
 const (
-	// ReasonInvalidReference says: the reference cannot be read.
 	ReasonInvalidReference Reason = "invalid image reference"
-	// ReasonNotFound says: the registry has no such image.
-	ReasonNotFound Reason = "image not found"
-	// ReasonUnauthorized says: the registry wants other credentials.
+	ReasonNotFound         Reason = "image not found"
+	// ReasonUnauthorized: the registry requires other credentials.
 	ReasonUnauthorized Reason = "unauthorized"
-	// ReasonTimeout says: the registry was too slow.
-	ReasonTimeout Reason = "timeout"
-	// ReasonUnreachable says: no connection, or none that can be trusted.
+	ReasonTimeout      Reason = "timeout"
+	// ReasonUnreachable: no connection, or none that can be trusted.
 	ReasonUnreachable Reason = "registry unreachable"
-	// ReasonUnavailable says: the registry failed or asks to come back later.
-	ReasonUnavailable Reason = "registry unavailable"
-	// ReasonDigestMismatch says: the content is not what its digest says.
+	// ReasonUnavailable: the registry failed, or requests a later retry.
+	ReasonUnavailable    Reason = "registry unavailable"
 	ReasonDigestMismatch Reason = "digest mismatch"
-	// ReasonLimit says: a limit is exceeded.
-	ReasonLimit Reason = "limit exceeded"
-	// ReasonInsecure says: the registry would have to be reached by plain HTTP.
+	ReasonLimit          Reason = "limit exceeded"
+	// ReasonInsecure: the registry could be reached by plain HTTP only.
 	ReasonInsecure Reason = "insecure registry"
-	// ReasonForbiddenAddress says: the registry sent the request where it must not go.
+	// ReasonForbiddenAddress: the registry led to an address that is not allowed.
 	ReasonForbiddenAddress Reason = "forbidden address"
-	// ReasonInvalidImage says: the image is not one that a package can be in.
+	// ReasonInvalidImage: no package can be in the image.
 	ReasonInvalidImage Reason = "invalid image"
-	// ReasonNotCached says: no registry may be asked, and the image is not here.
+	// ReasonNotCached: the pull is offline, and the image not in the cache.
 	ReasonNotCached Reason = "image not in the cache"
-	// ReasonLocal says: files on this side cannot be read or written.
+	// ReasonLocal: local files cannot be read or written.
 	ReasonLocal Reason = "local error"
 )
 
-// PullError says why an image could not be pulled. Its text holds no
-// credentials.
+// PullError is a failed pull. Its text contains no credentials.
 type PullError struct {
 	// Ref is the reference as it was given.
-	Ref string
-	// Reason for callers.
-	Reason Reason
-	// Details for people.
+	Ref     string
+	Reason  Reason
 	Details string
-	// Remedy says what to do, as a sentence.
+	// Remedy is a sentence.
 	Remedy string
-	// Temporary is set where the same pull may succeed later without anyone
-	// changing the image or the configuration.
+	// Temporary is set if the same pull may succeed later without a change.
 	Temporary bool
-	// Err is the cause where it is a typed error of this project; other causes
-	// are left out, because their text may hold credentials.
+	// Err is the cause if it is an error of package archive; the text of others
+	// may contain credentials.
 	Err error
 }
 
@@ -83,7 +74,7 @@ func (e *PullError) Error() string {
 // Unwrap returns the cause.
 func (e *PullError) Unwrap() error { return e.Err }
 
-// failure is an error of this package on its way to a PullError.
+// failure is an error of this package that becomes a PullError.
 type failure struct {
 	reason          Reason
 	details, remedy string
@@ -98,8 +89,7 @@ func failf(reason Reason, remedy, format string, args ...any) *failure {
 
 var errPullTimeout = errors.New("pull timeout")
 
-// classify turns any error of a pull into a PullError. The caller's own
-// cancellation passes through.
+// classify turns an error into a PullError, except the caller's cancellation.
 func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *secrets) error {
 	if err == nil {
 		return nil
@@ -112,7 +102,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	var (
 		own      *failure
 		content  *archive.Error
-		answer   *transport.Error
+		response *transport.Error
 		badCert  *tls.CertificateVerificationError
 		badAlert tls.AlertError
 	)
@@ -135,10 +125,10 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		if content.Kind == archive.KindLimit {
 			e.Reason = ReasonLimit
 		}
-	case errors.As(err, &answer):
-		e.fromAnswer(answer)
+	case errors.As(err, &response):
+		e.fromResponse(response)
 	case isTimeout(err):
-		e.Reason, e.Details, e.Temporary = ReasonTimeout, p.timeout(err), true
+		e.Reason, e.Details, e.Temporary = ReasonTimeout, p.timeoutText(err), true
 	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Reason, e.Details = ReasonInsecure, "the registry answers by plain HTTP only"
 		e.Remedy = "Serve it by HTTPS, or name this host as an insecure registry."
@@ -151,7 +141,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	return e
 }
 
-// remedies say what to do where nothing more precise is known.
+// remedies apply where nothing more precise is known.
 var remedies = map[Reason]string{
 	ReasonTimeout:        "Ask whoever runs the registry; the pull is tried again by itself.",
 	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is tried again by itself.",
@@ -159,7 +149,7 @@ var remedies = map[Reason]string{
 	ReasonDigestMismatch: "Push the image again, and ask whoever runs the registry.",
 }
 
-// onceRemedies stand for others where nobody tries again.
+// onceRemedies replace them where the caller does not retry.
 var onceRemedies = map[Reason]string{
 	ReasonTimeout:     "Try again, or ask whoever runs the registry.",
 	ReasonUnreachable: "Check the host in the image reference, and that it can be reached from here.",
@@ -173,37 +163,34 @@ func (p *Puller) remedy(reason Reason) string {
 	return remedies[reason]
 }
 
-// timeout names the limit that a registry did not keep.
-func (p *Puller) timeout(err error) string {
+// timeoutText names the limit that a registry exceeded.
+func (p *Puller) timeoutText(err error) string {
 	if strings.Contains(err.Error(), "awaiting response headers") {
 		return fmt.Sprintf("the registry did not answer within %v", p.opts.Timeouts.Header)
 	}
 	return fmt.Sprintf("the registry could not be reached within %v: %v", p.opts.Timeouts.Connect, err)
 }
 
-// isTimeout recognises timeouts also where several attempts failed.
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &network) && network.Timeout()
 }
 
-// fromAnswer reads the status and the error codes of a registry.
-func (e *PullError) fromAnswer(answer *transport.Error) {
-	e.Details = answer.Error()
-	switch code := answer.StatusCode; {
+// fromResponse fills in status and error codes of a registry.
+func (e *PullError) fromResponse(response *transport.Error) {
+	e.Details, e.Reason = response.Error(), ReasonUnavailable
+	switch code := response.StatusCode; {
 	case code == http.StatusNotFound:
 		e.Reason, e.Remedy = ReasonNotFound, "Check the name and the tag, and that the pull secret may read it."
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		e.Reason, e.Remedy = ReasonUnauthorized, "Check the name of the image and the pull secret."
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
-		e.Reason, e.Temporary = ReasonUnavailable, true
-	default:
-		e.Reason = ReasonUnavailable
+		e.Temporary = true
 	}
 }
 
-// secrets are the credentials that one pull has used.
+// secrets are the credentials of one pull.
 type secrets struct{ values []string }
 
 var (
@@ -212,8 +199,8 @@ var (
 	bearer      = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
 )
 
-// redact takes credentials, and the queries of URLs, which may be signatures,
-// out of a text, and keeps it on one short line.
+// redact removes credentials and queries of URLs, which may be signatures, and
+// returns one short line.
 func (s *secrets) redact(text string) string {
 	if s != nil {
 		for _, v := range s.values {

@@ -3,11 +3,12 @@ package registry
 import (
 	"context"
 	"sync"
+
+	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// flights does one thing once for all who ask for it at the same time. Unlike
-// a plain singleflight the work belongs to no caller: it goes on while anyone
-// waits for it, and ends when the last one has left.
+// flights deduplicates concurrent downloads. Unlike singleflight, a download
+// continues when its first caller is cancelled and ends with its last one.
 type flights struct {
 	mu      sync.Mutex
 	flights map[string]*flight
@@ -17,15 +18,12 @@ type flight struct {
 	done    chan struct{}
 	waiting int
 	cancel  context.CancelFunc
-	image   *Image
+	files   archive.Files
 	err     error
 }
 
-func (f *flights) do(ctx context.Context, key string, work func(context.Context) (*Image, error)) (*Image, error) {
+func (f *flights) do(ctx context.Context, key string, work func(context.Context) (archive.Files, error)) (archive.Files, error) {
 	f.mu.Lock()
-	if f.flights == nil {
-		f.flights = map[string]*flight{}
-	}
 	fl := f.flights[key]
 	if fl == nil {
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -33,12 +31,11 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 		f.flights[key] = fl
 		go func() {
 			defer cancel()
-			image, err := protect(own, work)
+			defer close(fl.done)
+			fl.files, fl.err = recovered(own, work)
 			f.mu.Lock()
-			fl.image, fl.err = image, err
+			defer f.mu.Unlock()
 			f.remove(key, fl)
-			f.mu.Unlock()
-			close(fl.done)
 		}()
 	}
 	fl.waiting++
@@ -46,7 +43,7 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 
 	select {
 	case <-fl.done:
-		return fl.image, fl.err
+		return fl.files, fl.err
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
@@ -58,20 +55,19 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 	return nil, context.Cause(ctx)
 }
 
-// protect turns a panic over the content of an image into an error, so that
-// one image cannot end the process.
-func protect(ctx context.Context, work func(context.Context) (*Image, error)) (image *Image, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			image, err = nil, failf(ReasonInvalidImage, "", "the image cannot be read: %v", r)
-		}
-	}()
-	return work(ctx)
-}
-
-// remove lets the next caller begin anew; f.mu is held.
+// remove makes the next caller start a new download. f.mu is held.
 func (f *flights) remove(key string, fl *flight) {
 	if f.flights[key] == fl {
 		delete(f.flights, key)
 	}
+}
+
+// recovered turns a panic over the content of an image into an error.
+func recovered(ctx context.Context, work func(context.Context) (archive.Files, error)) (files archive.Files, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			files, err = nil, failf(ReasonInvalidImage, "", "the image cannot be read: %v", r)
+		}
+	}()
+	return work(ctx)
 }

@@ -2,37 +2,36 @@ package registry
 
 import (
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// guardKey is what two pulls must have in common to use the same connections one
-// after the other. Proxy, insecure hosts and timeouts belong to the Puller, and
-// credentials to no connection.
+// guardKey is what two pulls have in common that use the same connections. A
+// connection carries no credentials.
 type guardKey struct {
-	// host is the registry with its port: what a connection may lead to depends on it.
+	// host is the registry with its port.
 	host string
-	// bundle is the digest of the certificate authorities as they are on disk now.
+	// bundle is the digest of the certificate authorities on disk.
 	bundle [sha256.Size]byte
 }
 
-// guards keeps the guards of pulls that have ended, with their connections, for a
-// short while: a TLS handshake costs more than all else of a small pull. One pull
-// has a guard for itself.
+// guards keeps idle guards with their connections for a short time, since a TLS
+// handshake costs more than the rest of a small pull.
 type guards struct {
 	mu   sync.Mutex
 	idle []*guard
 }
 
-// take returns the guard of an earlier pull, the one that was used last, or nil.
+// take returns the idle guard that was used last, or nil.
 func (g *guards) take(key guardKey) *guard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := len(g.idle) - 1; i >= 0; i-- {
-		if one := g.idle[i]; one.key == key {
-			g.remove(i)
+	for _, one := range slices.Backward(g.idle) {
+		if one.key == key {
+			g.remove(one)
 			one.dialer.inherit()
 			return one
 		}
@@ -40,8 +39,8 @@ func (g *guards) take(key guardKey) *guard {
 	return nil
 }
 
-// put keeps a guard for later pulls. One that is old is not kept, so that a
-// registry that has moved is found.
+// put keeps a guard for later pulls, unless it is so old that the registry may
+// have moved.
 func (g *guards) put(one *guard) {
 	if time.Since(one.made) > limits.RegistryConnectionAge {
 		one.close()
@@ -51,26 +50,25 @@ func (g *guards) put(one *guard) {
 	defer g.mu.Unlock()
 	if len(g.idle) >= limits.RegistryConnections {
 		g.idle[0].close()
-		g.remove(0)
+		g.remove(g.idle[0])
 	}
 	g.idle = append(g.idle, one)
-	one.expiry = time.AfterFunc(limits.RegistryIdle, func() { g.expire(one) })
-}
-
-// expire drops a guard that nobody has taken.
-func (g *guards) expire(one *guard) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range g.idle {
-		if g.idle[i] == one {
-			g.remove(i)
+	one.expiry = time.AfterFunc(limits.RegistryIdle, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.remove(one) {
 			one.close()
-			return
 		}
-	}
+	})
 }
 
-func (g *guards) remove(i int) {
-	g.idle[i].expiry.Stop()
-	g.idle = append(g.idle[:i], g.idle[i+1:]...)
+// remove reports whether a guard was idle. g.mu is held.
+func (g *guards) remove(one *guard) bool {
+	i := slices.Index(g.idle, one)
+	if i < 0 {
+		return false
+	}
+	one.expiry.Stop()
+	g.idle = slices.Delete(g.idle, i, i+1)
+	return true
 }

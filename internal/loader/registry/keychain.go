@@ -1,10 +1,10 @@
 package registry
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,9 +13,8 @@ import (
 )
 
 // NewKeychain returns the credentials of pull secrets: the contents of
-// .dockerconfigjson or, in the older form, of .dockercfg. They match as in the
-// kubelet: hosts may have wildcards within a label, and of several entries that
-// match, the one with the longest path is used, then the first.
+// .dockerconfigjson or .dockercfg. They match as in the kubelet: hosts may have
+// wildcards within a label; the entry with the longest path wins, then the first.
 func NewKeychain(pullSecrets ...[]byte) (authn.Keychain, error) {
 	var k keychain
 	for i, data := range pullSecrets {
@@ -36,7 +35,7 @@ type credential struct {
 	auth       authn.AuthConfig
 }
 
-// parseDockerConfig reads one secret. Its errors name no values.
+// parseDockerConfig reads one secret. Its errors contain no values.
 func parseDockerConfig(data []byte) ([]credential, error) {
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
@@ -49,42 +48,22 @@ func parseDockerConfig(data []byte) ([]credential, error) {
 			return nil, errors.New("it is no Docker config")
 		}
 	}
-	keys := make([]string, 0, len(config.Auths))
-	for key := range config.Auths {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	var out []credential
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(config.Auths)) {
 		c := credential{}
 		c.host, c.path = splitKey(key)
-		var entry struct {
-			Username      string `json:"username"`
-			Password      string `json:"password"`
-			Auth          string `json:"auth"`
-			IdentityToken string `json:"identitytoken"`
-			RegistryToken string `json:"registrytoken"`
-		}
-		if err := json.Unmarshal(config.Auths[key], &entry); err != nil {
+		if err := json.Unmarshal(config.Auths[key], &c.auth); err != nil && c.auth.Auth != "" {
+			return nil, fmt.Errorf("the field auth of the entry for %q cannot be read", c.host)
+		} else if err != nil {
 			return nil, fmt.Errorf("the entry for %q cannot be read", c.host)
 		}
-		c.auth = authn.AuthConfig{
-			Username: entry.Username, Password: entry.Password, IdentityToken: entry.IdentityToken, RegistryToken: entry.RegistryToken,
-		}
-		if entry.Auth != "" && entry.Username == "" {
-			pair, err := base64.StdEncoding.DecodeString(entry.Auth)
-			user, password, ok := strings.Cut(string(pair), ":")
-			if err != nil || !ok {
-				return nil, fmt.Errorf("the field auth of the entry for %q cannot be read", c.host)
-			}
-			c.auth.Username, c.auth.Password = user, strings.TrimRight(password, "\x00")
-		}
+		c.auth.Password = strings.TrimRight(c.auth.Password, "\x00")
 		out = append(out, c)
 	}
 	return out, nil
 }
 
-// splitKey takes the key of an entry apart, such as https://host:5000/v1/.
+// splitKey splits the key of an entry, such as https://host:5000/v1/.
 func splitKey(key string) (host, path string) {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	host, path, _ = strings.Cut(key, "/")

@@ -3,57 +3,11 @@ package registry
 import (
 	"context"
 	"sync"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
-// hostLimiter lets a fixed number of pulls talk to one host at a time.
-type hostLimiter struct {
-	perHost int
-	mu      sync.Mutex
-	hosts   map[string]*hostSlots
-}
-
-type hostSlots struct {
-	free  chan struct{}
-	users int
-}
-
-func newHostLimiter(perHost int) *hostLimiter {
-	return &hostLimiter{perHost: perHost, hosts: map[string]*hostSlots{}}
-}
-
-// acquire waits for a slot of host, or for ctx. The slot is given back by
-// release.
-func (l *hostLimiter) acquire(ctx context.Context, host string) (release func(), err error) {
-	l.mu.Lock()
-	slots := l.hosts[host]
-	if slots == nil {
-		slots = &hostSlots{free: make(chan struct{}, l.perHost)}
-		l.hosts[host] = slots
-	}
-	slots.users++
-	l.mu.Unlock()
-	select {
-	case slots.free <- struct{}{}:
-		return sync.OnceFunc(func() {
-			<-slots.free
-			l.leave(host, slots)
-		}), nil
-	case <-ctx.Done():
-		l.leave(host, slots)
-		return nil, context.Cause(ctx)
-	}
-}
-
-// leave forgets hosts that nobody uses, as they are named by users.
-func (l *hostLimiter) leave(host string, slots *hostSlots) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if slots.users--; slots.users == 0 {
-		delete(l.hosts, host)
-	}
-}
-
-// semaphore bounds how many do something at a time.
+// semaphore bounds concurrency.
 type semaphore chan struct{}
 
 func (s semaphore) acquire(ctx context.Context) (release func(), err error) {
@@ -63,4 +17,43 @@ func (s semaphore) acquire(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// hostLimiter bounds the concurrent pulls from one host. Users name hosts, so
+// unused ones are removed.
+type hostLimiter struct {
+	mu    sync.Mutex
+	hosts map[string]*hostSlots
+}
+
+type hostSlots struct {
+	semaphore
+	users int
+}
+
+func (l *hostLimiter) acquire(ctx context.Context, host string) (release func(), err error) {
+	l.mu.Lock()
+	slots := l.hosts[host]
+	if slots == nil {
+		slots = &hostSlots{semaphore: make(semaphore, limits.PullsPerHost)}
+		l.hosts[host] = slots
+	}
+	slots.users++
+	l.mu.Unlock()
+	leave := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if slots.users--; slots.users == 0 {
+			delete(l.hosts, host)
+		}
+	}
+	free, err := slots.acquire(ctx)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		free()
+		leave()
+	}), nil
 }

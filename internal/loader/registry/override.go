@@ -12,12 +12,11 @@ import (
 // Override redirects image references that begin with From.
 type Override struct{ From, To string }
 
-// Overrides redirect image references to mirrors. The longest From that matches
-// counts.
+// Overrides redirect image references to mirrors. The longest matching From wins.
 type Overrides []Override
 
-// ParseOverrides reads from=to pairs separated by commas, as Package Operator's
-// flags have them.
+// ParseOverrides reads from=to pairs separated by commas, as the flags of Package
+// Operator.
 func ParseOverrides(text string) (Overrides, error) {
 	var o Overrides
 	for pair := range strings.SplitSeq(text, ",") {
@@ -39,8 +38,7 @@ func ParseOverrides(text string) (Overrides, error) {
 	return o, nil
 }
 
-// ParseHostOverrides reads Overrides of registries: each To is a host with an optional
-// port.
+// ParseHostOverrides reads Overrides of registries: each To is a host.
 func ParseHostOverrides(text string) (Overrides, error) {
 	o, err := ParseOverrides(text)
 	for _, host := range o {
@@ -51,7 +49,7 @@ func ParseHostOverrides(text string) (Overrides, error) {
 	return o, err
 }
 
-// Apply replaces the prefix of a reference as text.
+// Apply replaces the prefix of a reference.
 func (o Overrides) Apply(ref string) string {
 	for _, override := range o {
 		if rest, ok := strings.CutPrefix(ref, override.From); ok {
@@ -61,8 +59,7 @@ func (o Overrides) Apply(ref string) string {
 	return ref
 }
 
-// redirect returns the reference at another registry, with the same repository and
-// the same tag or digest. ref is how it was written.
+// redirect replaces the registry of a reference, which was written as ref.
 func (o Overrides) redirect(ref string, parsed name.Reference) (name.Reference, error) {
 	for _, override := range o {
 		rest, ok := strings.CutPrefix(ref, override.From)

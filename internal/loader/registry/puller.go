@@ -3,12 +3,14 @@ package registry
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
@@ -19,16 +21,24 @@ import (
 
 // Image is a package image.
 type Image struct {
-	// Ref is the reference that was asked for.
+	// Ref is the reference as requested.
 	Ref string
-	// Digest is what Ref resolved to, such as sha256:…. Of a multi-platform image
-	// it is that of the index.
+	// Digest that Ref resolved to, such as sha256:…; for a multi-platform image
+	// that of the index.
 	Digest string
-	// Files of the package. Several callers may share them: they are only read.
+	// Files of the package, read-only: callers may share them.
 	Files archive.Files
 }
 
-// Puller pulls images. It may be used by many at the same time.
+// Access is how one image is pulled.
+type Access struct {
+	// Keychain has precedence over that of the Puller; may be nil.
+	Keychain authn.Keychain
+	// Offline uses the cache alone.
+	Offline bool
+}
+
+// Puller pulls images. It is safe for concurrent use.
 type Puller struct {
 	opts     Options
 	insecure map[string]bool
@@ -41,18 +51,14 @@ type Puller struct {
 	access   Access
 }
 
-// NewPuller returns a Puller, or an error where an option cannot be used.
+// NewPuller returns a Puller, or an error for an invalid option.
 func NewPuller(opts Options) (*Puller, error) {
 	opts.setDefaults()
 	insecure, err := opts.insecureHosts()
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := opts.bundle()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := opts.roots(bundle); err != nil {
+	if _, _, err := opts.roots(); err != nil {
 		return nil, err
 	}
 	store, err := newStore(opts.CacheDir, opts.CacheBytes, opts.OnCacheError)
@@ -60,15 +66,31 @@ func NewPuller(opts Options) (*Puller, error) {
 		return nil, err
 	}
 	return &Puller{
-		opts: opts, insecure: insecure, store: store, flights: &flights{}, guards: &guards{},
-		hosts:   newHostLimiter(limits.PullsPerHost),
+		opts: opts, insecure: insecure, store: store, guards: &guards{},
+		flights: &flights{flights: map[string]*flight{}},
+		hosts:   &hostLimiter{hosts: map[string]*hostSlots{}},
 		pulls:   make(semaphore, limits.PullsInFlight),
 		unpacks: make(semaphore, limits.UnpacksInFlight),
 	}, nil
 }
 
-// Resolve returns the digest that a reference stands for. A reference by digest
-// needs no registry. Errors are *PullError, or wrap the cause of ctx.
+// With returns a Puller with that access. Everything else is shared with p.
+func (p *Puller) With(access Access) *Puller {
+	own := *p
+	own.access = access
+	return &own
+}
+
+// keychain returns all credentials in order of precedence.
+func (p *Puller) keychain() authn.Keychain {
+	if p.access.Keychain == nil {
+		return p.opts.Keychain
+	}
+	return authn.NewMultiKeychain(p.access.Keychain, p.opts.Keychain)
+}
+
+// Resolve returns the digest of a reference. A reference by digest needs no
+// request. Errors are *PullError, or wrap the cause of ctx.
 func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
@@ -97,70 +119,88 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
-	image, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (*Image, error) {
-		return p.fetch(ctx, ref, repo, digest)
+	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
+		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
+			files, err = s.fetch(ctx, digest)
+			return err
+		})
+		return files, err
 	})
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
-	return &Image{Ref: ref, Digest: digest.String(), Files: image.Files}, nil
+	return &Image{Ref: ref, Digest: digest.String(), Files: files}, nil
 }
 
-func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference) (v1.Hash, error) {
+// key distinguishes downloads with different credentials, which must not be
+// shared. An error of the keychain is reported where its credentials are used.
+func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
+	if a.Offline {
+		return " offline", nil
+	}
+	if a.Keychain == nil {
+		return "", nil
+	}
+	auth, err := authn.Resolve(ctx, a.Keychain, repo)
+	if err != nil || auth == authn.Anonymous {
+		return "", nil
+	}
+	config, err := authn.Authorization(ctx, auth)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", *config))), nil
+}
+
+func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference) (h v1.Hash, err error) {
 	if byDigest, ok := parsed.(name.Digest); ok {
-		h, err := v1.NewHash(byDigest.DigestStr())
-		if err != nil {
-			return v1.Hash{}, &PullError{Ref: safeRef(ref), Reason: ReasonInvalidReference, Details: "the digest cannot be read"}
+		if h, err = v1.NewHash(byDigest.DigestStr()); err != nil {
+			return h, &PullError{Ref: safeRef(ref), Reason: ReasonInvalidReference, Details: "the digest cannot be read"}
 		}
 		return h, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Timeouts.Pull, errPullTimeout)
-	defer cancel()
-	s := p.newSession(parsed.Context())
-	defer s.close()
-	h, err := p.resolveTag(ctx, s, parsed.Identifier())
-	if err == nil {
-		s.end()
-	}
-	return h, p.classify(ctx, ref, err, s.secrets)
+	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
+		if h, err = s.resolve(ctx, parsed.Identifier()); err == nil {
+			s.end()
+		}
+		return err
+	})
+	return h, err
 }
 
-// resolveTag asks by HEAD, which registries do not count against their rate
-// limits. Where that is not answered, the manifest itself tells.
-func (p *Puller) resolveTag(ctx context.Context, s *session, tag string) (v1.Hash, error) {
+// withSession runs use with a session that ends within the timeout of a pull.
+func (p *Puller) withSession(ctx context.Context, ref string, repo name.Repository, use func(context.Context, *session) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Timeouts.Pull, errPullTimeout)
+	defer cancel()
+	s := &session{p: p, repo: repo, secrets: &secrets{}}
+	defer s.close()
+	return p.classify(ctx, ref, use(ctx, s), s.secrets)
+}
+
+// resolve sends a HEAD, which does not count against the rate limits of
+// registries. Where that is not supported, it downloads the manifest.
+func (s *session) resolve(ctx context.Context, tag string) (v1.Hash, error) {
 	h, err := s.head(ctx, tag)
-	var answer *transport.Error
+	var response *transport.Error
 	switch {
 	case err == nil && h != v1.Hash{}:
 		return h, nil
-	case err != nil && !errors.As(err, &answer):
-		return v1.Hash{}, err
-	case answer != nil && (answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode >= 500):
-		return v1.Hash{}, err
+	case err != nil && !errors.As(err, &response):
+		return h, err
+	case response != nil && (response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500):
+		return h, err
 	}
 	data, err := s.manifest(ctx, tag)
 	if err != nil {
-		return v1.Hash{}, err
+		return h, err
 	}
 	h, _, err = v1.SHA256(bytes.NewReader(data))
 	return h, err
 }
 
-// fetch downloads what the store lacks of an image, and unpacks it.
-func (p *Puller) fetch(ctx context.Context, ref string, repo name.Repository, digest v1.Hash) (*Image, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Timeouts.Pull, errPullTimeout)
-	defer cancel()
-	s := p.newSession(repo)
-	defer s.close()
-	files, err := p.fetchFiles(ctx, s, digest)
-	if err != nil {
-		return nil, p.classify(ctx, ref, err, s.secrets)
-	}
-	return &Image{Files: files}, nil
-}
-
-func (p *Puller) fetchFiles(ctx context.Context, s *session, digest v1.Hash) (archive.Files, error) {
-	manifest, err := p.imageManifest(ctx, s, digest)
+// fetch downloads the missing blobs of an image and unpacks it.
+func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, error) {
+	manifest, err := s.imageManifest(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -174,54 +214,43 @@ func (p *Puller) fetchFiles(ctx context.Context, s *session, digest v1.Hash) (ar
 		}
 	}()
 	for _, d := range manifest.Layers {
-		f := p.store.open(d.Digest)
-		if f == nil {
-			f, err = p.store.put(d.Digest, func(w io.Writer) error { return s.blob(ctx, d, w) })
-			if err != nil {
-				return nil, err
-			}
-		}
-		layers = append(layers, f)
-	}
-	s.end() // From here on the registry is not needed.
-	return p.unpack(ctx, manifest.Layers, layers)
-}
-
-// imageManifest returns the manifest with a digest or, where that is an index,
-// the manifest that the index leads to.
-func (p *Puller) imageManifest(ctx context.Context, s *session, digest v1.Hash) (*content, error) {
-	c, err := p.manifest(ctx, s, digest)
-	if err != nil || len(c.Manifests) == 0 {
-		return c, err
-	}
-	d := c.choose()
-	if c, err = p.manifest(ctx, s, d.Digest); err != nil {
-		return nil, err
-	}
-	if len(c.Manifests) > 0 {
-		return nil, failf(ReasonInvalidImage, "", "the index leads to another index")
-	}
-	return c, nil
-}
-
-func (p *Puller) manifest(ctx context.Context, s *session, digest v1.Hash) (*content, error) {
-	f := p.store.open(digest)
-	if f == nil {
-		var err error
-		f, err = p.store.put(digest, func(w io.Writer) error {
-			data, err := s.manifest(ctx, digest.String())
-			if err != nil {
-				return err
-			}
-			if err := verify(bytes.NewReader(data), digest); err != nil {
-				return err
-			}
-			_, err = w.Write(data)
-			return err
-		})
+		f, err := s.p.store.get(d.Digest, func(w io.Writer) error { return s.blob(ctx, d, w) })
 		if err != nil {
 			return nil, err
 		}
+		layers = append(layers, f)
+	}
+	s.end()
+	return s.p.unpack(ctx, manifest.Layers, layers)
+}
+
+// imageManifest returns the manifest with a digest or, if that is an index, of
+// one image in it.
+func (s *session) imageManifest(ctx context.Context, digest v1.Hash) (*content, error) {
+	c, err := s.storedManifest(ctx, digest)
+	if err != nil || len(c.Manifests) == 0 {
+		return c, err
+	}
+	c, err = s.storedManifest(ctx, c.choose().Digest)
+	if err == nil && len(c.Manifests) > 0 {
+		return nil, failf(ReasonInvalidImage, "", "the index leads to another index")
+	}
+	return c, err
+}
+
+func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content, error) {
+	f, err := s.p.store.get(digest, func(w io.Writer) error {
+		data, err := s.manifest(ctx, digest.String())
+		if err == nil {
+			err = verify(bytes.NewReader(data), digest)
+		}
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	data, err := readAll(f)
 	if err != nil {
@@ -230,8 +259,8 @@ func (p *Puller) manifest(ctx context.Context, s *session, digest v1.Hash) (*con
 	return parseContent(data)
 }
 
-// unpack reads the layers, each checked once more while it is read: the bytes
-// that were verified are the bytes that are used.
+// unpack reads the layers and verifies them once more, so that the verified
+// bytes are those that are used.
 func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers []*os.File) (archive.Files, error) {
 	release, err := p.unpacks.acquire(ctx)
 	if err != nil {
@@ -257,5 +286,3 @@ func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers
 	}
 	return u.Files(), nil
 }
-
-func sizeText(n int) string { return fmt.Sprintf("%d bytes", n) }

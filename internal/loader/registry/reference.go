@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// parse reads an image reference and returns the one to pull, which overrides may
-// have changed. Short names are Docker Hub's, as everywhere.
+// parse reads an image reference and returns the one to pull, after overrides.
+// Short names are Docker Hub's.
 func (p *Puller) parse(written string) (name.Reference, error) {
 	ref := p.opts.ImagePrefixes.Apply(written)
 	fail := func(details, remedy string) error {
@@ -38,7 +38,7 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	if err != nil {
 		return nil, fail("it cannot be parsed", form)
 	}
-	if problem, remedy := oddity(parsed.Context()); problem != "" {
+	if problem, remedy := checkRepository(parsed.Context()); problem != "" {
 		return nil, fail(problem, remedy)
 	}
 	if p.insecure[parsed.Context().RegistryStr()] {
@@ -47,8 +47,8 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	return parsed, nil
 }
 
-// redirected names the reference that was pulled instead of the written one; empty if
-// no override changed it.
+// redirected names the reference that was pulled instead of the written one, if
+// an override changed it.
 func (p *Puller) redirected(written string) string {
 	parsed, err := p.parse(written)
 	if err != nil {
@@ -60,17 +60,15 @@ func (p *Puller) redirected(written string) string {
 	return fmt.Sprintf(" (pulled as %q, by an override of the manager)", safeRef(parsed.Name()))
 }
 
-// oddity names what the parser lets through, and a request or a reader takes for
-// something else.
-func oddity(repo name.Repository) (problem, remedy string) {
+// checkRepository rejects what the parser accepts and a request or a reader
+// would misinterpret.
+func checkRepository(repo name.Repository) (problem, remedy string) {
 	host, port, hasPort := strings.Cut(repo.RegistryStr()[strings.LastIndexByte(repo.RegistryStr(), ']')+1:], ":")
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return "its host is not ASCII", "Write the host as DNS has it (xn--…)."
 	}
-	if hasPort {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return fmt.Sprintf("it has the port %q", port), "Write a port up to 65535."
-		}
+	if _, err := strconv.ParseUint(port, 10, 16); hasPort && err != nil {
+		return fmt.Sprintf("it has the port %q", port), "Write a port up to 65535."
 	}
 	for segment := range strings.SplitSeq(repo.RepositoryStr(), "/") {
 		if segment == "." || segment == ".." {
@@ -80,19 +78,13 @@ func oddity(repo name.Repository) (problem, remedy string) {
 	return "", ""
 }
 
-// digest is what may follow an at sign that is not one of credentials.
+// digest matches what follows an at sign that does not end credentials.
 var digest = regexp.MustCompile(`^sha[0-9]+:[0-9a-zA-Z]*$`)
 
-// safeRef returns what of a reference may be shown: not what stands before an
-// at sign in the host, and no more than fits.
+// safeRef returns a reference for messages: truncated, and without credentials.
 func safeRef(ref string) string {
 	if host, rest, ok := strings.Cut(ref, "@"); ok && !digest.MatchString(rest) {
-		if i := strings.LastIndex(host, "/"); i >= 0 {
-			host = host[:i+1]
-		} else {
-			host = ""
-		}
-		ref = host + "…@" + rest
+		ref = host[:strings.LastIndex(host, "/")+1] + "…@" + rest
 	}
 	if len(ref) > 200 {
 		ref = strings.ToValidUTF8(ref[:200], "") + "…"

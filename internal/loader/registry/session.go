@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// session talks to one repository with the credentials of one pull. It begins
-// to with the first request: what the store holds needs no registry.
+// session sends the requests of one pull to one repository. It connects with
+// the first request.
 type session struct {
 	p       *Puller
 	repo    name.Repository
@@ -30,12 +30,8 @@ type session struct {
 	release []func()
 }
 
-func (p *Puller) newSession(repo name.Repository) *session {
-	return &session{p: p, repo: repo, secrets: &secrets{}}
-}
-
-// end gives back what begin took, after all requests were answered: the next pull
-// may use the connections.
+// end releases the session after all requests succeeded: the next pull may use
+// its connections.
 func (s *session) end() {
 	if s.guard != nil {
 		s.p.guards.put(s.guard)
@@ -44,8 +40,7 @@ func (s *session) end() {
 	s.close()
 }
 
-// close gives back what begin took and ends the connections: after a failure
-// nobody knows what they are good for.
+// close releases the session. After a failure its connections are not reused.
 func (s *session) close() {
 	if s.guard != nil {
 		s.guard.close()
@@ -57,7 +52,7 @@ func (s *session) close() {
 	s.release = nil
 }
 
-// begin waits for a slot of the host and logs in.
+// begin waits for the limits on concurrent pulls and authenticates.
 func (s *session) begin(ctx context.Context) error {
 	if s.client != nil {
 		return nil
@@ -66,26 +61,23 @@ func (s *session) begin(ctx context.Context) error {
 		return failf(ReasonNotCached, "Pull it once with another imagePullPolicy, by a manager that keeps its --cache-dir.",
 			"no registry is asked with imagePullPolicy Never, and the cache of the manager does not hold it")
 	}
-	for _, acquire := range []func() (func(), error){
-		func() (func(), error) { return s.p.hosts.acquire(ctx, s.repo.RegistryStr()) },
-		func() (func(), error) { return s.p.pulls.acquire(ctx) },
-	} {
-		release, err := acquire()
-		if err != nil {
-			return err
-		}
-		s.release = append(s.release, release)
-	}
-	guard, err := s.p.guardOf(s.repo.RegistryStr())
+	release, err := s.p.hosts.acquire(ctx, s.repo.RegistryStr())
 	if err != nil {
 		return err
 	}
-	s.guard = guard
+	s.release = append(s.release, release)
+	if release, err = s.p.pulls.acquire(ctx); err != nil {
+		return err
+	}
+	s.release = append(s.release, release)
+	if s.guard, err = s.p.guardOf(s.repo.RegistryStr()); err != nil {
+		return failf(ReasonLocal, "", "%v", err)
+	}
 	auth, err := s.credentials(ctx)
 	if err != nil {
-		return err
+		return failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
 	}
-	agent := transport.NewUserAgent(guard, s.p.opts.UserAgent)
+	agent := transport.NewUserAgent(s.guard, s.p.opts.UserAgent)
 	rt, err := transport.NewWithContext(ctx, s.repo.Registry, auth, agent, []string{s.repo.Scope(transport.PullScope)})
 	if err != nil {
 		return err
@@ -94,18 +86,15 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// credentials asks the keychain and notes what must not appear in a message.
+// credentials returns the credentials, and records what no message may contain.
 func (s *session) credentials(ctx context.Context) (authn.Authenticator, error) {
 	auth, err := authn.Resolve(ctx, s.p.keychain(), s.repo)
-	if err != nil {
-		return nil, failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
-	}
-	if auth == authn.Anonymous {
-		return auth, nil
+	if err != nil || auth == authn.Anonymous {
+		return auth, err
 	}
 	config, err := authn.Authorization(ctx, auth)
 	if err != nil {
-		return nil, failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
+		return nil, err
 	}
 	for _, v := range []string{config.Password, config.Auth, config.IdentityToken, config.RegistryToken} {
 		if len(v) >= 4 {
@@ -147,8 +136,7 @@ func (s *session) request(ctx context.Context, method, kind, id string) (*http.R
 	return resp, nil
 }
 
-// head asks for the digest of a tag. No digest and no error: the registry does
-// not tell.
+// head returns the digest of a tag, zero where the registry does not send it.
 func (s *session) head(ctx context.Context, tag string) (v1.Hash, error) {
 	resp, err := s.request(ctx, http.MethodHead, "manifests", tag)
 	if err != nil {
@@ -172,32 +160,35 @@ func (s *session) manifest(ctx context.Context, id string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// blob downloads a blob into w and checks size and digest.
+// blob downloads a blob into w and verifies its size and digest.
 func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error {
 	resp, err := s.request(withBodyLimit(ctx, d.Size), http.MethodGet, "blobs", d.Digest.String())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if n := resp.ContentLength; n >= 0 && n != d.Size {
+	wrongSize := func(n int64) error {
 		return failf(ReasonInvalidImage, "", "the layer %s has %d bytes, its manifest says %d", d.Digest, n, d.Size)
+	}
+	if n := resp.ContentLength; n >= 0 && n != d.Size {
+		return wrongSize(n)
 	}
 	hasher, err := v1.Hasher(d.Digest.Algorithm)
 	if err != nil {
 		return failf(ReasonInvalidImage, "", "the digest %s is of an unknown kind", d.Digest)
 	}
 	n, err := io.Copy(io.MultiWriter(w, hasher), resp.Body)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if n != d.Size {
-		return failf(ReasonInvalidImage, "", "the layer %s has %d bytes, its manifest says %d", d.Digest, n, d.Size)
+	case n != d.Size:
+		return wrongSize(n)
 	}
 	return compare(d.Digest, hasher.Sum(nil))
 }
 
-// content is a manifest or an index. What it is, its content says: the digest
-// covers that, and not the registry's headers.
+// content is a manifest or an index. Its type is taken from the content, which
+// the digest covers, and not from the headers of the response.
 type content struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	MediaType     types.MediaType `json:"mediaType"`
@@ -227,22 +218,22 @@ func parseContent(data []byte) (*content, error) {
 	return &c, nil
 }
 
-// choose picks an image of an index: linux/amd64, else the first. Package
-// images hold no programs, so the platform says nothing about them.
+// choose returns linux/amd64 of an index, else its first image. Packages contain
+// no programs, so that every platform will do.
 func (c *content) choose() v1.Descriptor {
-	images := make([]v1.Descriptor, 0, len(c.Manifests))
-	for _, d := range c.Manifests {
-		if p := d.Platform; p == nil || p.OS != "unknown" {
-			images = append(images, d)
-		}
-	}
-	for _, d := range images {
-		if p := d.Platform; p != nil && p.OS == "linux" && p.Architecture == "amd64" {
+	var first *v1.Descriptor
+	for i, d := range c.Manifests {
+		p := d.Platform
+		switch {
+		case p != nil && p.OS == "unknown": // an attestation
+		case p != nil && p.OS == "linux" && p.Architecture == "amd64":
 			return d
+		case first == nil:
+			first = &c.Manifests[i]
 		}
 	}
-	if len(images) > 0 {
-		return images[0]
+	if first == nil {
+		first = &c.Manifests[0]
 	}
-	return c.Manifests[0]
+	return *first
 }

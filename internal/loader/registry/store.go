@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,18 +16,16 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// store keeps blobs (manifests and layers) on disk by their digest. A blob is
-// written to a temporary file, and gets its name when it is complete; several
-// processes may share a folder. Without a folder, blobs live as long as they
-// are open.
+// store keeps blobs on disk by digest. A blob is written to a temporary file and
+// renamed, so that several processes may share a folder. Without a folder, a
+// blob exists as long as it is open.
 type store struct {
 	dir     string
 	limit   int64
 	onError func(error)
 
 	mu sync.Mutex
-	// size is what the folder held when it was last looked at, and what was stored
-	// since.
+	// size of the folder when it was last listed, and of what was stored since.
 	size   int64
 	looked time.Time
 }
@@ -36,12 +33,10 @@ type store struct {
 const (
 	blobFolder  = "blobs"
 	tempPattern = "incoming-"
-	// tempAge is after how long a temporary file was left by a process that is
-	// gone.
+	// tempAge is when a temporary file counts as abandoned.
 	tempAge = time.Hour
-	// lookInterval is how often the whole folder is looked at while what is known
-	// fits: a look costs in proportion to all that is kept. Other processes may
-	// store beyond the limit for that long.
+	// lookInterval is how often the folder is listed while the known size is
+	// within the limit, which other processes may exceed for that long.
 	lookInterval = time.Minute
 )
 
@@ -59,8 +54,16 @@ func newStore(dir string, limit int64, onError func(error)) (*store, error) {
 
 func (s *store) path(h v1.Hash) string { return filepath.Join(s.dir, h.Algorithm+"-"+h.Hex) }
 
-// open returns a blob that is there and is what its digest says, else nil. A
-// damaged one is removed.
+// get opens a blob, and downloads it if it is missing or damaged.
+func (s *store) get(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
+	if f := s.open(h); f != nil {
+		return f, nil
+	}
+	return s.put(h, download)
+}
+
+// open returns a stored blob that matches its digest, else nil. A damaged one is
+// removed.
 func (s *store) open(h v1.Hash) *os.File {
 	if s.dir == "" {
 		return nil
@@ -71,7 +74,7 @@ func (s *store) open(h v1.Hash) *os.File {
 	}
 	if err := verify(f, h); err != nil {
 		_ = f.Close()
-		s.forget(h)
+		_ = os.Remove(s.path(h))
 		s.onError(fmt.Errorf("the image cache was damaged: %w", err))
 		return nil
 	}
@@ -84,25 +87,19 @@ func (s *store) open(h v1.Hash) *os.File {
 	return f
 }
 
-func (s *store) forget(h v1.Hash) { _ = os.Remove(s.path(h)) }
-
-// put stores what download writes, and returns it for reading. download checks
-// the content.
+// put stores what download writes and has verified, and returns it for reading.
 func (s *store) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	f, err := os.CreateTemp(s.dir, tempPattern)
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) (*os.File, error) {
+	if err = download(f); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 		return nil, err
-	}
-	if err := download(f); err != nil {
-		return fail(err)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return fail(err)
 	}
 	if s.dir == "" {
 		_ = os.Remove(f.Name())
@@ -121,8 +118,7 @@ func (s *store) put(h v1.Hash, download func(io.Writer) error) (*os.File, error)
 	return f, nil
 }
 
-// evict removes what was used least recently until the rest fits, and what
-// broken downloads left. The blob that was just stored, of the given size, stays.
+// evict enforces the limit after a blob of the given size was stored.
 func (s *store) evict(keep string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +130,8 @@ func (s *store) evict(keep string, size int64) {
 	s.size = s.evictNow(keep)
 }
 
-// evictNow looks at the whole folder and returns how much is left of it.
+// evictNow removes the least recently used blobs beyond the limit, except keep,
+// and abandoned temporary files. It returns the size of the rest.
 func (s *store) evictNow(keep string) int64 {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -145,16 +142,13 @@ func (s *store) evictNow(keep string) int64 {
 	var total int64
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() {
-			continue
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+		case !strings.HasPrefix(info.Name(), tempPattern):
+			blobs, total = append(blobs, info), total+info.Size()
+		case time.Since(info.ModTime()) > tempAge:
+			_ = os.Remove(filepath.Join(s.dir, info.Name()))
 		}
-		if strings.HasPrefix(info.Name(), tempPattern) {
-			if time.Since(info.ModTime()) > tempAge {
-				_ = os.Remove(filepath.Join(s.dir, info.Name()))
-			}
-			continue
-		}
-		blobs, total = append(blobs, info), total+info.Size()
 	}
 	slices.SortFunc(blobs, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, info := range blobs {
@@ -193,17 +187,14 @@ func compare(want v1.Hash, got []byte) error {
 	return nil
 }
 
-// isLocal reports whether an error comes from files on this side.
+// isLocal reports whether an error comes from the local file system.
 func isLocal(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError
 	return errors.As(err, &path) || errors.As(err, &link)
 }
 
-// readAll reads a small blob.
 func readAll(f *os.File) ([]byte, error) {
 	defer func() { _ = f.Close() }()
-	var b bytes.Buffer
-	_, err := b.ReadFrom(f)
-	return b.Bytes(), err
+	return io.ReadAll(f)
 }

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -14,38 +13,32 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// guard is the innermost round tripper of one pull at a time. It sees every
-// request, those that redirects and token services lead to included.
+// guard is the innermost round tripper, of one pull at a time. It sees every
+// request, including redirects and those to token services.
 type guard struct {
 	p        *Puller
 	key      guardKey
 	dialer   *dialer
 	verified *http.Transport
-	// unverified serves the hosts that were named as insecure.
+	// unverified is for insecure hosts.
 	unverified *http.Transport
-	// plain is set once the registry has answered HTTPS by plain HTTP. Where it was
-	// named as insecure, HTTPS is tried before plain HTTP, and need not be each time.
+	// plain is set once an insecure registry has answered HTTPS by plain HTTP, so
+	// that HTTPS is not tried again.
 	plain atomic.Pointer[tls.RecordHeaderError]
 
-	made time.Time
-	// expiry ends the wait for another pull.
+	made   time.Time
 	expiry *time.Timer
 }
 
-// guardOf returns the guard for a pull from a registry: that of an earlier one, or
-// a new one.
+// guardOf returns an idle guard of the registry, or a new one.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
-	bundle, err := p.opts.bundle()
+	roots, bundle, err := p.opts.roots()
 	if err != nil {
-		return nil, failf(ReasonLocal, "", "%v", err)
+		return nil, err
 	}
-	key := guardKey{host: registryHost, bundle: sha256.Sum256(bundle)}
+	key := guardKey{host: registryHost, bundle: bundle}
 	if g := p.guards.take(key); g != nil {
 		return g, nil
-	}
-	roots, err := p.opts.roots(bundle)
-	if err != nil {
-		return nil, failf(ReasonLocal, "", "%v", err)
 	}
 	g := p.newGuard(registryHost, roots)
 	g.key = key
@@ -70,7 +63,7 @@ func (p *Puller) newGuard(registryHost string, roots *x509.CertPool) *guard {
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        limits.RegistryIdle,
 		ForceAttemptHTTP2:      true,
-		// A body has to be what its digest says, not what it decompresses to.
+		// Digests are those of the body as it is sent.
 		DisableCompression: true,
 	}
 	g := &guard{p: p, dialer: d, verified: base, unverified: base.Clone(), made: time.Now()}
@@ -88,13 +81,11 @@ func (g *guard) close() {
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	insecure := g.p.insecure[r.URL.Host]
 	switch {
-	case r.URL.Scheme == "https":
-	case r.URL.Scheme == "http" && insecure:
-	case r.URL.Scheme == "http":
+	case r.URL.Scheme != "https" && r.URL.Scheme != "http":
+		return nil, failf(ReasonForbiddenAddress, "", "the scheme %q is not HTTPS", r.URL.Scheme)
+	case r.URL.Scheme == "http" && !insecure:
 		return nil, failf(ReasonInsecure, "Serve it by HTTPS, or name this host as an insecure registry.",
 			"%s would be reached by plain HTTP", r.URL.Host)
-	default:
-		return nil, failf(ReasonForbiddenAddress, "", "the scheme %q is not HTTPS", r.URL.Scheme)
 	}
 	transport := g.verified
 	if insecure {
@@ -114,28 +105,12 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp.Body = &boundedBody{
-		body: resp.Body, ctx: ctx, cancel: cancel,
-		limit: bodyLimit(r.Context()), left: bodyLimit(r.Context()), stall: g.p.opts.Timeouts.Stall,
-	}
+	limit := bodyLimit(ctx)
+	resp.Body = &boundedBody{body: resp.Body, ctx: ctx, cancel: cancel, limit: limit, left: limit, stall: g.p.opts.Timeouts.Stall}
 	return resp, nil
 }
 
-type bodyLimitKey struct{}
-
-// withBodyLimit sets how long the bodies of requests may be.
-func withBodyLimit(ctx context.Context, n int64) context.Context {
-	return context.WithValue(ctx, bodyLimitKey{}, n)
-}
-
-func bodyLimit(ctx context.Context) int64 {
-	if n, ok := ctx.Value(bodyLimitKey{}).(int64); ok {
-		return n
-	}
-	return limits.ImageManifestBytes
-}
-
-// checkRedirect bounds redirects. Where they may lead is the guard's concern.
+// checkRedirect bounds redirects; guard checks their destination.
 func checkRedirect(_ *http.Request, via []*http.Request) error {
 	if len(via) > limits.Redirects {
 		return failf(ReasonLimit, "", "the registry redirects more than %d times", limits.Redirects)
