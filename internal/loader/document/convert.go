@@ -2,7 +2,6 @@ package document
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -24,38 +23,35 @@ type segment struct {
 
 func atKey(key string) segment { return segment{key, -1} }
 
-// converter turns the nodes of one document into values.
+// converter converts the nodes of one document to values.
 type converter struct {
 	doc   *Document
 	nodes int
 	text  int
 	path  []segment
 	// pathBytes is the length of all keys in path.
-	pathBytes int
-	active    map[*yaml.Node]bool
-	problems  violation.Violations
-	warnings  violation.Violations
-	doubts    violation.Violations
-	stopped   bool
+	pathBytes                  int
+	active                     map[*yaml.Node]bool
+	problems, warnings, doubts violation.Violations
+	stopped                    bool
 }
 
-// fail notes a problem. Beyond what is shown, nothing is gained by more.
+// fail adds a problem, and stops beyond the number that is shown.
 func (c *converter) fail(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) {
 	c.stopped = c.stopped || len(c.problems) >= limits.Violations
-	c.problems = append(c.problems, c.at(n, reason, remedy, format, args...))
+	c.problems = append(c.problems, c.at(n, reason).Because(remedy, format, args...))
 }
 
-func (c *converter) at(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) violation.Violation {
+func (c *converter) at(n *yaml.Node, reason violation.Reason, below ...segment) violation.Violation {
 	return violation.Violation{
-		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line,
-		Field: joinPath(c.path), Details: fmt.Sprintf(format, args...), Remedy: remedy,
+		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line, Field: joinPath(append(c.path, below...)),
 	}
 }
 
-// doubt notes an error that does not prevent reading.
-func (c *converter) doubt(n *yaml.Node, remedy, format string, args ...any) {
+// doubt adds an error that does not prevent reading.
+func (c *converter) doubt(v violation.Violation) {
 	if len(c.doubts) <= limits.Violations {
-		c.doubts = append(c.doubts, c.at(n, violation.ReasonInvalidYAML, remedy, format, args...))
+		c.doubts = append(c.doubts, v)
 	}
 }
 
@@ -128,9 +124,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 			continue
 		}
 		if _, twice := lines[key]; twice {
-			c.path = append(c.path, atKey(key))
-			c.doubt(k, "Remove one of them.", "the key stands twice, first in line %d", c.doc.line+lines[key])
-			c.path = c.path[:len(c.path)-1]
+			c.doubt(c.at(k, violation.ReasonInvalidYAML, atKey(key)).Because("Remove one of them.", "the key stands twice, first in line %d", c.doc.line+lines[key]))
 		}
 		if lines == nil {
 			lines = make(map[string]int, len(n.Content)/2)
@@ -147,9 +141,8 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 	return out
 }
 
-// merge adds to out the mappings of a "<<" key; of several, the first one wins.
-// As in all tools of Kubernetes, it overrides keys before it, and keys behind it
-// win.
+// merge adds the mappings of a "<<" key, of which the first one wins. As in all
+// tools of Kubernetes, they override keys before it, and keys after it win.
 func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
@@ -168,7 +161,7 @@ func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	}
 }
 
-// key turns a key into text, as Kubernetes tools do.
+// key converts a key to text, as Kubernetes tools do.
 func (c *converter) key(n *yaml.Node) (string, bool) {
 	target := n
 	if n.Kind == yaml.AliasNode {
@@ -185,11 +178,8 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 	case bool:
 		text := strconv.FormatBool(v)
 		if !strings.EqualFold(target.Value, text) {
-			c.warnings = append(c.warnings, violation.Violation{
-				Reason: violation.ReasonInvalidYAML, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.line + n.Line,
-				Field: joinPath(append(c.path, atKey(text))), Details: fmt.Sprintf("the key %s is a boolean in YAML 1.1; it is read as %s", target.Value, text),
-				Remedy: "Put the key in quotes.",
-			})
+			c.warnings = append(c.warnings, c.at(n, violation.ReasonInvalidYAML, atKey(text)).
+				Because("Put the key in quotes.", "the key %s is a boolean in YAML 1.1; it is read as %s", target.Value, text))
 		}
 		return text, true
 	case int64:
@@ -205,7 +195,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 }
 
 func (c *converter) badTag(n *yaml.Node) {
-	c.doubt(n, "Remove the tag.", "the tag %s is not supported", n.Tag)
+	c.doubt(c.at(n, violation.ReasonInvalidYAML).Because("Remove the tag.", "the tag %s is not supported", n.Tag))
 }
 
 func (c *converter) scalar(n *yaml.Node) any {
@@ -259,8 +249,8 @@ var boolWords = map[string]bool{
 	"false": false, "no": false, "off": false, "n": false,
 }
 
-// legacyBool reads plain words such as yes and off, which the parser leaves as
-// text, in the spellings of YAML 1.1: lower, upper and title case.
+// legacyBool reads plain words such as yes and off, in lower, upper or title
+// case, which the parser leaves as text.
 func legacyBool(n *yaml.Node) (value, ok bool) {
 	if n.Style != 0 || len(n.Value) > 5 {
 		return false, false
@@ -273,8 +263,8 @@ func legacyBool(n *yaml.Node) (value, ok bool) {
 	return value, n.Value == lower || n.Value == title || n.Value == strings.ToUpper(lower)
 }
 
-// parseInt reads the integers of YAML 1.1 and 1.2. What exceeds 64 bits with
-// sign becomes a float, as in Kubernetes' JSON.
+// parseInt reads the integers of YAML 1.1 and 1.2. Beyond int64 they become
+// floats, as in Kubernetes' JSON.
 func parseInt(s string) (any, bool) {
 	s = strings.ReplaceAll(s, "_", "")
 	if v, err := strconv.ParseInt(s, 0, 64); err == nil {

@@ -2,7 +2,6 @@ package document
 
 import (
 	"bytes"
-	"fmt"
 	"regexp"
 	"strconv"
 	"unicode/utf8"
@@ -17,15 +16,15 @@ import (
 type Document struct {
 	// Path of the file.
 	Path string
-	// Index counts the documents of the file that hold something, from 1.
+	// Index counts the documents of the file that are not empty, from 1.
 	Index int
-	// Value is the document as the values of JSON: map[string]any, []any,
-	// string, int64, float64, bool, nil. The receiver may change it.
+	// Value consists of map[string]any, []any, string, int64, float64, bool and
+	// nil. The receiver may change it.
 	Value any
-	// Warnings name keys that are read as something else than they look like.
+	// Warnings name keys that do not mean what they look like.
 	Warnings violation.Violations
-	// Doubts name invalid YAML that Package Operator reads: duplicate keys, unknown
-	// tags. The document is read in the same way.
+	// Doubts are invalid YAML that Package Operator accepts: duplicate keys,
+	// unknown tags.
 	Doubts violation.Violations
 
 	root *yaml.Node
@@ -33,54 +32,53 @@ type Document struct {
 	span Span
 }
 
-// Span is the place of a document within its file, in bytes. A byte order mark
-// does not count, and what separates documents belongs to the one after it.
+// Span is the position of a document in its file, in bytes after a byte order
+// mark. A separator belongs to the document after it.
 type Span struct{ Start, End int }
 
-// Span returns the place of the document.
+// Span returns the position of the document.
 func (d *Document) Span() Span { return d.span }
 
-// Each calls use for every document of a file that holds something, in their
-// order. Problems and doubts are returned; the other documents are used. A document may be kept only as long as its file may be kept in memory.
+// At returns a violation at a field.
+func (d *Document) At(reason violation.Reason, field string) violation.Violation {
+	return violation.Violation{Reason: reason, Path: d.Path, Document: d.Index, Line: d.Line(field), Field: field}
+}
+
+// Each calls use for every document that is not empty, and returns problems and
+// doubts of the others. A document keeps the content of its file in memory.
 func Each(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, false, use)
 }
 
 // EachWithDoubts is Each for packages of Package Operator: documents with doubts
-// are used as well.
+// are used, too.
 func EachWithDoubts(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, true, use)
 }
 
 func each(path string, data []byte, doubtful bool, use func(*Document)) violation.Violations {
+	whole := violation.Violation{Reason: violation.ReasonInvalidYAML, Path: path}
 	if !utf8.Valid(data) {
-		return violation.Violations{{
-			Reason: violation.ReasonInvalidYAML, Path: path, Details: "the file is not UTF-8 text",
-			Remedy: "Save it as UTF-8.",
-		}}
+		return violation.Violations{whole.Because("Save it as UTF-8.", "the file is not UTF-8 text")}
 	}
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	parts := split(data)
 	if len(parts) > limits.DocumentsPerFile {
-		return violation.Violations{{
-			Reason: violation.ReasonLimit, Path: path,
-			Details: fmt.Sprintf("%d documents in one file; the limit is %d", len(parts), limits.DocumentsPerFile),
-			Remedy:  "Split the file.",
-		}}
+		whole.Reason = violation.ReasonLimit
+		return violation.Violations{whole.Because("Split the file.", "%d documents in one file; the limit is %d", len(parts), limits.DocumentsPerFile)}
 	}
 	var problems violation.Violations
 	index := 0
 	for _, p := range parts {
-		d, v := parse(path, p, index+1)
-		if v != nil {
-			index++
-			problems = append(problems, *v)
-			continue
-		}
-		if d == nil {
+		d, problem := parse(path, p, index+1)
+		if d == nil && problem == nil {
 			continue
 		}
 		index++
+		if problem != nil {
+			problems = append(problems, *problem)
+			continue
+		}
 		c := converter{doc: d, active: map[*yaml.Node]bool{}}
 		d.Value = c.value(d.root, 0)
 		if !doubtful {
@@ -96,35 +94,31 @@ func each(path string, data []byte, doubtful bool, use func(*Document)) violatio
 	return problems
 }
 
-// parse reads one document; nil where it holds nothing.
+// parse reads one document; nil if it is empty.
 func parse(path string, p part, index int) (doc *Document, problem *violation.Violation) {
-	fail := func(reason violation.Reason, line int, details, remedy string) *violation.Violation {
-		return &violation.Violation{
-			Reason: reason, Path: path, Document: index, Line: line, Details: details, Remedy: remedy,
-		}
+	fail := func(reason violation.Reason, line int, remedy, format string, args ...any) *violation.Violation {
+		v := violation.Violation{Reason: reason, Path: path, Document: index, Line: p.line + line}.Because(remedy, format, args...)
+		return &v
 	}
 	if n := len(p.text); n > limits.DocumentBytes {
-		return nil, fail(violation.ReasonLimit, p.line+1,
-			fmt.Sprintf("the document has %d bytes; the limit is %d", n, limits.DocumentBytes),
-			"Split it into several objects.")
+		return nil, fail(violation.ReasonLimit, 1, "Split it into several objects.", "the document has %d bytes; the limit is %d", n, limits.DocumentBytes)
 	}
 	if n := marks(p.text); n > limits.DocumentMarks {
-		return nil, fail(violation.ReasonLimit, p.line+1,
-			fmt.Sprintf("the document has %d lines, brackets, commas and other structural characters; the limit is %d", n, limits.DocumentMarks),
-			"Split it into several objects, or compress embedded data.")
+		return nil, fail(violation.ReasonLimit, 1, "Split it into several objects, or compress embedded data.",
+			"the document has %d lines, brackets, commas and other structural characters; the limit is %d", n, limits.DocumentMarks)
 	}
 	if directives(p.text) > limits.DocumentDirectives {
-		return nil, fail(violation.ReasonLimit, p.line+1, fmt.Sprintf("the document has more than %d directives", limits.DocumentDirectives), "Remove them.")
+		return nil, fail(violation.ReasonLimit, 1, "Remove them.", "the document has more than %d directives", limits.DocumentDirectives)
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			doc, problem = nil, fail(violation.ReasonInvalidYAML, p.line+1, "the document cannot be parsed", "Check its syntax with another tool.")
+			doc, problem = nil, fail(violation.ReasonInvalidYAML, 1, "Check its syntax with another tool.", "the document cannot be parsed")
 		}
 	}()
 	var n yaml.Node
 	if err := yaml.Unmarshal(p.text, &n); err != nil {
 		line, text := syntaxError(err)
-		return nil, fail(violation.ReasonInvalidYAML, p.line+line, text, "")
+		return nil, fail(violation.ReasonInvalidYAML, line, "", "%s", text)
 	}
 	if n.Kind != yaml.DocumentNode || len(n.Content) == 0 || isNull(n.Content[0]) {
 		return nil, nil
@@ -136,11 +130,10 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError takes the line number out of an error of the parser. Without a
-// number it is the first line that is wrong.
+// syntaxError returns the line and the text of an error of the parser, which
+// omits the number of the first line.
 func syntaxError(err error) (line int, text string) {
-	text = err.Error()
-	line = 1
+	text, line = err.Error(), 1
 	if m := syntaxLine.FindStringSubmatch(text); m != nil {
 		text = text[len(m[0]):]
 		if m[1] != "" {

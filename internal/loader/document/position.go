@@ -20,8 +20,7 @@ func joinPath(segments []segment) string {
 	return path
 }
 
-// Child appends a key to a path. A key with other characters than those of an
-// identifier is put in brackets.
+// Child appends a key to a path, in brackets if it is no identifier.
 func Child(path, key string) string {
 	switch {
 	case key == "" || strings.IndexFunc(key, notIdentifier) >= 0:
@@ -40,15 +39,10 @@ func notIdentifier(r rune) bool {
 	return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Line returns the line of the field at path, or of the nearest thing around
-// it that the document holds.
+// Line returns the line of a field, or of the nearest one around it that exists.
 func (d *Document) Line(path string) int {
-	n := d.root
-	line := n.Line
+	n, line := d.root, d.root.Line
 	for _, segment := range splitPath(path) {
-		for n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
 		child, childLine := step(n, segment)
 		if child == nil {
 			break
@@ -58,27 +52,29 @@ func (d *Document) Line(path string) int {
 	return d.line + line
 }
 
-// Raw returns the text of the scalar at path as it stands in the file.
+// Raw returns the text of a scalar as it is written in the file.
 func (d *Document) Raw(path string) (string, bool) {
 	n := d.root
 	for _, segment := range splitPath(path) {
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
 		if n, _ = step(n, segment); n == nil {
 			return "", false
 		}
 	}
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = aliased(n)
 	return n.Value, n.Kind == yaml.ScalarNode
 }
 
+func aliased(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
 func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
-	switch n.Kind {
+	switch n = aliased(n); n.Kind {
 	case yaml.MappingNode:
-		// Backwards: the last of duplicate keys counts.
+		// Backwards: the last of duplicate keys wins.
 		for i := len(n.Content) - 2; i >= 0; i -= 2 {
 			if n.Content[i].Value == segment {
 				return n.Content[i+1], n.Content[i].Line
@@ -92,8 +88,8 @@ func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
 	return nil, 0
 }
 
-// splitPath takes a path apart: spec.phases[2].name and
-// metadata.labels[example.com/x] alike.
+// splitPath splits paths such as spec.phases[2].name and
+// metadata.labels[example.com/x].
 func splitPath(path string) []string {
 	var out []string
 	for path != "" {

@@ -2,20 +2,16 @@ package document
 
 import "bytes"
 
-// byteOrderMark may stand at the beginning of a file.
 const byteOrderMark = "\ufeff"
 
-// part is the text of one document, and the number of lines and bytes before it.
+// part is the text of one document, after a number of lines and bytes.
 type part struct {
 	text        []byte
 	line, start int
 }
 
-// split cuts a file at its document markers: lines that begin with "---" or
-// "...", followed by white space or the end of the line. YAML allows such a
-// line nowhere else, not even inside a block or a quoted scalar, so that no
-// scalar is ever cut. Dashes that something follows directly ("-----BEGIN")
-// are no marker.
+// split cuts a file at lines that begin with "---" or "...", followed by white
+// space or the end of the line. YAML does not allow such a line in a scalar.
 func split(data []byte) []part {
 	var parts []part
 	start, startLine, line := 0, 0, 0
@@ -37,8 +33,8 @@ func split(data []byte) []part {
 	return append(parts, part{data[start:], startLine, start})
 }
 
-// Without returns a file without some of its documents. What is left is as it
-// was, except that it does not begin with a separator where the file did not.
+// Without returns a file without some of its documents. The rest is unchanged,
+// except that it does not begin with a separator where the file did not.
 func Without(data []byte, drop []Span) []byte {
 	if len(drop) == 0 {
 		return data
@@ -65,8 +61,7 @@ func isMarker(line []byte, marker string) bool {
 }
 
 // onlyDirectives reports whether text consists of directives ("%YAML 1.2"),
-// comments and blank lines, with a directive among them: it belongs to the
-// document that the next marker begins.
+// comments and blank lines, which belong to the document after the next marker.
 func onlyDirectives(text []byte) bool {
 	found := false
 	for line := range bytes.Lines(text) {
@@ -81,7 +76,7 @@ func onlyDirectives(text []byte) bool {
 	return found
 }
 
-// directives counts the lines before a document that begin with a percent sign.
+// directives counts the lines with a percent sign before a document.
 func directives(text []byte) int {
 	n := 0
 	for line := range bytes.Lines(text) {
@@ -95,7 +90,7 @@ func directives(text []byte) int {
 	return n
 }
 
-// marks counts the characters of a document from which nodes can arise.
+// marks counts the characters that can create nodes.
 func marks(text []byte) int {
 	n := 0
 	for i, c := range text {

@@ -54,7 +54,7 @@ const (
 	ReasonSecretExposed     Reason = "Secret value outside of Secrets"
 )
 
-// remedies say what to do where nothing more precise is known.
+// remedies apply to violations without one.
 var remedies = map[Reason]string{
 	ReasonInvalidYAML:         "Correct the YAML at this place.",
 	ReasonUnknownPhase:        "Name one of the manifest's phases, or add it there.",
@@ -81,8 +81,7 @@ var remedies = map[Reason]string{
 	ReasonNoFiles: "Build the image with all files of the package below /package.",
 }
 
-// stages lists the condition reasons in the order in which a package is
-// loaded; a package that fails in several reports the first.
+// stages are the condition reasons in the order in which a package is loaded.
 var stages = []string{
 	corev1alpha1.ReasonConfigSourceMissing,
 	corev1alpha1.ReasonConfigSourceInvalid,
@@ -95,8 +94,7 @@ var stages = []string{
 	corev1alpha1.ReasonObjectInvalid,
 }
 
-// ConditionReason returns the reason of the condition Invalid that stands for
-// violations of this kind.
+// ConditionReason returns the reason for the condition Invalid.
 func (r Reason) ConditionReason() string {
 	switch r {
 	case ReasonUnsupported:

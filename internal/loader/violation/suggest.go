@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Suggest returns the sentence `Did you mean "x"?` with the known name that is
-// nearest to what was written, or fallback where none is near.
+// Suggest returns `Did you mean "x"?` with the nearest known name, or fallback.
 func Suggest(written string, known []string, fallback string) string {
 	if name, ok := Nearest(written, known); ok {
 		return fmt.Sprintf("Did you mean %q?", name)
@@ -15,7 +14,7 @@ func Suggest(written string, known []string, fallback string) string {
 	return fallback
 }
 
-// Listed joins names for a sentence: some of them, where there are many.
+// Listed joins up to 20 names.
 func Listed(names []string) string {
 	const most = 20
 	if n := len(names); n > most {
@@ -25,8 +24,8 @@ func Listed(names []string) string {
 }
 
 // Nearest returns the known name with the smallest edit distance, if that is
-// small enough for a typing error. It does not look for it among very many: who
-// brings them may bring as many that are written wrong.
+// small enough for a typing error. It does not search among many names, which
+// may come from a hostile package, for as many misspelt ones.
 func Nearest(written string, known []string) (string, bool) {
 	if len(written) > 64 || len(known) > 200 {
 		return "", false
@@ -46,11 +45,11 @@ func Nearest(written string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// slips is how many typing errors may lie between two names: one for every three
-// letters of the longer one, so that "fases" is taken for "phases".
+// slips is the number of typing errors that two names may differ by: one for
+// every three letters.
 func slips(a, b string) int { return max(1, max(len(a), len(b))/3) }
 
-// distance is the edit distance in which swapping two neighbours counts once.
+// distance is the edit distance where a transposition counts once.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

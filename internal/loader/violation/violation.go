@@ -12,26 +12,29 @@ import (
 
 // Violation is one problem of a package.
 type Violation struct {
-	// Reason is the fixed name of the problem.
 	Reason Reason
 	// Component of the package; empty for the root.
 	Component string
 	// Path of the file within the package.
 	Path string
-	// Document within the file, counted from 1 without empty ones; 0 where the
-	// file as a whole is meant.
+	// Document within the file, counted from 1 without empty ones; 0 for the file.
 	Document int
-	// Line within the file, counted from 1; 0 where not known, as in the output
-	// of a template.
+	// Line within the file, counted from 1; 0 where unknown, as in the output of a
+	// template.
 	Line int
-	// Object that the problem is about, such as "apps/v1 Deployment web".
+	// Object such as "apps/v1 Deployment web".
 	Object string
 	// Field within the document, such as spec.phases[0].name.
-	Field string
-	// Details say what is wrong.
+	Field   string
 	Details string
-	// Remedy says what to do, as a sentence.
+	// Remedy is a sentence.
 	Remedy string
+}
+
+// Because returns the violation with details and a remedy.
+func (v Violation) Because(remedy, format string, args ...any) Violation {
+	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
+	return v
 }
 
 // String renders the violation on one line:
@@ -59,21 +62,21 @@ func (v Violation) String() string {
 			b.WriteString(": " + clean(part))
 		}
 	}
+	text := b.String()
 	if advice := v.Advice(); advice != "" {
-		s := b.String()
-		if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
-			b.WriteString(".")
+		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
+			text += "."
 		}
-		b.WriteString(" " + clean(advice))
+		text += " " + clean(advice)
 	}
-	return b.String()
+	return text
 }
 
-// Advice says what to do: the remedy, or what helps with problems of the reason.
+// Advice returns the remedy, or that of the reason.
 func (v Violation) Advice() string { return cmp.Or(v.Remedy, remedies[v.Reason]) }
 
-// clean keeps text from a package on one line, of bounded length, and without
-// characters that change how a terminal shows the rest.
+// clean returns text of a package on one line, of bounded length and without
+// control characters.
 func clean(s string) string {
 	if len(s) > limits.DetailBytes {
 		s = strings.ToValidUTF8(s[:limits.DetailBytes], "") + "…"
@@ -98,8 +101,7 @@ func (v Violation) compare(o Violation) int {
 	)
 }
 
-// Violations are all problems that were found in a package. As an error they
-// read one a line.
+// Violations are all problems of a package. The error has one per line.
 type Violations []Violation
 
 // Error implements error.
@@ -111,8 +113,7 @@ func (vs Violations) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted returns the violations in their fixed order, each once, and at most
-// limits.Violations of them.
+// Sorted returns up to limits.Violations violations in order, each once.
 func (vs Violations) Sorted() Violations {
 	out := slices.Clone(vs)
 	slices.SortFunc(out, Violation.compare)
@@ -126,7 +127,7 @@ func (vs Violations) Sorted() Violations {
 	return out
 }
 
-// Err returns the sorted violations as an error, nil where there are none.
+// Err returns the sorted violations, nil for none.
 func (vs Violations) Err() error {
 	if len(vs) == 0 {
 		return nil
@@ -134,8 +135,8 @@ func (vs Violations) Err() error {
 	return vs.Sorted()
 }
 
-// ConditionReason returns the reason for the condition Invalid: that of the
-// earliest stage of loading that failed.
+// ConditionReason returns the reason for the condition Invalid: of the earliest
+// stage that failed.
 func (vs Violations) ConditionReason() string {
 	for _, stage := range stages {
 		for _, v := range vs {
