@@ -2,8 +2,8 @@ package limits
 
 import "time"
 
-// Limits of --query on the command line. The expression is its user's own, so
-// they are wide: they end what would never end or exhaust the machine.
+// Limits of --query, which is the user's own expression: wide, against what would never
+// end.
 const (
 	// QueryBytes is the length of a jq expression.
 	QueryBytes = 64 << 10
@@ -21,13 +21,12 @@ const (
 	FixtureDiffBytes = 4 << 20
 	// SchemaFileBytes is the size of a JSON Schema out of a file or a URL.
 	SchemaFileBytes = 8 << 20
-	// SchemaDownloads is how many URLs are read for one package, and
-	// SchemaDownloadTime how long one takes.
+	// SchemaDownloads is how many URLs are read for one package, each within
+	// SchemaDownloadTime.
 	SchemaDownloads = 200
 	// SchemaDownloadTime: see SchemaDownloads.
 	SchemaDownloadTime = 20 * time.Second
 )
 
-// ScopeCheck bounds how long kubectl package install reads the image for the package's
-// scopes; the manager checks them anyway.
+// ScopeCheck bounds reading the image for its scopes in kubectl package install.
 const ScopeCheck = 5 * time.Second

@@ -8,12 +8,11 @@ const (
 	EventsQueued = 1000
 	// EventsInFlight bounds concurrent requests for events: they come after all else.
 	EventsInFlight = 4
-	// EventPatience is for how long an event waits while other work is under way, and
-	// EventYield how often it looks.
+	// EventPatience is how long an event waits for other work, checked every EventYield.
 	EventPatience = 5 * time.Second
 	EventYield    = 50 * time.Millisecond
-	// EventAttempts and EventRetry are how often, and after what time, an event is
-	// sent again that got no answer: two minutes in all.
+	// EventAttempts and EventRetry: an event without response is sent again for two
+	// minutes.
 	EventAttempts = 12
 	EventRetry    = 10 * time.Second
 )

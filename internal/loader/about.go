@@ -10,11 +10,8 @@ import (
 // readme is the file that stands in for a missing description.
 const readme = "README.md"
 
-// About returns what a catalogue shows of a package beside the texts of its
-// manifest: the long description in Markdown, which is the package's README.md
-// where the manifest has none, and the icon, nil where there is none. Files are
-// those that the manifest lies among. The texts are not trusted: whoever prints
-// them has to make them harmless.
+// About returns the long description, by default README.md, and the icon, nil for none. The
+// texts are not trusted.
 func About(files Files, m *manifestsv1alpha1.PackageManifest) (description string, icon []byte) {
 	if d := m.Spec.Display; d != nil {
 		description = d.LongDescription

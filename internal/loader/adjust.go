@@ -12,8 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// adjustments checks what the Package says about its objects as a whole:
-// patches, common metadata, default namespace, collision protection.
+// adjustments checks patches, common metadata, default namespace and collision protection.
 func (l *load) adjustments() *patch.Set {
 	set, problems := patch.Compile(l.opts.Patches)
 	for _, p := range problems {
@@ -38,8 +37,7 @@ func (l *load) adjustments() *patch.Set {
 	return set
 }
 
-// unusedPatches refuses patches that change nothing: what they were to change
-// has another name by now, or they were misspelt.
+// unusedPatches rejects patches that match no object.
 func (l *load) unusedPatches(set *patch.Set) {
 	for _, source := range set.Unused() {
 		l.add(violation.Violation{
@@ -51,8 +49,7 @@ func (l *load) unusedPatches(set *patch.Set) {
 
 const enginePrefix = "package-operator.run/"
 
-// isReserved reports whether a key of labels or annotations belongs to the
-// engine: those of its own domain, which say how an object is rolled out.
+// isReserved reports whether a key of labels or annotations is in the engine's domain.
 func isReserved(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return strings.HasPrefix(key, enginePrefix) || strings.HasSuffix(prefix, "."+strings.TrimSuffix(enginePrefix, "/"))
@@ -100,8 +97,7 @@ func checkDefaultNamespace(o *Options) violation.Violations {
 	return nil
 }
 
-// patch applies the patches; false where the object is left out or cannot be
-// patched.
+// patch reports whether the object is left after the patches.
 func (c *check) patch() bool {
 	annotations, _ := c.meta["annotations"].(map[string]any)
 	condition := annotations[corev1alpha1.ConditionAnnotation]

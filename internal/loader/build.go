@@ -27,9 +27,9 @@ type BuildOptions struct {
 	Annotations map[string]string
 }
 
-// Build makes an image of a package: one layer, linux/amd64, entries sorted and
-// without times or owners, so that the same files give the same digest. Files
-// with a segment that begins with a dot are left out. It does not validate.
+// Build makes an image of a package: one layer, linux/amd64, sorted, without times and
+// owners, so that the same files have the same digest. Paths with a leading dot are left
+// out.
 func Build(files Files, opts BuildOptions) (v1.Image, error) {
 	return BuildFolder("package", files, opts)
 }
@@ -96,8 +96,7 @@ func writeTar(w io.Writer, folder string, files Files) error {
 	return t.Close()
 }
 
-// folders returns all folders of an image, sorted, each after the one that it
-// is in.
+// folders returns all folders of an image, sorted.
 func folders(folder string, files Files) []string {
 	set := map[string]bool{folder: true}
 	for p := range files {

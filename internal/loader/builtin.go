@@ -2,6 +2,5 @@ package loader
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// BuiltInScope tells the scope of the kinds of Kubernetes and of this engine;
-// known is false for all others.
+// BuiltInScope returns the scope of a kind of Kubernetes or this engine.
 func BuiltInScope(kind schema.GroupKind) (namespaced, known bool) { return builtInScope(kind) }

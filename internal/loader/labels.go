@@ -11,8 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// wellKnownLabels returns the well-known labels. Version and provider were
-// checked with the manifest.
+// wellKnownLabels returns the labels of a package.
 func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) map[string]string {
 	labels := map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if spec.Version != "" {

@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Load loads a package for one installation. Its error is of type
-// violation.Violations and holds all problems, or is the cause of ctx.
+// Load loads a package for one installation. Errors are violation.Violations with all
+// problems, or the cause of ctx.
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.LoadTime, errLoadTime)
 	defer cancel()
@@ -71,8 +71,7 @@ func (l *load) run() *Package {
 	l.warnings = append(l.warnings, r.Warnings...)
 	spec := &r.Manifest.Spec
 	if env := l.opts.Environment; env != nil {
-		// Constraints come before everything else: nothing is rendered for a
-		// cluster that the package is not made for.
+		// Nothing is rendered for a cluster that does not meet the constraints.
 		unmet := append(r.Unmet(env), l.notUnique()...)
 		if len(unmet) > 0 {
 			l.add(unmet...)
@@ -295,8 +294,7 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 	return r
 }
 
-// static checks the files that need no rendering, where rendering is not
-// possible, so that their problems are reported at the same time.
+// static checks files that are not rendered, to report their problems at the same time.
 func (l *load) static() {
 	read := l.reader(nil).read(l.ctx, l.unit.files)
 	l.add(read.problems...)

@@ -84,8 +84,7 @@ func (c *check) annotations() map[string]any {
 	return annotations
 }
 
-// unreadableLabels drops all labels if one is no text and that is no error, as
-// Package Operator does.
+// unreadableLabels drops all labels if one is no text, as Package Operator does.
 func (c *check) unreadableLabels() {
 	if c.r.strict || c.meta["labels"] == nil {
 		return
@@ -125,8 +124,7 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// walkNulls calls report for every null in a value, in a fixed order, until it
-// returns false.
+// walkNulls calls report for every null, in order, until it returns false.
 func walkNulls(v any, field string, report func(string) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,11 +10,9 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// defaultNamespaces gives objects without a namespace that of the
-// ClusterPackage, where their kind is defined by the package itself or known to
-// the cluster. Kinds of Kubernetes were seen to already. Of a kind that nobody
-// knows yet it cannot be told; the engine refuses it once its API is served, if
-// it is namespaced.
+// defaultNamespaces sets the default namespace on objects of kinds that the package defines
+// or the cluster knows; check.scope did so for built-in ones. The engine refuses namespaced
+// objects of unknown kinds once their API is served.
 func (l *load) defaultNamespaces(all []*object) {
 	if l.opts.DefaultNamespace == "" || l.opts.scope() != corev1alpha1.ScopeCluster {
 		return

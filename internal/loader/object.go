@@ -196,15 +196,13 @@ func (c *check) identity() {
 	}
 }
 
-// Fields of metadata that only the API server sets. The first ones make it
-// refuse an apply, the others it ignores; so did Package Operator.
+// Fields that the API server sets. It refuses to apply the first and ignores the others.
 var (
 	refusedFields = []string{"uid", "resourceVersion", "managedFields", "ownerReferences"}
 	ignoredFields = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"}
 )
 
-// serverFields refuses what belongs to the API server. Tools that print objects
-// write empty ones; those are taken out without a word.
+// serverFields rejects fields of the API server and removes empty ones, which tools write.
 func (c *check) serverFields() {
 	const remedy = "Remove it; the API server sets it."
 	for _, key := range refusedFields {

@@ -55,8 +55,7 @@ type reader struct {
 	labels map[string]string
 	// rendered are the files that came out of templates.
 	rendered map[string]bool
-	// condition evaluates a condition annotation; nil where that is not possible,
-	// as for files that are checked without their context.
+	// condition evaluates a condition annotation; nil without a context.
 	condition func(string) (bool, error)
 	// patches of the Package; nil where there are none.
 	patches *patch.Set
@@ -86,8 +85,8 @@ func isObjectFile(p string) bool {
 	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)
 }
 
-// read reads all object files. Files are parsed side by side; the result is in
-// the order of their paths. A panic over one of them is the caller's.
+// read reads all object files in parallel, in the order of their paths. It panics if
+// reading does.
 func (r *reader) read(ctx context.Context, files Files) found {
 	var paths []string
 	for _, p := range files.Paths() {
@@ -100,8 +99,8 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range paths {
 		group.Go(func() error {
-			// A file is read as far as it alone goes, so that what is found in the
-			// first ones does not depend on which was read faster.
+			// Limits within a file do not depend on the others, so that the result is
+			// deterministic.
 			if ctx.Err() == nil && !r.full() && r.wrong.Load() <= limits.Violations {
 				r.readFile(ctx, p, files[p], &perFile[i])
 			}

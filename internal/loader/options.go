@@ -14,32 +14,27 @@ type Patch = patch.Patch
 // PatchTarget says which objects a Patch changes.
 type PatchTarget = patch.Target
 
-// CommonMetadata is put on every object of a package. It overrides what the
-// package says, and never what the engine sets.
+// CommonMetadata is set on every object and overrides that of the package.
 type CommonMetadata struct {
 	Labels, Annotations map[string]string
 }
 
-// StaticImage stands for every image and dependency where a package is
-// rendered without its lock, as Package Operator does in template tests.
+// StaticImage replaces images where a package is rendered without its lock.
 const StaticImage = "registry.package-operator.run/static-image"
 
 // Options say for which installation a package is loaded.
 type Options struct {
-	// Package is the Package or ClusterPackage object and its image as written
-	// in the spec. It is a ClusterPackage where the namespace is empty.
+	// Package is the Package with its image as in the spec; a ClusterPackage has no
+	// namespace.
 	Package manifestsv1alpha1.TemplateContextPackage
 	// Component of a package with several; empty for the root.
 	Component string
 	// Config is spec.config as JSON; may be nil.
 	Config []byte
-	// Environment is the cluster. Nil means that there is none: constraints are
-	// not evaluated, and templates see an environment without content.
+	// Environment is the cluster. Nil: constraints are not evaluated, templates see none.
 	Environment *manifestsv1alpha1.PackageEnvironment
-	// Others returns the other packages of a name that are installed, or being
-	// installed, and not refused by their constraints. Nil means that they are not
-	// known: a package that has to be unique is refused. Without an Environment it
-	// is not asked.
+	// Others returns the other packages of a name that are installed, or being installed,
+	// and not refused by constraints. Nil: a package that has to be unique is refused.
 	Others func(packageName string) []Other
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
@@ -50,21 +45,17 @@ type Options struct {
 	Patches []Patch
 	// CommonMetadata is put on every object, after the patches.
 	CommonMetadata CommonMetadata
-	// DefaultNamespace, for a ClusterPackage only, is the namespace of objects of
-	// namespaced kinds that name none.
+	// DefaultNamespace of a ClusterPackage is for namespaced objects without namespace.
 	DefaultNamespace string
-	// Namespaced reports whether a kind is namespaced, as the cluster knows it; nil
-	// where there is none. Kinds of Kubernetes and of the package itself are known
-	// without.
+	// Namespaced returns the scope of a kind in the cluster; may be nil. Kinds of
+	// Kubernetes and of the package are known.
 	Namespaced func(kind schema.GroupKind) (namespaced, known bool)
 	// Sensitive are values that came from Secrets and may stand in Secrets only.
 	Sensitive []string
-	// FromSecrets are the values of the config that came from Secrets whose values
-	// are ordinary ones. Those that the schema marks as format: password or
-	// writeOnly: true are sensitive all the same.
+	// FromSecrets are values of the config from Secrets. Those are sensitive that the
+	// schema marks as format: password or writeOnly: true.
 	FromSecrets []SecretValue
-	// CollisionProtection of objects that have no annotation for it. Empty means
-	// Prevent.
+	// CollisionProtection is the default for objects without annotation; empty: Prevent.
 	CollisionProtection corev1alpha1.CollisionProtection
 
 	// anyNamespace says that the namespace is only an example.

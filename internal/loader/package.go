@@ -8,22 +8,18 @@ import (
 
 // Package is a loaded package.
 type Package struct {
-	// Name by which installations of the same package are told: the one in the
-	// manifest, and for a component shop/backend.
+	// Name that identifies the package; shop/backend for a component.
 	Name string
 	// Manifest of the package or of the component.
 	Manifest *manifestsv1alpha1.PackageManifest
 	// Lock is nil where the package has none.
 	Lock *manifestsv1alpha1.PackageManifestLock
-	// Phases that hold objects, in the order of the manifest; the objects are in
-	// the order of their files and documents.
+	// Phases with objects, in the order of the manifest, files and documents.
 	Phases []corev1alpha1.ObjectSetTemplatePhase
-	// Sources say where the objects stand: Sources[i][j] is that of
-	// Phases[i].Objects[j].
+	// Sources[i][j] is the position of Phases[i].Objects[j].
 	Sources [][]Source
-	// Sensitive tells which objects hold values that may stand in Secrets only, in
-	// the order of Sources; nil where the package is loaded without such values.
-	// Every Secret counts, because a value may be in it in another form.
+	// Sensitive reports in the order of Sources which objects hold sensitive values, among
+	// them every Secret; nil if there are no such values.
 	Sensitive [][]bool
 	// Probes of the manifest.
 	Probes []corev1alpha1.ObjectSetProbe
@@ -52,8 +48,7 @@ func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
 	}
 }
 
-// HoldsSensitive reports whether an object holds a value that may stand in Secrets
-// only.
+// HoldsSensitive reports whether an object holds sensitive values.
 func (p *Package) HoldsSensitive(phase, object int) bool {
 	return phase < len(p.Sensitive) && p.Sensitive[phase][object]
 }

@@ -14,8 +14,7 @@ type Part struct {
 	Files Files
 }
 
-// Parts returns the root of a package and its components, as far as its manifest
-// can be read.
+// Parts returns the root of a package and its components.
 func Parts(files Files) []Part {
 	result, _ := manifest.Read(files, "")
 	if result == nil || result.Manifest.Spec.Components == nil {

@@ -70,8 +70,7 @@ func definitionsOf(all []*object) map[schema.GroupKind]*definition {
 	return defined
 }
 
-// tooEarly warns of objects that are rolled out before, or together with, what
-// they need: the definition of their kind or their namespace.
+// tooEarly warns of objects that do not come after their namespace or definition.
 func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) violation.Violations {
 	number := map[string]int{}
 	for i, p := range phases {
@@ -102,8 +101,7 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 	return warnings
 }
 
-// collect puts objects into the phases of the manifest. Phases without objects
-// are left out.
+// collect puts objects into the phases of the manifest that have some.
 func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source, sensitive [][]bool) {
 	byPhase, sourcesByPhase, sensitiveByPhase := map[string][]corev1alpha1.ObjectSetObject{}, map[string][]Source{}, map[string][]bool{}
 	for _, o := range all {

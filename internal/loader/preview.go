@@ -13,8 +13,7 @@ import (
 type PreviewOptions struct {
 	// Component to show; empty for the root.
 	Component string
-	// TestCase whose context is used; empty means the first one, where there is
-	// one.
+	// TestCase whose context is used; empty for the first one.
 	TestCase string
 	// Config replaces that of the test case.
 	Config []byte
@@ -22,14 +21,12 @@ type PreviewOptions struct {
 	Cluster bool
 	// Namespace replaces that of the test case; empty leaves it.
 	Namespace string
-	// LockedImages gives templates the images of the lock, where there is one,
-	// in place of StaticImage.
+	// LockedImages uses the images of the lock in place of StaticImage.
 	LockedImages bool
 }
 
-// Preview loads a package as it would be installed in one of its test cases,
-// with StaticImage for every image unless options say otherwise. It returns the
-// Package object that it was loaded for as well. Its error is as that of Load.
+// Preview loads a package in one of its test cases, and returns the Package object for
+// which it was loaded. Errors are those of Load.
 func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	load := exampleOptions(opts.Component, false)
 	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"

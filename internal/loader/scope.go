@@ -14,8 +14,7 @@ var (
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 )
 
-// scope checks what can be known of an object's scope without a cluster. The
-// engine repeats the check by RESTMapping.
+// scope checks the scope without a cluster. The engine repeats that by RESTMapping.
 func (c *check) scope() {
 	kind := c.out.gvk.GroupKind()
 	namespaced, known := builtInScope(kind)

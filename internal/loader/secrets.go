@@ -21,8 +21,7 @@ type SecretValue struct {
 	Value string
 }
 
-// SecretValues returns the values within a configuration that came from a Secret
-// as a whole.
+// SecretValues returns the values of a configuration that is a Secret.
 func SecretValues(config map[string]any) []SecretValue {
 	var out []SecretValue
 	var walk func(v any, path []string)
@@ -60,8 +59,8 @@ func textOf(v any) (string, bool) {
 	return "", false
 }
 
-// sensitiveValues collects what may stand in Secrets only; false where there is
-// too much of it.
+// sensitiveValues collects what only Secrets may hold, and reports whether it is within
+// limits.
 func (l *load) sensitiveValues() bool {
 	values := l.opts.Sensitive
 	for _, v := range l.opts.FromSecrets {
@@ -76,8 +75,7 @@ func (l *load) sensitiveValues() bool {
 	return err == nil
 }
 
-// redact takes sensitive values out of violations. Where they stand in them at
-// all, and in which words, is up to templates and libraries.
+// redact removes sensitive values from violations.
 func (l *load) redact(vs violation.Violations) violation.Violations {
 	if l.secrets.Empty() {
 		return vs
@@ -90,8 +88,7 @@ func (l *load) redact(vs violation.Violations) violation.Violations {
 	return vs
 }
 
-// errorBody returns the words of an error about the config, without the value
-// where that is sensitive, or holds what is.
+// errorBody returns the text of an error about the config without sensitive values.
 func (l *load) errorBody(e *field.Error) string {
 	if l.secrets.Is(e.BadValue) {
 		e = &field.Error{Type: e.Type, Field: e.Field, BadValue: field.OmitValueType{}, Detail: e.Detail}
@@ -101,8 +98,7 @@ func (l *load) errorBody(e *field.Error) string {
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// secrets refuses sensitive values outside of Secrets, and notes objects that
-// hold some.
+// secrets rejects sensitive values outside of Secrets.
 func (c *check) secrets(annotations map[string]any) {
 	if c.r.secrets.Empty() {
 		return
@@ -147,8 +143,7 @@ func withoutValues(v any) map[string]any {
 	return keys
 }
 
-// walkTexts calls visit for every text and number within a value, and for every
-// key, in a fixed order, until it returns false.
+// walkTexts calls visit for every text, number and key in order, until it returns false.
 func walkTexts(v any, field string, visit func(field, text string) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:

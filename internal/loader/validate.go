@@ -15,16 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Validate checks a package with all of its components, in each of its test
-// cases; where it has none, with the default configuration in each of its
-// scopes. It reports all problems at once. Its error is of type
-// violation.Violations, or the cause of ctx.
+// Validate checks a package and its components in each test case or, without any, with the
+// default configuration in each scope. Errors are violation.Violations, or the cause of
+// ctx.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
 	return Inspect(ctx, files, nil)
 }
 
-// Case is an installation that stands for others: a test case, or the default
-// configuration in one of the scopes.
+// Case is a test case, or the default configuration in one of the scopes.
 type Case struct {
 	// Component that was loaded; empty for the root.
 	Component string
@@ -34,9 +32,8 @@ type Case struct {
 	For manifestsv1alpha1.TemplateContextPackage
 	// Package as it was loaded.
 	Package *Package
-	// Rendered is what the templates of the package render to, by path: as they
-	// print it, without the documents that conditions leave out, and without files
-	// that have nothing left. Fixtures are compared with it.
+	// Rendered is the output of templates by path, without documents that conditions leave
+	// out and empty files. Fixtures are compared with it.
 	Rendered Files
 }
 
@@ -51,8 +48,7 @@ func fixtures(out *render.Output, left map[string][]document.Span) Files {
 	return files
 }
 
-// Inspect is Validate for callers that look at the package as it was loaded in
-// each case. Cases with problems are not shown.
+// Inspect is Validate that calls visit for each case without problems.
 func Inspect(ctx context.Context, files Files, visit func(Case)) (warnings violation.Violations, err error) {
 	v := &validator{ctx: ctx, files: files, visit: visit}
 	root := v.unit("")
@@ -137,9 +133,8 @@ func (v *validator) testCase(u *unit, i int) {
 	}
 }
 
-// withoutTests loads the package with its default configuration, in each of its
-// scopes. What is wrong in all of them is a problem, what is wrong in one of
-// two a warning.
+// withoutTests loads the package in each of its scopes. A problem in one of two is a
+// warning.
 func (v *validator) withoutTests(u *unit) {
 	m := u.result.Manifest
 	if len(m.Spec.Scopes) != 2 || m.Spec.Scopes[0] == m.Spec.Scopes[1] {
@@ -169,8 +164,7 @@ func inScope(kind string, p violation.Violation) violation.Violation {
 	return p
 }
 
-// withDefaults loads the package without configuration. Where it needs some,
-// only what does not depend on it was checked.
+// withDefaults loads the package without configuration.
 func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	var problems violation.Violations
 	var needs []string
@@ -196,8 +190,8 @@ func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	return problems
 }
 
-// needsContext reports whether a problem may be due to the example configuration.
-// Without test cases, Package Operator checks only what needs no context.
+// needsContext reports whether a problem may be due to the example configuration. Without
+// test cases, Package Operator renders nothing.
 func needsContext(p violation.Violation, rendered bool) bool {
 	switch p.Reason {
 	case violation.ReasonLimit:

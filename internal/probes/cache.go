@@ -6,16 +6,13 @@ import (
 	"weak"
 )
 
-// programs shares compiled expressions between all revisions that are in use: a
-// thousand packages with the same probes hold one program. It keeps nothing
-// alive itself, so its size is bounded by what live Sets refer to.
+// programs shares compiled expressions between all Sets in use, and keeps none alive.
 type programs[T any] struct {
 	mu     sync.Mutex
 	byText map[string]weak.Pointer[T]
 }
 
-// get returns the program of text, made by compile where no Set holds it.
-// Errors are not remembered.
+// get returns the shared program of text, or compiles it. Errors are not cached.
 func (p *programs[T]) get(text string, compile func(string) (*T, error)) (*T, error) {
 	if found := p.find(text); found != nil {
 		return found, nil

@@ -19,8 +19,7 @@ import (
 // celPrograms are the CEL rules of all Sets in use.
 var celPrograms programs[celProgram]
 
-// celEnvironment has the libraries of Package Operator and no more: a rule that
-// compiles here compiles with Package Operator and the other way round.
+// celEnvironment has the libraries of Package Operator.
 var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewCustomEnv(append([]cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(withoutMatches)),
@@ -43,8 +42,7 @@ type celProgram struct {
 	reads   [][]string
 }
 
-// compileCEL checks and compiles a rule. Its error is a refusal, except where
-// the environment itself cannot be made.
+// compileCEL checks and compiles a rule.
 func compileCEL(rule string) (*celProgram, error) {
 	if len(rule) > limits.ProbeCELBytes {
 		return nil, &refusal{
@@ -135,8 +133,7 @@ func celCost(details *cel.EvalDetails) int {
 	return limits.ProbeCELCost
 }
 
-// errCELCost is how cel-go words an evaluation that went over its limit; it has
-// no error value for it.
+// errCELCost is the text of cel-go's error, which is not typed.
 const errCELCost = "actual cost limit exceeded"
 
 func celErrorText(err error, o *object) string {

@@ -6,9 +6,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// celPaths returns the fields that a checked rule can read: a superset, where
-// an empty path stands for the whole object. A variable of a macro that is
-// called self as well adds paths that are not read.
+// celPaths returns a superset of the fields that a checked rule reads; an empty path is the
+// whole object.
 func celPaths(rule ast.Expr) [][]string {
 	var paths [][]string
 	var walk func(ast.Expr)

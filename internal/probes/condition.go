@@ -2,8 +2,7 @@ package probes
 
 import "fmt"
 
-// conditionProbe is true where the object reports a condition of a type and a
-// status for its current generation.
+// conditionProbe is True if the object reports a condition for its current generation.
 type conditionProbe struct{ conditionType, status string }
 
 func (p conditionProbe) evaluate(o *object) outcome {

@@ -4,8 +4,7 @@ import "strings"
 
 // FieldError is a probe that cannot be used, and what to do about it.
 type FieldError struct {
-	// Path is the field from availabilityProbes on, such as
-	// availabilityProbes[2].probes[0].cel.rule.
+	// Path of the field, such as availabilityProbes[2].probes[0].cel.rule.
 	Path string
 	// Problem says what is wrong with the field.
 	Problem string
@@ -18,8 +17,8 @@ func (e FieldError) Error() string {
 	return e.Path + ": " + e.Problem + " (" + e.Remedy + ")"
 }
 
-// Errors are all probes of a revision that cannot be used, in the order of the
-// document. It is the type of every error of [Compile].
+// Errors are all invalid probes of a revision, in order: the type of all errors of
+// [Compile].
 type Errors []FieldError
 
 // Error joins the errors with "; ".

@@ -10,14 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// fieldsEqualProbe is true where both fields exist and are equal. Fields that
-// are both missing are not equal.
+// fieldsEqualProbe is True if both fields exist and are equal.
 type fieldsEqualProbe struct{ a, b field }
 
 // field reads one value of an object.
 type field interface {
-	// read returns the value; found is false where there is none. An error
-	// means that the object does not tell.
+	// read returns the value, and whether it exists.
 	read(o *object) (value any, found bool, err error)
 	// text is the field as the author wrote it.
 	text() string
@@ -67,8 +65,7 @@ func jsonText(value any) string {
 	return quoted(string(text))
 }
 
-// plainPath is what counts as a dotted path; every other text is jq. Keys with
-// other characters cannot be named in a dotted path.
+// plainPath is a dotted path; every other text is jq.
 var plainPath = regexp.MustCompile(`^\.*[A-Za-z0-9_/-]+(\.[A-Za-z0-9_/-]+)*\.*$`)
 
 // newField takes a dotted path or a jq expression.

@@ -27,12 +27,9 @@ var (
 	errJQBits  = fmt.Errorf("%w at an integer of more than %d bits", errBound, limits.ProbeJQNumberBits)
 )
 
-// jqProgram is one jq expression. It yields one value; null and no value at
-// all count as missing, more than one value is an error.
-//
-// jq itself has no bound on the values that it builds: a text of forty
-// characters can ask for a terabyte. The program is therefore compiled from a
-// rewritten expression (see jqguard.go) that accounts for what it builds.
+// jqProgram is one jq expression. It yields one value; null or none count as missing, more
+// are an error. jq does not bound the values that it builds, so the program is compiled
+// from an expression that accounts for them (jqguard.go).
 type jqProgram struct {
 	source string
 	reads  [][]string
@@ -40,8 +37,8 @@ type jqProgram struct {
 	// mu serialises evaluations: they share the account of work.
 	mu   sync.Mutex
 	code *gojq.Code
-	// work is what the evaluation under way may still build, in bytes. Once it
-	// is negative it stays so: the expression cannot recover by `try`.
+	// work is what an evaluation may still build, in bytes. Negative, it is final: `try`
+	// does not help.
 	work     int
 	exceeded error
 }
@@ -121,9 +118,8 @@ func (p *jqProgram) single(results gojq.Iter) (any, error) {
 	}
 }
 
-// stepContext ends an evaluation after a number of steps: gojq looks at Done
-// once per instruction. Unlike a deadline alone, that does not make the verdict
-// depend on the load of the machine.
+// stepContext ends an evaluation after a number of steps, as gojq checks Done once per
+// instruction; unlike a deadline, that does not depend on load.
 type stepContext struct {
 	context.Context
 	left int
@@ -160,8 +156,7 @@ func (p *jqProgram) charge(value any, _ []any) any {
 	return value
 }
 
-// spend takes the size of a value from the account. Values that are shared
-// count each time: printing or comparing them costs as often.
+// spend accounts for the size of a value. Shared values count each time.
 func (p *jqProgram) spend(value any) bool {
 	if p.exceeded != nil {
 		return false
@@ -203,8 +198,7 @@ func short(value any, _ []any) any {
 	return value
 }
 
-// numbers passes two numbers on as an array: jq's operators on other types
-// repeat strings and compare lists pairwise, at unbounded cost.
+// numbers accepts two numbers: operators on other types have unbounded cost.
 func numbers(_ any, args []any) any {
 	for _, arg := range args {
 		if gojq.TypeOf(arg) != "number" {
@@ -246,8 +240,7 @@ func toJQ(value any) any {
 	}
 }
 
-// fromJQ returns the value in the types of decoded Kubernetes JSON, so that it
-// compares with a field. Whole numbers become int64, as they do in JSON.
+// fromJQ returns the value in the types of Kubernetes JSON: whole numbers are int64.
 func fromJQ(value any) any {
 	switch value := value.(type) {
 	case int:

@@ -8,20 +8,17 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Functions that the guard puts into an expression. Authors cannot name them:
-// they are not in jqFunctions.
+// Functions of the guard, which authors cannot call: they are not in jqFunctions.
 const (
 	guardCharge  = "_charge"
 	guardShort   = "_short"
 	guardNumbers = "_numbers"
 )
 
-// jqFunctions are the functions that a probe may use, by name and number of
-// arguments. The value reports whether the result is accounted for because the
-// function builds something. Every one of them takes time linear in its input
-// (sort and unique: n log n), so that counting steps and built values bounds
-// the time. What is left out either reaches outside the object (env, input,
-// now), loops (limit, range, reduce), or has no such bound (test, join).
+// jqFunctions are the functions of probes by name and number of arguments, and whether they
+// build a result to account for. All take time linear in their input (sort, unique: n log
+// n). Others reach outside the object (env, input, now), loop (limit, range, reduce), or
+// have no such bound (test, join).
 var jqFunctions = map[string]bool{
 	"not/0": false, "length/0": false, "type/0": false, "has/1": false,
 	"empty/0": false, "select/1": false, "first/0": false, "last/0": false,
@@ -56,8 +53,7 @@ func refuseJQ(format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...) + " is not available in a probe", jqRemedy}
 }
 
-// guardQuery returns the query with an account of everything that it builds, or
-// a refusal where it uses what a probe cannot have.
+// guardQuery returns the query with accounting for all that it builds, or rejects it.
 func guardQuery(q *gojq.Query) (*gojq.Query, error) {
 	switch {
 	case q == nil:
@@ -104,8 +100,7 @@ func guardOperator(op gojq.Operator, left, right *gojq.Query) (*gojq.Query, erro
 	}
 }
 
-// guardTerm guards the term itself, then one suffix after the other: whatever
-// stands between two suffixes is accounted for before the next is applied.
+// guardTerm guards the term, then each suffix on the accounted value before it.
 func guardTerm(t *gojq.Term) (*gojq.Term, error) {
 	guarded, charged, err := guardBareTerm(t)
 	if err != nil {
@@ -130,8 +125,7 @@ func guardTerm(t *gojq.Term) (*gojq.Term, error) {
 	return guarded, nil
 }
 
-// guardBareTerm guards a term without its suffixes; charged means that it builds
-// a value.
+// guardBareTerm guards a term without suffixes; charged means that it builds a value.
 func guardBareTerm(t *gojq.Term) (guarded *gojq.Term, charged bool, err error) {
 	switch t.Type {
 	case gojq.TermTypeIdentity, gojq.TermTypeRecurse, gojq.TermTypeNull,

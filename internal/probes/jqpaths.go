@@ -6,8 +6,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// jqPaths returns the fields that a query can read: a superset, where an empty
-// path stands for the whole object. The query is one that guardQuery accepts.
+// jqPaths returns a superset of the fields that a guarded query reads; an empty path is the
+// whole object.
 func jqPaths(query *gojq.Query) [][]string {
 	var r jqReads
 	r.record(r.query(query, jqValue{exact: true}))
@@ -19,8 +19,7 @@ type jqValue struct {
 	// path contains the value, exactly (exact) or somewhere inside.
 	path  []string
 	exact bool
-	// accounted is that the value needs nothing of the object that is not
-	// recorded already: a constant or something computed.
+	// accounted values are constant, computed, or recorded already.
 	accounted bool
 }
 
@@ -51,8 +50,7 @@ func (r *jqReads) query(q *gojq.Query, in jqValue) jqValue {
 	}
 }
 
-// pipe runs the right side on what the left side yields. A value that the right
-// side ignores is read all the same: the way to it may fail.
+// pipe reads the left side also where the right side ignores it: reading may fail.
 func (r *jqReads) pipe(q *gojq.Query, in jqValue) jqValue {
 	left := r.query(q.Left, in)
 	right := r.query(q.Right, left)
@@ -133,8 +131,7 @@ func fieldName(index *gojq.Index) (name string, isField bool) {
 	return key.Str.Str, true
 }
 
-// generators are the functions that do not look at their own input but run
-// their first argument on it.
+// generators run their first argument on their input, which they do not read themselves.
 var generators = map[string]bool{"first/1": true, "last/1": true, "any/2": true, "all/2": true}
 
 func (r *jqReads) function(f *gojq.Func, in jqValue) {

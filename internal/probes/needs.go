@@ -6,18 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Needs says which fields the probes of one kind read beyond those that [Trim]
-// always keeps. The zero value is nothing.
+// Needs are the fields that the probes of one kind read beyond those that [Trim] keeps.
 type Needs struct {
-	// Paths are keys from the root on, sorted, none a prefix of another. Fields
-	// of lists are not told apart: the path ends at the list.
+	// Paths are sorted keys from the root, none a prefix of another. A path ends at a list.
 	Paths [][]string
 	// Whole is that some probe may read any field. Paths is nil then.
 	Whole bool
 }
 
-// Needs returns what the probes of a kind read. The result is shared: do not
-// change it.
+// Needs returns the shared, read-only needs of a kind.
 func (s *Set) Needs(gk schema.GroupKind) Needs {
 	if s == nil {
 		return Needs{}
@@ -25,8 +22,7 @@ func (s *Set) Needs(gk schema.GroupKind) Needs {
 	return s.needs[gk]
 }
 
-// Covers reports whether an object that was cut down to n has all that other
-// asks for, so that nothing needs to be read again.
+// Covers reports whether an object trimmed to n has all that other needs.
 func (n Needs) Covers(other Needs) bool {
 	if n.Whole || other.Whole {
 		return n.Whole

@@ -41,8 +41,7 @@ func isSecret(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Kind: "Secret"}
 }
 
-// lookup follows keys through maps. found is false where a key is missing or
-// a value on the way is not a map.
+// lookup follows keys through maps.
 func lookup(root map[string]any, path ...string) (value any, found bool) {
 	value = root
 	for _, key := range path {

@@ -15,10 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// CEL counts what a regular expression costs after it ran, by the length of its
-// text. A short text can be a program of many instructions, and an object a
-// megabyte long. So matches, find and findAll are declared here as CEL and
-// Kubernetes declare them, look at their work before they run, and count it.
+// CEL counts a regular expression after it ran, by the length of its text alone. So
+// matches, find and findAll are declared again with a check of their work before they run.
 
 // withoutMatches is CEL's standard library less that function.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
@@ -43,8 +41,7 @@ func patternFunctions() []cel.EnvOption {
 	}
 }
 
-// onPattern makes a function of a text, a pattern and perhaps a number, which
-// is -1 where there is none.
+// onPattern makes a function of a text, a pattern and an optional number (-1).
 func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) func(...ref.Val) ref.Val {
 	return func(args ...ref.Val) ref.Val {
 		text, expression, ok := patternCall(args)
@@ -103,8 +100,8 @@ func usesPattern(function string) bool {
 	return function == "matches" || function == "find" || function == "findAll"
 }
 
-// patterns returns whether a rule uses regular expressions, and what is wrong
-// with one that it states as a constant.
+// patterns reports whether a rule uses regular expressions, and rejects invalid constant
+// ones.
 func patterns(rule ast.Expr) (uses bool, err error) {
 	if rule.Kind() == ast.CallKind && usesPattern(rule.AsCall().FunctionName()) {
 		uses = true

@@ -10,10 +10,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// recipes are probes of the Kubernetes workloads, a file for each kind. They are false
-// from when the controller has observed a new template until its rollout is complete.
-// Counters that are 0 are omitted from a status, so they are read with a default. Pods
-// that the strategy does not replace (OnDelete, a partition) are not waited for.
+// recipes are probes of the Kubernetes workloads, one file per kind: False from a new
+// template until its rollout is complete. Counters of 0 are omitted from a status and need
+// a default; pods that the strategy does not replace are not waited for.
 //
 //go:embed recipes/*.yaml
 var recipes embed.FS

@@ -10,8 +10,7 @@ type Status int8
 
 // The three verdicts.
 const (
-	// Unknown is that the object does not tell: a field is missing, outdated or
-	// malformed, or the evaluation failed.
+	// Unknown: a field is missing, outdated or malformed, or the evaluation failed.
 	Unknown Status = iota
 	// False is that the object is known not to be available.
 	False
@@ -34,22 +33,17 @@ func (s Status) String() string {
 // Result is the verdict of a Set on one object.
 type Result struct {
 	Status Status
-	// Messages say why the status is not True, in the order of the probes: those
-	// of the Unknown probes where there is one, else those of the False ones.
-	// They never contain values of Secrets.
+	// Messages are those of the Unknown probes in order, else of the False ones. They
+	// contain no values of Secrets.
 	Messages []string
-	// ConditionFalse means that a condition probe is definitely False, also
-	// where another probe makes the status Unknown. During a rollout this counts
-	// at once, everything else after the deadline.
+	// ConditionFalse is set if a condition is False, which counts at once during a rollout;
+	// everything else after the deadline.
 	ConditionFalse bool
-	// Outdated means that the object's status is of an earlier generation. The result is
-	// Unknown then.
+	// Outdated is set if the status is of an earlier generation: the result is Unknown.
 	Outdated bool
-	// Unseen means that the object was not judged: its watch has not shown yet what
-	// the probes read. The status is Unknown then.
+	// Unseen is set if the watch has not delivered what the probes read: Unknown.
 	Unseen bool
-	// Settling is when the generation of an object changed that had passed its probes;
-	// zero where it is not settling. It is set by the caller, who knows earlier results.
+	// Settling is when the generation of an available object changed. The caller sets it.
 	Settling time.Time
 }
 

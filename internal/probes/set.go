@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Set is the compiled availability probes of one revision. It is immutable and
-// safe for concurrent use. A nil Set selects nothing.
+// Set is the compiled probes of one revision, immutable and safe for concurrent use. A nil
+// Set selects nothing.
 type Set struct {
 	entries map[schema.GroupKind][]entry
 	needs   map[schema.GroupKind]Needs
@@ -29,10 +29,8 @@ type entry struct {
 // probe is one check on an object.
 type probe interface{ evaluate(o *object) outcome }
 
-// Compile compiles probes as they stand in availabilityProbes.
-// Its error is of type [Errors] and names every probe that cannot be used. An
-// entry that sets several checks uses one: fieldsEqual before condition before
-// cel; an entry with none is skipped.
+// Compile compiles availabilityProbes. Its error is of type [Errors]. An entry with several
+// checks uses one: fieldsEqual before condition before cel; an empty one is skipped.
 func Compile(probes []corev1alpha1.ObjectSetProbe) (*Set, error) {
 	c := compiler{set: &Set{
 		entries: map[schema.GroupKind][]entry{},
@@ -103,8 +101,7 @@ func (c *compiler) entry(path string, from *corev1alpha1.ObjectSetProbe) {
 	}
 }
 
-// probe compiles one check and returns the fields that it reads. It returns nil
-// for a probe without a check and for one that is refused.
+// probe compiles one check and returns the fields that it reads; nil for none.
 func (c *compiler) probe(path string, from *corev1alpha1.Probe) (check probe, paths [][]string) {
 	switch {
 	case from.FieldsEqual != nil:
@@ -138,21 +135,19 @@ func (c *compiler) probe(path string, from *corev1alpha1.Probe) (check probe, pa
 	}
 }
 
-// Selects reports whether an entry is about this kind. Its labels may still
-// exclude an object. Objects of other kinds are available once they exist.
+// Selects reports whether an entry is for this kind. Labels may exclude an object.
 func (s *Set) Selects(gk schema.GroupKind) bool {
 	return s != nil && len(s.entries[gk]) > 0
 }
 
-// Evaluate judges one live object, given as decoded JSON with int64 and float64
-// numbers, whole or cut down by [Trim]. It does not change the object.
+// Evaluate evaluates one live object, decoded with int64 and float64 numbers, whole or
+// trimmed, and does not change it.
 func (s *Set) Evaluate(obj map[string]any) Result {
 	result, _ := s.judge(obj)
 	return result
 }
 
-// judge is Evaluate, and returns the cost. Probes beyond limits.ProbeObjectCost are
-// skipped.
+// evaluate also returns the cost. Probes beyond limits.ProbeObjectCost are skipped.
 func (s *Set) judge(obj map[string]any) (result Result, cost int) {
 	if s == nil {
 		return Result{Status: True}, 0
@@ -178,8 +173,7 @@ func (s *Set) judge(obj map[string]any) (result Result, cost int) {
 	return verdict.result(), o.cost
 }
 
-// EvaluateJSON judges an object in the form that [Trim] returns. An object that
-// cannot be read is Unknown.
+// EvaluateJSON evaluates an object as [Trim] returns it; Unknown if it cannot be read.
 func (s *Set) EvaluateJSON(trimmed []byte) Result {
 	result, _ := s.Judge(trimmed)
 	return result

@@ -39,15 +39,12 @@ func alwaysKept(path []string) bool {
 	}
 }
 
-// Trim returns compact JSON of what probes read of an object, which it leaves
-// unchanged: apiVersion, kind, metadata (name, namespace, labels, generation,
-// uid, deletionTimestamp, ownerReferences, resourceVersion), the whole status,
-// and what needs asks for; with needs.Whole everything but managedFields.
+// Trim returns compact JSON of what probes read: apiVersion, kind, metadata (name,
+// namespace, labels, generation, uid, deletionTimestamp, ownerReferences, resourceVersion),
+// status, and needs; with needs.Whole all but managedFields.
 //
-// Values of Secrets (data, stringData) are never kept. Where needs asks for
-// them a fingerprint stands in, so that rules on presence, emptiness and
-// equality give the same verdict; it is keyed per process and tells nothing
-// about the value.
+// Values of Secrets are replaced by fingerprints, keyed per process, where needed:
+// presence, emptiness and equality stay the same.
 func Trim(obj map[string]any, needs Needs) []byte {
 	var trimmed map[string]any
 	if needs.Whole {
@@ -108,9 +105,8 @@ func skeleton(obj map[string]any) map[string]any {
 	return trimmed
 }
 
-// copyPath puts the value at path from obj into trimmed. Where the path ends
-// early, what it ends at is kept, so that a probe fails in the same way. Maps on
-// the way are those of trimmed alone; no path is a prefix of another.
+// copyPath copies the value at path, or what the path ends at, so that a probe fails in the
+// same way.
 func copyPath(trimmed, obj map[string]any, path []string) {
 	for i, key := range path {
 		value, found := obj[key]
@@ -162,8 +158,7 @@ var fingerprintKey = sync.OnceValue(func() []byte {
 	return key
 })
 
-// fingerprint stands for the value of a Secret: empty for an empty one, else
-// valid base64 of 12 bytes, equal for equal values.
+// fingerprint returns 12 bytes as base64 for the value of a Secret, empty for an empty one.
 func fingerprint(value any) string {
 	if value == nil || value == "" {
 		return ""

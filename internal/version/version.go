@@ -2,16 +2,13 @@ package version
 
 import "runtime/debug"
 
-// Version is the version of this build, such as v0.1.0. The linker sets it:
+// Version of this build, such as v0.1.0. The linker sets it:
 //
 //	-ldflags "-X lockstep.run/lockstep/internal/version.Version=v0.1.0"
-//
-// It is empty in a build without that flag; Get is what to print.
 var Version string
 
-// Get returns Version or, where it is empty, what the build recorded: the
-// version of the module, or else the commit, with -dirty where files differed
-// from it. It returns "unknown" where the build recorded nothing.
+// Get returns Version, else the version of the module, else the commit (-dirty with local
+// changes), else "unknown".
 func Get() string {
 	if Version != "" {
 		return Version

@@ -18,8 +18,7 @@ type Budget struct{ left int }
 // NewBudget returns a budget of limits.ExpressionWork.
 func NewBudget() *Budget { return &Budget{limits.ExpressionWork} }
 
-// variable is under what name a Budget is among the variables of an evaluation. No
-// expression can name it.
+// variable is the name of a Budget, which no expression can use.
 const variable = "#lockstep.budget"
 
 // AddTo puts the budget among the variables of an evaluation.
@@ -79,8 +78,7 @@ func (b *Budget) spend(value ref.Val) ref.Val {
 	return value
 }
 
-// meter counts the values within a value; what is there twice counts twice. It
-// stops beyond the limit.
+// meter counts the values within a value, up to the limit.
 type meter struct{ values int }
 
 func (m *meter) add(value ref.Val) {

@@ -5,9 +5,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Estimate returns how many values the largest list or map that an expression
-// builds may have, with all that is in it, where each variable has so many. It is
-// for expressions that others evaluate, without a Budget.
+// Estimate returns the size of the largest list or map that an expression may build, where
+// each variable has the given size. It is for evaluations without a Budget.
 func Estimate(e ast.Expr, variable float64) float64 {
 	est := &estimator{variable: variable}
 	est.size(e, nil)
@@ -89,8 +88,7 @@ func (e *estimator) call(c ast.CallExpr, in *scope) float64 {
 	return sum
 }
 
-// comprehension adds up what the elements of the range contribute: each is a part
-// of it, and everything else comes once for each.
+// comprehension adds up the elements of the range; everything else comes once for each.
 func (e *estimator) comprehension(c ast.ComprehensionExpr, in *scope) float64 {
 	elements := e.size(c.IterRange(), in)
 	init := e.size(c.AccuInit(), in)

@@ -8,9 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Shape refuses an expression that takes long to check: the time for types that
-// nest grows with the third power of their depth, and each literal within another
-// and each macro may be a level.
+// Shape rejects an expression that takes long to check: the time grows with the third power
+// of the depth of types, and literals and macros may each be a level.
 func Shape(e ast.Expr) error {
 	s := shape{}
 	s.visit(e, 0)

@@ -28,9 +28,8 @@ func Size(expression string) (int, error) {
 	return len(program.Inst), nil
 }
 
-// Check tells whether an expression may run over a text of a length: the size
-// of its program times that length is what it costs. The error is a *LimitError,
-// or tells what is wrong with the expression.
+// Check rejects an expression that costs too much for a text of a length, with a
+// *LimitError, or is invalid.
 func Check(expression string, length int) error {
 	if n := len(expression); n > limits.TemplatePatternBytes {
 		return limitf("a pattern has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)

@@ -7,8 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Files are the files of a package: content by path. Paths are relative to
-// /package, with slashes. Whoever holds Files only reads them.
+// Files are the read-only contents of a package by path, relative to /package.
 type Files map[string][]byte
 
 // Paths returns the paths in their order.
@@ -21,8 +20,7 @@ func (f Files) Paths() []string {
 	return paths
 }
 
-// ComparePaths orders paths with the slash as the lowest character, so that
-// what is in folder "a" comes before "a.yaml" and "ab".
+// ComparePaths orders the slash first: folder "a" before "a.yaml" and "ab".
 func ComparePaths(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] == b[i] {
@@ -56,8 +54,7 @@ type collector struct {
 	bytes int64
 }
 
-// count takes the size of one more file into account. A file that is replaced
-// later counts as well, so that rewriting one path for ever is bounded.
+// count adds the size of a file. Files that are replaced later count as well.
 func (c *collector) count(layer int, entry string, size int) error {
 	c.bytes += int64(size)
 	if c.bytes > limits.PackageBytes {

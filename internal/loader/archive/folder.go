@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ReadFolder reads the files of a package out of a folder. What begins with a
-// dot is left out, folders with all that is in them.
+// ReadFolder reads the files of a package, without files and folders with a leading dot.
 func ReadFolder(dir string) (Files, error) {
 	top, err := os.OpenRoot(dir)
 	if err != nil {

@@ -41,8 +41,7 @@ func readLayer(ctx context.Context, u *Unpacker, layer v1.Layer) error {
 	return u.Layer(ctx, r)
 }
 
-// CheckManifest refuses an image by what its manifest declares, before
-// anything of it is downloaded.
+// CheckManifest rejects an image by its manifest, before the download.
 func CheckManifest(m *v1.Manifest) error {
 	if n := len(m.Layers); n > limits.ImageLayers {
 		return limitError(0, "", "Squash the image.", "the image has %d layers; the limit is %d", n, limits.ImageLayers)

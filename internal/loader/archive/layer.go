@@ -16,8 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Unpacker lays the layers of one image over each other, oldest first. Its
-// limits count over all of them.
+// Unpacker applies the layers of an image, oldest first. Its limits count over all.
 type Unpacker struct {
 	collector
 	folder   string
@@ -26,8 +25,7 @@ type Unpacker struct {
 	unpacked int64
 }
 
-// NewUnpacker returns an Unpacker that holds nothing and reads what is in the
-// folder of a package.
+// NewUnpacker returns an Unpacker for the folder of a package.
 func NewUnpacker() *Unpacker { return NewUnpackerOf(root) }
 
 // NewUnpackerOf is NewUnpacker for another folder at the root of the image.
@@ -72,8 +70,7 @@ func (u *Unpacker) Layer(ctx context.Context, r io.Reader) error {
 			return err
 		}
 	}
-	// What follows the end of the archive is padding. It is read so that a
-	// truncated stream is noticed.
+	// Padding is read to detect a truncated stream.
 	if _, err := io.Copy(io.Discard, counted); err != nil {
 		return u.corrupt(err)
 	}
@@ -179,8 +176,8 @@ func (u *Unpacker) apply(o *overlay) error {
 	return checkCount(u.layers, "", u.files)
 }
 
-// covers reports whether a file of an older layer is gone: hidden by a whiteout,
-// or because it or a folder above it was replaced by the other.
+// covers reports whether the layer removes a file of older ones: by a whiteout, or by a
+// file or folder in its place.
 func (o *overlay) covers(p string) bool {
 	if o.hidden[p] || o.dirs[p] {
 		return true
@@ -204,8 +201,7 @@ func parent(p string) string {
 	return p[:i]
 }
 
-// decompress recognises the compression by its first bytes, as media types are
-// often wrong.
+// decompress detects compression by the first bytes, as media types are often wrong.
 func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	magic, err := buffered.Peek(4)

@@ -20,9 +20,7 @@ type place struct {
 	inside bool
 }
 
-// locate cleans the name of an entry and decides whether it belongs to the
-// folder that is read. Odd names are refused only inside of it: base systems
-// have them.
+// locate cleans the name of an entry. Base systems have odd names outside the folder.
 func locate(layer int, name, folder string) (place, error) {
 	segments := strings.Split(name, "/")
 	clean := segments[:0:0]
@@ -79,8 +77,7 @@ const (
 	auFSMetadata   = ".wh..wh."
 )
 
-// whiteout tells what an entry named p hides in the layers below: the path
-// itself or, where opaque, all that is in the folder.
+// whiteout returns the path that an entry p hides, or the folder whose content it hides.
 func whiteout(layer int, entry, p string) (hidden string, opaque, ok bool, err error) {
 	folder, base := path.Split(p)
 	folder = strings.TrimSuffix(folder, "/")

@@ -27,9 +27,8 @@ type Unknown struct {
 	Remedy string
 }
 
-// Admit returns the configuration with defaults and without unknown keys. raw
-// is a JSON object; nothing means an empty one. broken are violated CEL rules,
-// which are evaluated if there are no errs.
+// Admit returns the configuration with defaults and without unknown keys. raw is a JSON
+// object or empty. broken are violated CEL rules, evaluated if there are no errs.
 func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, broken, errs field.ErrorList) {
 	values = map[string]any{}
 	if len(raw) > limits.ConfigBytes {
@@ -56,8 +55,7 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 	return values, unknown, broken, errs
 }
 
-// Check prunes values, sets defaults in them, and returns what is unknown and
-// what is wrong. The schema must not be nil.
+// Check prunes values, sets defaults in them, and returns what is unknown and wrong.
 func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
 	if unknown, errs = s.checkTypes(path, values); len(errs) == 0 {
 		errs = s.checkRules(ctx, path, values)
@@ -83,8 +81,7 @@ func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []
 	return unknown, sorted(validation.ValidateCustomResource(path, values, s.validator))
 }
 
-// checkRules evaluates the CEL rules, on values of the right types only, as in
-// API servers.
+// checkRules evaluates the CEL rules, which need values of the right types.
 func (s *Schema) checkRules(ctx context.Context, path *field.Path, values map[string]any) field.ErrorList {
 	if s.rules == nil {
 		return nil

@@ -8,10 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// grown counts the values that a configuration has once its defaults are filled
-// in, without filling them in: each of many empty elements of a list may get a
-// default of many values. It stops beyond limits.ConfigValues. text is the length
-// of all texts.
+// grown counts the values of a configuration with defaults, and the length of all texts,
+// without filling in defaults, of which each element of a list may have many.
 type grown struct{ values, text int }
 
 func (g *grown) add(v any, s *structuralschema.Structural) {
@@ -58,8 +56,7 @@ func childOf(s *structuralschema.Structural, key string) *structuralschema.Struc
 	return nil
 }
 
-// tooCostly says why a configuration is not admitted by a schema although it is
-// small; empty where nothing speaks against it.
+// tooCostly returns why a small configuration is too costly to check; else empty.
 func (s *Schema) tooCostly(values map[string]any) string {
 	g := grown{}
 	g.add(values, s.structural)

@@ -18,8 +18,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// Schema is a compiled configuration schema. Nil is the schema of a package
-// without configuration.
+// Schema is a compiled configuration schema; nil for a package without one.
 type Schema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
@@ -28,8 +27,7 @@ type Schema struct {
 	heaviest perValue
 }
 
-// Compile checks and compiles a schema. The fields of the errors begin with
-// path.
+// Compile checks and compiles a schema at path.
 func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONSchemaProps) (*Schema, field.ErrorList) {
 	if props == nil {
 		return nil, nil
@@ -65,9 +63,8 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 // crdPath is where validateAsCRD puts the schema.
 const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
 
-// validateAsCRD applies the rules on schemas of CustomResourceDefinitions. They
-// are exported only for a definition as a whole, so one is made up around the
-// schema.
+// validateAsCRD applies the rules on schemas of CustomResourceDefinitions, which are
+// exported for a whole definition only.
 func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.JSONSchemaProps) field.ErrorList {
 	preserve := false
 	crd := &apiextensions.CustomResourceDefinition{
@@ -105,8 +102,7 @@ func (s *Schema) Properties() []string {
 	return slices.Sorted(maps.Keys(s.structural.Properties))
 }
 
-// at follows the path of an unknown field, and returns the names that would
-// have been known there.
+// knownAt returns the names that are known beside an unknown field.
 func (s *Schema) knownAt(path []string) []string {
 	node := s.structural
 	for _, step := range path {

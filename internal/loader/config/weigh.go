@@ -26,13 +26,12 @@ type weight struct {
 	heaviest perValue
 }
 
-// perValue is what looking at one value costs, by its schema, by alternatives in
-// that and by the schemas around it.
+// perValue is the cost of one value by its schema, alternatives, and schemas around it.
 type perValue struct {
 	// patterns are the instructions that a text is matched with.
 	patterns int
-	// checks are the schemas that it is compared with; four bytes of what it may be
-	// or has to have count as one, as errors repeat them.
+	// checks counts schemas, and four bytes of enums and required names as one, which
+	// errors repeat.
 	checks int
 }
 
@@ -42,8 +41,7 @@ func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Erro
 	return err
 }
 
-// weigh refuses a schema that takes too long to compile, before it is, and
-// returns what one value costs at most.
+// weigh rejects a schema that takes too long to compile, and returns the cost of one value.
 func weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) (perValue, *field.Error) {
 	w := &weight{}
 	w.add(props, perValue{})
@@ -148,8 +146,7 @@ func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 	return 1 + text/4
 }
 
-// instructions returns the size of a compiled pattern. One that cannot be read
-// is reported by whoever compiles it.
+// instructions returns the size of a pattern. Compiling reports invalid ones.
 func instructions(expression string) int {
 	n, err := regexcost.Size(expression)
 	if err != nil {

@@ -18,8 +18,7 @@ const EvaluationFailed = "evaluation failed"
 // variables of all expressions.
 var variables = []string{"package", "config", "images", "dependencies", "environment"}
 
-// Evaluator evaluates expressions against one context. It is not safe for
-// concurrent use.
+// Evaluator evaluates expressions in one context. It is not safe for concurrent use.
 type Evaluator struct {
 	input    map[string]any
 	options  []cel.EnvOption

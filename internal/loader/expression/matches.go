@@ -12,8 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// withoutMatches is CEL's standard library less the one function whose cost is
-// counted only after it has run.
+// withoutMatches is CEL without the function whose cost is counted after it ran.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
 
 // matches declares the function as CEL does, and looks at its cost first.

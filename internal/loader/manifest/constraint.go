@@ -54,8 +54,7 @@ func (c *checker) versionRange(field, text string) {
 // negation is a "!" that is meant as "!=".
 var negation = regexp.MustCompile(`!([^=]|$)`)
 
-// parseRange reads a range of versions with the spellings that other parsers
-// allow: "&&" for ",", "==" for "=", "!" for "!=".
+// parseRange accepts "&&" for ",", "==" for "=", and "!" for "!=", as other parsers do.
 func parseRange(text string) (*semver.Constraints, error) {
 	if len(text) > limits.TemplatePatternBytes {
 		return nil, fmt.Errorf("the range has %d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
@@ -86,8 +85,7 @@ func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment) violation.Viol
 	return unmet
 }
 
-// isPlatform reports whether the cluster is of a platform. Every cluster is
-// Kubernetes.
+// isPlatform reports whether the cluster is of a platform; all are Kubernetes.
 func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha1.PlatformName) bool {
 	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
 }
@@ -105,8 +103,7 @@ func unmetVersion(env *manifestsv1alpha1.PackageEnvironment, pv *manifestsv1alph
 	if err != nil {
 		return fmt.Sprintf("%q is no range of versions", pv.Range)
 	}
-	// Platform versions are compared without prerelease and build: v1.29.4-gke.1
-	// is 1.29.4.
+	// Without prerelease and build: v1.29.4-gke.1 is 1.29.4.
 	if !want.Check(semver.New(have.Major(), have.Minor(), have.Patch(), "", "")) {
 		return fmt.Sprintf("%s %s is not within %s", pv.Name, text, pv.Range)
 	}

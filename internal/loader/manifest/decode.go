@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// decoder compares a document with a Go type. It drops what the type does not
-// know and turns scalars into text where text is wanted, and notes both.
+// decoder compares a document with a Go type: it drops unknown fields, and reads other
+// scalars as text where text is required.
 type decoder struct {
 	doc    *document.Document
 	reason violation.Reason
@@ -28,13 +28,11 @@ type decoder struct {
 	unknown  violation.Violations
 	warnings violation.Violations
 	problems violation.Violations
-	// writeOnly are the places of schemas that say so. The type has no field for
-	// it, because CustomResourceDefinitions must not have it.
+	// writeOnly are the schemas with that field, which CustomResourceDefinitions lack.
 	writeOnly map[string]bool
 }
 
-// full reports whether more problems are noted than are shown: further ones are found
-// once those are corrected.
+// full reports whether there are more problems than are shown.
 func (d *decoder) full() bool {
 	return len(d.unknown)+len(d.warnings)+len(d.problems) > limits.Violations
 }
@@ -173,8 +171,7 @@ func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type
 	d.unknown = append(d.unknown, v)
 }
 
-// misplaced says where a field belongs that was written a level too high or too
-// low; empty where it is none of those.
+// misplaced returns the remedy for a field that is a level too high or too low.
 func (d *decoder) misplaced(path, key string) string {
 	top := fieldsOf(d.root)
 	spec, hasSpec := top["spec"]
@@ -250,8 +247,7 @@ func (d *decoder) scalar(v any, t reflect.Type, path string) any {
 	}
 }
 
-// text accepts numbers and booleans where text is wanted, as they stand in the
-// file: "status: True" means the text True.
+// text accepts numbers and booleans as they are written: "status: True" is the text True.
 func (d *decoder) text(v any, path string) any {
 	switch v.(type) {
 	case string:

@@ -19,9 +19,8 @@ func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
-// dependencies checks what a package needs. Those that are resolved in the
-// cluster are not supported yet: what needs one is refused, unless it says that
-// it works without it.
+// dependencies rejects required dependencies that are resolved in the cluster, which is not
+// supported yet.
 func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependency) {
 	seen := map[string]bool{}
 	for i := range list {

@@ -12,8 +12,7 @@ import (
 
 const updateRemedy = "Run kubectl package update."
 
-// validateLock checks the lock, and that it and the manifest name the same
-// images.
+// validateLock compares the images of lock and manifest.
 func (r *Result) validateLock() violation.Violations {
 	var problems violation.Violations
 	add := func(v violation.Violation, remedy, format string, args ...any) {
@@ -71,9 +70,8 @@ func (r *Result) validateLock() violation.Violations {
 	return problems
 }
 
-// Images returns what templates see as .images and .dependencies: references
-// by digest, by name. override, which may be nil, changes a reference before
-// it is pinned.
+// Images returns .images and .dependencies of templates: references by digest. override,
+// which may be nil, changes a reference before it is pinned.
 func (r *Result) Images(override func(string) string) (images, dependencies map[string]string, problems violation.Violations) {
 	images, dependencies = map[string]string{}, map[string]string{}
 	if r.Lock == nil {
@@ -101,8 +99,7 @@ func (r *Result) Images(override func(string) string) (images, dependencies map[
 	return images, dependencies, problems
 }
 
-// withAlgorithm completes a digest. Package Operator writes those of dependencies
-// without the algorithm.
+// withAlgorithm completes digests of dependencies as Package Operator writes them.
 func withAlgorithm(digest string) string {
 	if strings.Contains(digest, ":") {
 		return digest

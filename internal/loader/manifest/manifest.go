@@ -23,8 +23,8 @@ type Result struct {
 	Manifest *manifestsv1alpha1.PackageManifest
 	// Lock is nil where the package has none.
 	Lock *manifestsv1alpha1.PackageManifestLock
-	// Strict is set if the manifest states spec.version: what only Package Operator
-	// accepts is an error.
+	// Strict is set if the manifest states spec.version: what only Package Operator accepts
+	// is an error.
 	Strict bool
 	// Warnings are what does not stop the package.
 	Warnings violation.Violations
@@ -44,9 +44,8 @@ func IsManifest(path string) bool {
 	return false
 }
 
-// Read reads and checks the manifest and the lock of a package. The Result is
-// as complete as the files allow; it is nil where there is no manifest that
-// could be decoded. component, where it is not empty, replaces the name.
+// Read reads and checks manifest and lock. The Result is nil if the manifest cannot be
+// decoded. component replaces the name, unless it is empty.
 func Read(files archive.Files, component string) (*Result, violation.Violations) {
 	r := &Result{}
 	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
@@ -91,8 +90,7 @@ func statesVersion(doc *document.Document) bool {
 	return ok && raw != ""
 }
 
-// Doubtful returns what only Package Operator accepts if the manifest states a
-// version; else it adds warnings.
+// Doubtful returns what only Package Operator accepts if Strict, else it adds warnings.
 func (r *Result) Doubtful(doubts ...violation.Violation) violation.Violations {
 	if r.Strict {
 		return doubts
@@ -136,8 +134,7 @@ func (r *Result) readLock(files archive.Files) violation.Violations {
 	return problems
 }
 
-// find returns the one document of a file that may have two extensions; nil
-// where there is none.
+// find returns the document of a file with one of two extensions; nil for none.
 func find(files archive.Files, name string, twice violation.Reason) (*document.Document, violation.Violations) {
 	path, other := name+".yaml", name+".yml"
 	if _, ok := files[path]; !ok {

@@ -10,8 +10,7 @@ import (
 
 var userRoles = []string{"admin", "edit", "view"}
 
-// permissions checks what a package asks for. Nothing is granted yet, which is
-// said: a package that relies on it would not work.
+// permissions checks permissions, which are not granted yet.
 func (c *checker) permissions(p *manifestsv1alpha1.PackageManifestPermissions) {
 	if p == nil {
 		return

@@ -9,8 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// probes checks the form of the probes; whether expressions compile is the
-// concern of whoever evaluates them.
+// probes checks the form of probes; package probes compiles them.
 func (c *checker) probes(probes []corev1alpha1.ObjectSetProbe) {
 	for i := range probes {
 		field := fmt.Sprintf("spec.availabilityProbes[%d]", i)
@@ -36,8 +35,8 @@ func (c *checker) selector(field string, s *corev1alpha1.ProbeSelector) {
 	}
 }
 
-// probe checks that one kind of probe is set. Package Operator evaluates one of
-// several and skips an empty entry, which is kept where it is not strict.
+// probe requires one kind of probe. Package Operator evaluates one of several, and skips an
+// empty entry.
 func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 	set := 0
 	if p.Condition != nil {

@@ -12,8 +12,7 @@ import (
 
 var uniqueScopes = []string{string(manifestsv1alpha1.UniqueScopeCluster), string(manifestsv1alpha1.UniqueScopeNamespace)}
 
-// Other is another installation of the same package. It is a ClusterPackage
-// where the namespace is empty.
+// Other is another installation of the same package; a ClusterPackage has no namespace.
 type Other struct{ Namespace, Name string }
 
 // Unique reports whether the manifest allows one installation only.
@@ -21,9 +20,8 @@ func (r *Result) Unique() bool {
 	return slices.ContainsFunc(r.Manifest.Spec.Constraints, func(c manifestsv1alpha1.PackageManifestConstraint) bool { return c.UniqueInScope != nil })
 }
 
-// NotUnique returns the constraints that other installations of the package
-// violate. own is the installation in question; it may be among the others.
-// Namespace as the scope of a ClusterPackage means among ClusterPackages.
+// NotUnique returns the constraints that other installations violate; own may be among
+// them. Namespace as the scope of a ClusterPackage means among ClusterPackages.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
 	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {

@@ -39,7 +39,7 @@ func (c *checker) invalid(field, remedy, format string, args ...any) {
 	c.add(violation.ReasonManifestInvalid, field, remedy, format, args...)
 }
 
-// required reports an empty text; unprintable text as well, as names go into
+// required rejects text that is empty, too long or not printable, as names go into
 // messages.
 func (c *checker) required(field, value string) bool {
 	if value == "" {

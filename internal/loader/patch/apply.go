@@ -15,8 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// operate applies a JSON patch. Its values are not quoted: what libraries say
-// of them may hold what is in the object.
+// operate applies a JSON patch. Errors of the library may contain values.
 func (p *compiled) operate(object map[string]any) (map[string]any, *Problem) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -64,8 +63,8 @@ func explain(i int, op jsonpatch.Operation, err error) *Problem {
 	return &Problem{Part: fmt.Sprintf("patch[%d]", i), Details: fmt.Sprintf("%s of %s: %s", op.Kind(), path, why), Limit: tooLarge != nil}
 }
 
-// merge merges a patch into an object, and keeps what the object is called. It
-// returns nil where the patch deletes the object.
+// merge merges a patch into an object and keeps its identity. The result is nil if the
+// patch deletes the object.
 func merge(object, patch map[string]any) (map[string]any, *Problem) {
 	dest, source := kyaml.NewRNode(nodeOf(object)), kyaml.NewRNode(nodeOf(patch))
 	result, err := merge2.Merge(source, dest, kyaml.MergeOptions{ListIncreaseDirection: kyaml.MergeOptionsListPrepend})

@@ -14,8 +14,8 @@ import (
 
 // Patch is one change of rendered objects.
 type Patch struct {
-	// Target says which objects are changed. Where it is empty, they are those
-	// that a merge names by its apiVersion, kind and metadata.name.
+	// Target selects objects. If empty, a merge names its object by apiVersion, kind and
+	// metadata.name.
 	Target Target
 	// Patch is YAML or JSON: a list of operations or a mapping to merge.
 	Patch string
@@ -143,9 +143,8 @@ func operations(list []any) (jsonpatch.Patch, *Problem) {
 	return decoded, nil
 }
 
-// Apply applies all patches that match an object, and returns the outcome; nil
-// where a patch leaves the object out. The object may be changed. applied are
-// the sources of the patches that changed it, or failed to.
+// Apply applies all matching patches to an object, which it may change, and returns the
+// result, nil if it is deleted, and the sources of these patches.
 func (s *Set) Apply(object map[string]any) (out map[string]any, applied []string, problem *Problem) {
 	if s == nil {
 		return object, nil, nil
@@ -180,8 +179,7 @@ func (s *Set) Unused() []string {
 	return out
 }
 
-// apply applies one patch. What libraries make of hostile input must not end
-// the process.
+// apply applies one patch, and recovers from panics of libraries.
 func (p *compiled) apply(object map[string]any) (out map[string]any, problem *Problem) {
 	defer func() {
 		if r := recover(); r != nil {

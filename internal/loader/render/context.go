@@ -6,8 +6,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
-// Context returns the context of templates and expressions.
-// Numbers are float64, as by Package Operator.
+// Context returns the context of templates and expressions. Numbers are float64.
 func Context(pkg manifestsv1alpha1.TemplateContextPackage, env manifestsv1alpha1.PackageEnvironment,
 	config map[string]any, images, dependencies map[string]string,
 ) (map[string]any, error) {

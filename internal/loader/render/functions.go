@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// sprigNames are the functions of sprig that templates have.
-// What depends on time, chance, environment, files or network is left out.
+// sprigNames are the functions of sprig without those that depend on time, chance,
+// environment, files or network.
 var sprigNames = strings.Fields(`
 hello fail
 abbrev abbrevboth trunc trim trimAll trimSuffix trimPrefix upper lower title untitle substr repeat nospace initials
@@ -63,8 +63,7 @@ func (r *renderer) functions() template.FuncMap {
 	return funcs
 }
 
-// Functions returns the names of the functions that templates have beside those
-// of the language, sorted.
+// Functions returns the names of all functions beside those of the language, sorted.
 func Functions() []string {
 	names := make([]string, 0, len(sprigNames))
 	for name := range (&renderer{}).functions() {
@@ -74,8 +73,7 @@ func Functions() []string {
 	return names
 }
 
-// wovenFunctions are those that only woven nodes call, and index, which neither
-// walks nor builds values.
+// injectedFunctions are those of injected nodes, and index, which needs no measuring.
 func (r *renderer) wovenFunctions() template.FuncMap {
 	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
 }
@@ -106,8 +104,7 @@ func toYAML(v any) (string, error) {
 	return strings.TrimSuffix(string(data), "\n"), err
 }
 
-// fromYAML reads the first document of a text. Numbers are float64, as in the
-// context.
+// fromYAML reads the first document of a text. Numbers are float64.
 func (r *renderer) fromYAML(text any) (any, error) {
 	var data []byte
 	switch text := text.(type) {
@@ -168,8 +165,7 @@ func (r *renderer) include(name string, data any) (string, error) {
 	return out.String(), err
 }
 
-// getFile returns a file of the package; of a templated file what it renders
-// to, whether or not it was its turn yet.
+// getFile returns a file of the package, rendered if it is a template.
 func (r *renderer) getFile(path string) (string, error) {
 	if data, ok := r.in.Files[path]; ok && !r.isTemplate(path+Suffix) {
 		return textOf(path, data)

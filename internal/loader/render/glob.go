@@ -9,9 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// compileGlob reads the patterns of getFileGlob: * and ? stay within a folder,
-// ** goes beyond it, [abc], [a-z], [!a], {one,two}, and \ takes the next
-// character as it is.
+// compileGlob reads patterns of getFileGlob: * and ? within a folder, ** beyond it, [abc],
+// [a-z], [!a], {one,two}, and \ before a literal character.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > limits.TemplatePatternBytes {
 		return nil, limitf("a pattern has %d bytes; the limit is %d", len(pattern), limits.TemplatePatternBytes)

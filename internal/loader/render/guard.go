@@ -13,8 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// passing are functions that hand values on, or look at their surface, and
-// neither walk nor build them: they need not be measured.
+// passing are functions that neither walk nor build values, and need not be measured.
 var passing = setOf(`
 default empty coalesce all any ternary get hasKey typeOf typeIs typeIsLike kindOf kindIs include first last mustFirst
 mustLast dig fail cel getFile
@@ -28,9 +27,8 @@ func setOf(names string) map[string]bool {
 	return set
 }
 
-// wrap returns fn with the same parameters, bounded: it counts as a step, its
-// arguments and its result are measured, and functions that make more than they
-// are given are checked before they run.
+// wrap returns fn with limits: it counts as a step, arguments and result are measured, and
+// checks run before functions that make more than they are given.
 func (r *renderer) wrap(name string, fn any) any {
 	f := reflect.ValueOf(fn)
 	t := f.Type()
@@ -131,8 +129,7 @@ func (r *renderer) out(v any) (any, error) {
 	return v, r.measure(reflect.ValueOf(v))
 }
 
-// checks refuse calls whose result is much larger than their arguments, before
-// it is made. The arguments are of the types of the function.
+// checks reject calls whose result is much larger than their arguments.
 var checks = map[string]func(args []reflect.Value) error{
 	"repeat":  func(a []reflect.Value) error { return product(a[0].Int(), int64(a[1].Len())) },
 	"indent":  func(a []reflect.Value) error { return indent(a[0].Int(), a[1].String()) },
@@ -248,8 +245,7 @@ func seq(args []reflect.Value) error {
 	return nil
 }
 
-// compared bounds functions that compare each element of a list with a number of
-// values.
+// compared bounds comparing each element of a list with a number of values.
 func compared(list reflect.Value, with int) error {
 	size, err := measure(list)
 	if err == nil && with > 0 && size > limits.TemplateCompareBytes/with {
@@ -292,9 +288,8 @@ func short(args []reflect.Value) error {
 	return nil
 }
 
-// replacement bounds the result of replacing matches: there are at most as many
-// as the text has characters, and what $1 and the like stand for is at most the
-// text for each of them.
+// replacement bounds the result of replacing matches, one per character at most, where $1
+// and the like stand for the text at most.
 func replacement(text int, with string) error {
 	if err := product(int64(strings.Count(with, "$")), int64(text)); err != nil {
 		return err
@@ -308,8 +303,7 @@ var (
 	numbers = regexp.MustCompile(`%[^a-zA-Z%]*`)
 )
 
-// format bounds printf by its verbs: each prints at most the largest argument,
-// and its width for everything in that.
+// format bounds printf: each verb prints at most the largest argument, padded.
 func format(args []reflect.Value) error {
 	text, values := args[0].String(), args[1]
 	if verbs := strings.Count(text, "%"); verbs > 0 {
@@ -337,8 +331,7 @@ func format(args []reflect.Value) error {
 	return noPointers(args[1:])
 }
 
-// padding is the largest number in the verbs of a format: a width, a precision,
-// or the number of an argument.
+// padding is the largest width, precision or argument number of a format.
 func padding(text string) int64 {
 	most := 0
 	for _, verb := range numbers.FindAllString(text, -1) {
@@ -350,8 +343,7 @@ func padding(text string) int64 {
 	return int64(most)
 }
 
-// noPointers refuses what prints as an address within a list or a map, as that
-// is another one each time.
+// noPointers rejects values that print an address, which differs each time.
 func noPointers(args []reflect.Value) error {
 	for i := range args[0].Len() {
 		v := args[0].Index(i)

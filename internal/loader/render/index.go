@@ -18,9 +18,8 @@ func (r *renderer) context() any {
 	return context
 }
 
-// index is that of text/template, but in empty labels and annotations of a Package
-// a missing key is empty text and not <no value>, as by Package Operator. They stay
-// maps that hasKey, get and dig can read.
+// index is that of text/template, but a missing key in empty labels or annotations of a
+// Package is empty text and not <no value>, as by Package Operator.
 func (r *renderer) index(item any, keys ...any) (any, error) {
 	for _, key := range keys {
 		value, err := elementAt(reflect.ValueOf(item), reflect.ValueOf(key))

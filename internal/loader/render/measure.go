@@ -24,9 +24,7 @@ func isLimit(err error) bool {
 // itemBytes is what an element of a list or a key of a map counts.
 const itemBytes = 16
 
-// measure returns the size of a value as if it were printed: what is referred
-// to twice counts twice. It stops at the limits, so that a value that contains
-// itself ends.
+// measure returns the size of a value as if it were printed, up to the limits.
 func measure(v reflect.Value) (int, error) {
 	m := meter{}
 	err := m.add(v, 0)
@@ -38,8 +36,7 @@ type meter struct {
 	n int
 	// scalars are the texts, numbers and booleans in it, keys among them.
 	scalars int
-	// lines asks for indent: what two characters for each level make before each
-	// line of each value.
+	// lines counts in indent two characters per level before each line of each value.
 	lines  bool
 	indent int
 }

@@ -41,8 +41,7 @@ type Input struct {
 
 // Output is a rendered package.
 type Output struct {
-	// Files that are left, templates replaced by what they render to. Helper
-	// files, whose names begin with an underscore, are not among them.
+	// Files with templates replaced by their output, without excluded and helper files.
 	Files archive.Files
 	// Rendered are the paths in Files that come from templates.
 	Rendered map[string]bool
@@ -63,15 +62,13 @@ type renderer struct {
 	work         int64
 	rendered     map[string][]byte
 	running      map[string]bool
-	// unset are the empty labels and annotations of each copy of the context, by
-	// address.
+	// unset are the empty labels and annotations of each copy of the context, by address.
 	unset map[uintptr]map[string]any
 }
 
 var errRenderTime = errors.New("render time")
 
-// IsHelper reports whether a file is only there for others: its name begins with
-// an underscore.
+// IsHelper reports whether a file is for others only: its name begins with an underscore.
 func IsHelper(p string) bool { return strings.HasPrefix(path.Base(p), "_") }
 
 // Render renders a package.
@@ -206,8 +203,7 @@ func (r *renderer) parse() {
 	}
 }
 
-// define adds the templates of one file. A later definition wins over an
-// earlier one, unless it is empty.
+// define adds the templates of one file. The last definition that is not empty wins.
 func (r *renderer) define(p string, found, trees map[string]*parse.Tree, definedIn map[string]string) {
 	for name, tree := range found {
 		old := trees[name]
@@ -279,8 +275,7 @@ var (
 	missingKey = regexp.MustCompile(`at <([^>]*)>: map has no entry for key "([^"]*)"`)
 )
 
-// problem turns an error of a template into a violation: file, line, and the
-// expression, never the context.
+// problem turns an error into a violation with file, line and expression.
 func (r *renderer) problem(p string, err error) violation.Violation {
 	v := violation.Violation{Reason: violation.ReasonTemplate, Path: p, Details: err.Error()}
 	var own *limitError

@@ -6,15 +6,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// scanner goes over the text of a template before it is parsed, because the
-// parser recurses into nested blocks and parentheses.
+// scanner reads a template before the parser, which recurses on blocks and parentheses.
 type scanner struct {
 	text string
 	pos  int
 	// code counts the bytes between delimiters, variables their declarations.
 	code, variables int
-	// open counts, for each open block, the levels of recursion that it stands
-	// for: every "else if" adds one.
+	// open has the levels of recursion of each open block: every "else if" adds one.
 	open  []int
 	depth int
 }

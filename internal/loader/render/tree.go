@@ -4,8 +4,7 @@ import (
 	"text/template/parse"
 )
 
-// Names of the functions that are woven into parse trees. A template cannot
-// call them: they are unknown while it is parsed.
+// Functions of injected nodes. Templates cannot call them: they are unknown to the parser.
 const (
 	funcEnter = "lockstepEnter"
 	funcLeave = "lockstepLeave"
@@ -61,8 +60,7 @@ func newWoven() (*woven, error) {
 	return w, nil
 }
 
-// weave makes a tree count: calls of the template, iterations of its loops,
-// and the size of what it prints.
+// inject makes a tree count template calls, iterations, and the size of what it prints.
 func (w *woven) weave(tree *parse.Tree) {
 	if tree.Root == nil {
 		return

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// canonical is the form in which texts are compared: in lower case, without the escapes
-// of JSON, YAML and Go however often they were applied, and without line ends and the
-// white space around them.
+// canonical compares texts in lower case, without escapes of JSON, YAML and Go at any
+// depth, and without line ends and the white space around them.
 type canonical struct {
 	text strings.Builder
 	// from has the index in the original text of each byte; nil if it is not needed.
@@ -122,8 +121,8 @@ func character(text string) (r rune, size int) {
 	return r, escapes + size
 }
 
-// breaks returns how many bytes at the beginning of a text are line ends, escaped or not,
-// with the white space around them.
+// breaks returns the length of line ends, escaped or not, with white space, at the start of
+// a text.
 func breaks(text string) int {
 	for end := 0; ; {
 		at := end + blanks(text[end:])

@@ -13,8 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// spellings returns the texts in which a value stands readable: as it is, and
-// escaped as encoders do.
+// spellings returns the readable forms of a value: plain and escaped.
 func spellings(value string) []string {
 	out := []string{value, strings.TrimSpace(value)}
 	quoted := strconv.Quote(value)
@@ -32,8 +31,7 @@ func spellings(value string) []string {
 	return out
 }
 
-// encodings returns what stands in an encoded text that contains the value,
-// whatever comes before and after it.
+// encodings returns what encodings of any text with the value contain.
 func encodings(value string) []string {
 	value = strings.TrimSpace(value)
 	out := []string{url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value))}
@@ -66,8 +64,8 @@ func folded(texts ...string) []string {
 	return out
 }
 
-// aligned returns the characters that depend on the value alone where offset
-// bytes come before it.
+// aligned returns the encoded characters that depend on the value alone, offset bytes into
+// a text.
 func aligned(encode func([]byte) string, bits, offset int, value string) string {
 	text := encode(append(make([]byte, offset), value...))
 	first := (offset*8 + bits - 1) / bits

@@ -11,8 +11,7 @@ import (
 // Mark stands in a message in place of what was taken out.
 const Mark = "[redacted]"
 
-// messageBytes is how much of a message is looked at; the rest is cut off. What
-// is shown of it is much shorter.
+// messageBytes is the length of a message that is searched; the rest is cut off.
 const messageBytes = 16 << 10
 
 // pieces finds parts of values.
@@ -78,12 +77,10 @@ func show(text string, hidden []bool) string {
 	return b.String()
 }
 
-// shortest is the length of the shortest value that is taken out of messages
-// where it stands as a word. Shorter ones are no secret, and are words like no.
+// shortest is the length of values from which on they are redacted as words.
 const shortest = 4
 
-// RedactWords is Redact, and takes out short values as well where they stand
-// alone.
+// RedactWords is Redact for short values, too, where they are words.
 func (v *Values) RedactWords(text string) string {
 	text = v.Redact(text)
 	if v.Empty() {

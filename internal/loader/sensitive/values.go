@@ -12,8 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Values are sensitive values in all forms that are looked for. They are safe
-// for concurrent use.
+// Values are sensitive values in all forms. They are safe for concurrent use.
 type Values struct {
 	// whole has every value.
 	whole map[string]bool
@@ -21,8 +20,7 @@ type Values struct {
 	forms map[uint64][]string
 	// filter has a bit for the hash of each key of forms.
 	filter [1 << 10]uint64
-	// readable is what pieces of are taken out of messages, short what is taken
-	// out where it is a word.
+	// readable is searched for parts in messages, short for words.
 	readable, short []string
 	work            atomic.Int64
 
@@ -111,8 +109,7 @@ func (v *Values) scan(text string) (bool, error) {
 	return false, nil
 }
 
-// Is reports whether a value as a whole, of whatever length, is a sensitive one,
-// or holds one.
+// Is reports whether a value as a whole is sensitive, or contains a sensitive one.
 func (v *Values) Is(value any) bool {
 	if v.Empty() {
 		return false
