@@ -14,7 +14,10 @@ type programs[T any] struct {
 
 // get returns the shared program of text, or compiles it. Errors are not cached.
 func (p *programs[T]) get(text string, compile func(string) (*T, error)) (*T, error) {
-	if found := p.find(text); found != nil {
+	p.mu.Lock()
+	found := p.byText[text].Value()
+	p.mu.Unlock()
+	if found != nil {
 		return found, nil
 	}
 	made, err := compile(text)
@@ -23,9 +26,8 @@ func (p *programs[T]) get(text string, compile func(string) (*T, error)) (*T, er
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Another goroutine may have been faster: then its program is the one.
 	if found := p.byText[text].Value(); found != nil {
-		return found, nil
+		return found, nil // of another goroutine
 	}
 	if p.byText == nil {
 		p.byText = map[string]weak.Pointer[T]{}
@@ -35,13 +37,7 @@ func (p *programs[T]) get(text string, compile func(string) (*T, error)) (*T, er
 	return made, nil
 }
 
-func (p *programs[T]) find(text string) *T {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.byText[text].Value()
-}
-
-// drop forgets a program that was collected, unless a new one took its place.
+// drop removes a program that was collected, unless a new one replaces it.
 func (p *programs[T]) drop(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,7 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	}, patternFunctions()...)...)
 })
 
-// self is the variable that holds the whole object.
+// self is the variable of the whole object.
 const self = "self"
 
 // celProgram is one compiled rule.
@@ -94,7 +94,7 @@ func compileCEL(rule string) (*celProgram, error) {
 	return &celProgram{program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
 }
 
-// issueText puts all issues into one line.
+// issueText joins all issues.
 func issueText(issues *cel.Issues) string {
 	var texts []string
 	for _, issue := range issues.Errors() {

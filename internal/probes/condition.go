@@ -20,14 +20,14 @@ func (p conditionProbe) evaluate(o *object) outcome {
 			return outcome{message: "malformed .status.conditions"}
 		}
 		if condition["type"] == p.conditionType {
-			return p.judge(condition, o.generation)
+			return p.check(condition, o.generation)
 		}
 	}
 	return outcome{message: fmt.Sprintf(`missing .status.condition[%q]`, p.conditionType)}
 }
 
-// judge is about the first condition of the type: later ones never count.
-func (p conditionProbe) judge(condition map[string]any, generation int64) outcome {
+// check evaluates the first condition of the type; later ones do not count.
+func (p conditionProbe) check(condition map[string]any, generation int64) outcome {
 	if observed, isInteger := condition["observedGeneration"].(int64); isInteger && observed != generation {
 		return outcome{message: fmt.Sprintf(`.status.condition[%q] outdated`, p.conditionType), outdated: true}
 	}

@@ -4,12 +4,8 @@ import "strings"
 
 // FieldError is a probe that cannot be used, and what to do about it.
 type FieldError struct {
-	// Path of the field, such as availabilityProbes[2].probes[0].cel.rule.
-	Path string
-	// Problem says what is wrong with the field.
-	Problem string
-	// Remedy says what to write instead.
-	Remedy string
+	// Path is of the field, such as availabilityProbes[2].probes[0].cel.rule.
+	Path, Problem, Remedy string
 }
 
 // Error returns path, problem and remedy in one line.

@@ -17,7 +17,7 @@ import (
 // jqPrograms are the jq expressions of all Sets in use.
 var jqPrograms programs[jqProgram]
 
-// errBound is that an evaluation was stopped at one of its limits.
+// errBound is the error of an evaluation that reached a limit.
 var errBound = errors.New("stopped")
 
 var (
@@ -58,12 +58,11 @@ func compileJQ(text string) (*jqProgram, error) {
 			"write e.g. .status.replicas or .status.containerStatuses[0].ready",
 		}
 	}
-	guarded, err := guardQuery(query)
-	if err != nil {
+	program := &jqProgram{source: text, reads: jqPaths(query)}
+	if err := guardQuery(query); err != nil {
 		return nil, err
 	}
-	program := &jqProgram{source: text, reads: jqPaths(query)}
-	program.code, err = gojq.Compile(guarded,
+	program.code, err = gojq.Compile(query,
 		gojq.WithFunction(guardCharge, 0, 0, program.charge),
 		gojq.WithFunction(guardShort, 0, 0, short),
 		gojq.WithFunction(guardNumbers, 2, 2, numbers))
@@ -84,7 +83,7 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	timeout, cancel := context.WithTimeout(context.Background(), limits.ProbeJQTime)
 	defer cancel()
 	steps := &stepContext{Context: timeout, left: limits.ProbeJQSteps}
-	value, err := p.single(p.code.RunWithContext(steps, o.jqRoot()))
+	value, err := single(p.code.RunWithContext(steps, o.jqRoot()))
 	o.cost += limits.ProbeJQSteps - steps.left
 	if p.exceeded != nil {
 		return nil, false, p.exceeded
@@ -98,24 +97,20 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	return fromJQ(value), true, nil
 }
 
-// single returns the only value; nil where there is none.
-func (p *jqProgram) single(results gojq.Iter) (any, error) {
-	value, more := results.Next()
-	if !more {
-		return nil, nil
-	}
+// single returns the only value; nil for none.
+func single(results gojq.Iter) (any, error) {
+	value, _ := results.Next()
 	if err, failed := value.(error); failed {
 		return nil, err
 	}
-	switch next, more := results.Next(); {
-	case !more:
-		return value, nil
-	default:
-		if err, failed := next.(error); failed {
-			return nil, err
-		}
+	next, more := results.Next()
+	if err, failed := next.(error); failed {
+		return nil, err
+	}
+	if more {
 		return nil, errors.New("yields more than one value")
 	}
+	return value, nil
 }
 
 // stepContext ends an evaluation after a number of steps, as gojq checks Done once per
@@ -125,11 +120,9 @@ type stepContext struct {
 	left int
 }
 
-var ended = func() <-chan struct{} {
-	channel := make(chan struct{})
-	close(channel)
-	return channel
-}()
+var ended = make(chan struct{})
+
+func init() { close(ended) }
 
 func (c *stepContext) Done() <-chan struct{} {
 	if c.left--; c.left < 0 {
@@ -190,7 +183,7 @@ func (p *jqProgram) spend(value any) bool {
 	return p.exceeded == nil
 }
 
-// short refuses long strings before they are parsed as numbers.
+// short rejects long strings before they are parsed as numbers.
 func short(value any, _ []any) any {
 	if text, isString := value.(string); isString && len(text) > 64 {
 		return errors.New("a string of more than 64 bytes is not a number")
@@ -217,61 +210,59 @@ func (o *object) jqRoot() any {
 }
 
 func toJQ(value any) any {
-	switch value := value.(type) {
-	case int64:
-		return int(value)
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = toJQ(element)
+	return convert(value, func(value any) any {
+		switch value := value.(type) {
+		case int64:
+			return int(value)
+		case nil, bool, string, float64:
+			return value
+		default:
+			// Not a type of decoded JSON; gojq would panic on it.
+			return fmt.Sprint(value)
 		}
-		return list
-	case map[string]any:
-		fields := make(map[string]any, len(value))
-		for key, element := range value {
-			fields[key] = toJQ(element)
-		}
-		return fields
-	case nil, bool, string, float64:
-		return value
-	default:
-		// Not a type of decoded JSON; gojq would panic on it.
-		return fmt.Sprint(value)
-	}
+	})
 }
 
 // fromJQ returns the value in the types of Kubernetes JSON: whole numbers are int64.
 func fromJQ(value any) any {
-	switch value := value.(type) {
-	case int:
-		return int64(value)
-	case float64:
-		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+	return convert(value, func(value any) any {
+		if number, ok := value.(json.Number); ok {
+			value, _ = number.Float64()
+		}
+		switch value := value.(type) {
+		case int:
 			return int64(value)
+		case float64:
+			if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
+				return int64(value)
+			}
+		case *big.Int:
+			if value.IsInt64() {
+				return value.Int64()
+			}
+			number, _ := new(big.Float).SetInt(value).Float64()
+			return number
 		}
 		return value
-	case *big.Int:
-		if value.IsInt64() {
-			return value.Int64()
-		}
-		number, _ := new(big.Float).SetInt(value).Float64()
-		return number
-	case json.Number:
-		number, _ := value.Float64()
-		return fromJQ(number)
+	})
+}
+
+// convert copies a value with other scalars.
+func convert(value any, scalar func(any) any) any {
+	switch value := value.(type) {
 	case []any:
 		list := make([]any, len(value))
 		for i, element := range value {
-			list[i] = fromJQ(element)
+			list[i] = convert(element, scalar)
 		}
 		return list
 	case map[string]any:
 		fields := make(map[string]any, len(value))
 		for key, element := range value {
-			fields[key] = fromJQ(element)
+			fields[key] = convert(element, scalar)
 		}
 		return fields
 	default:
-		return value
+		return scalar(value)
 	}
 }

@@ -53,214 +53,155 @@ func refuseJQ(format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...) + " is not available in a probe", jqRemedy}
 }
 
-// guardQuery returns the query with accounting for all that it builds, or rejects it.
-func guardQuery(q *gojq.Query) (*gojq.Query, error) {
+// guardQuery makes a query account for all that it builds, or rejects it.
+func guardQuery(q *gojq.Query) error {
 	switch {
 	case q == nil:
-		return nil, nil
+		return nil
 	case q.Meta != nil || len(q.Imports) > 0:
-		return nil, refuseJQ("a module (module, import, include)")
+		return refuseJQ("a module (module, import, include)")
 	case len(q.FuncDefs) > 0:
-		return nil, refuseJQ("a function definition (def)")
+		return refuseJQ("a function definition (def)")
 	case len(q.Patterns) > 0:
-		return nil, refuseJQ("a variable (as)")
+		return refuseJQ("a variable (as)")
 	case q.Term != nil:
-		term, err := guardTerm(q.Term)
-		if err != nil {
-			return nil, err
-		}
-		return &gojq.Query{Term: term}, nil
+		return guardTerm(q.Term)
 	case q.Left == nil || q.Right == nil:
-		return nil, &refusal{"jq expression without a filter", "write e.g. .status.replicas"}
+		return &refusal{"jq expression without a filter", "write e.g. .status.replicas"}
 	}
-	left, err := guardQuery(q.Left)
-	if err != nil {
-		return nil, err
+	if err := guardQueries(q.Left, q.Right); err != nil {
+		return err
 	}
-	right, err := guardQuery(q.Right)
-	if err != nil {
-		return nil, err
-	}
-	return guardOperator(q.Op, left, right)
-}
-
-func guardOperator(op gojq.Operator, left, right *gojq.Query) (*gojq.Query, error) {
-	switch op {
+	switch q.Op {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,
 		gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
-		return &gojq.Query{Left: left, Op: op, Right: right}, nil
 	case gojq.OpAdd:
-		return pipe(&gojq.Query{Left: left, Op: op, Right: right}, call(guardCharge)), nil
+		*q = *pipe(&gojq.Query{Left: q.Left, Op: q.Op, Right: q.Right}, call(guardCharge))
 	case gojq.OpSub, gojq.OpMul, gojq.OpDiv, gojq.OpMod:
-		operands := call(guardNumbers, left, right)
-		result := &gojq.Query{Left: element("0"), Op: op, Right: element("1")}
-		return pipe(operands, pipe(result, call(guardCharge))), nil
+		result := &gojq.Query{Left: element("0"), Op: q.Op, Right: element("1")}
+		*q = *pipe(call(guardNumbers, q.Left, q.Right), pipe(result, call(guardCharge)))
 	default:
-		return nil, refuseJQ("the assignment %s", op)
-	}
-}
-
-// guardTerm guards the term, then each suffix on the accounted value before it.
-func guardTerm(t *gojq.Term) (*gojq.Term, error) {
-	guarded, charged, err := guardBareTerm(t)
-	if err != nil {
-		return nil, err
-	}
-	if charged {
-		guarded = chargedTerm(guarded)
-	}
-	for _, suffix := range t.SuffixList {
-		index, err := guardIndex(suffix.Index)
-		if err != nil {
-			return nil, err
-		}
-		next := *guarded
-		next.SuffixList = append(slices.Clone(guarded.SuffixList),
-			&gojq.Suffix{Index: index, Iter: suffix.Iter, Optional: suffix.Optional})
-		guarded = &next
-		if index != nil && index.IsSlice {
-			guarded = chargedTerm(guarded)
-		}
-	}
-	return guarded, nil
-}
-
-// guardBareTerm guards a term without suffixes; charged means that it builds a value.
-func guardBareTerm(t *gojq.Term) (guarded *gojq.Term, charged bool, err error) {
-	switch t.Type {
-	case gojq.TermTypeIdentity, gojq.TermTypeRecurse, gojq.TermTypeNull,
-		gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber:
-		return &gojq.Term{Type: t.Type, Number: t.Number}, false, nil
-	case gojq.TermTypeIndex:
-		index, err := guardIndex(t.Index)
-		return &gojq.Term{Type: t.Type, Index: index}, t.Index.IsSlice, err
-	case gojq.TermTypeString:
-		return &gojq.Term{Type: t.Type, Str: t.Str}, false, guardString(t.Str)
-	case gojq.TermTypeFunc:
-		return guardFunction(t.Func)
-	case gojq.TermTypeArray:
-		query, err := guardQuery(t.Array.Query)
-		return &gojq.Term{Type: t.Type, Array: &gojq.Array{Query: query}}, true, err
-	case gojq.TermTypeObject:
-		object, err := guardObject(t.Object)
-		return &gojq.Term{Type: t.Type, Object: object}, true, err
-	case gojq.TermTypeQuery:
-		query, err := guardQuery(t.Query)
-		return &gojq.Term{Type: t.Type, Query: query}, false, err
-	default:
-		return guardControl(t)
-	}
-}
-
-func guardControl(t *gojq.Term) (guarded *gojq.Term, charged bool, err error) {
-	switch t.Type {
-	case gojq.TermTypeUnary:
-		term, err := guardTerm(t.Unary.Term)
-		return &gojq.Term{Type: t.Type, Unary: &gojq.Unary{Op: t.Unary.Op, Term: term}}, false, err
-	case gojq.TermTypeIf:
-		branch, err := guardIf(t.If)
-		return &gojq.Term{Type: t.Type, If: branch}, false, err
-	case gojq.TermTypeTry:
-		body, err := guardQuery(t.Try.Body)
-		if err != nil {
-			return nil, false, err
-		}
-		catch, err := guardQuery(t.Try.Catch)
-		return &gojq.Term{Type: t.Type, Try: &gojq.Try{Body: body, Catch: catch}}, false, err
-	case gojq.TermTypeFormat:
-		return nil, false, refuseJQ("the format %s", t.Format)
-	case gojq.TermTypeReduce:
-		return nil, false, refuseJQ("the loop reduce")
-	case gojq.TermTypeForeach:
-		return nil, false, refuseJQ("the loop foreach")
-	default:
-		return nil, false, refuseJQ("a label (label, break)")
-	}
-}
-
-func guardIf(branch *gojq.If) (*gojq.If, error) {
-	queries := []*gojq.Query{branch.Cond, branch.Then, branch.Else}
-	for _, elif := range branch.Elif {
-		queries = append(queries, elif.Cond, elif.Then)
-	}
-	if err := guardAll(queries); err != nil {
-		return nil, err
-	}
-	guarded := &gojq.If{Cond: queries[0], Then: queries[1], Else: queries[2]}
-	for i := 3; i < len(queries); i += 2 {
-		guarded.Elif = append(guarded.Elif, &gojq.IfElif{Cond: queries[i], Then: queries[i+1]})
-	}
-	return guarded, nil
-}
-
-// guardAll replaces queries by their guarded forms.
-func guardAll(queries []*gojq.Query) error {
-	for i, query := range queries {
-		guarded, err := guardQuery(query)
-		if err != nil {
-			return err
-		}
-		queries[i] = guarded
+		return refuseJQ("the assignment %s", q.Op)
 	}
 	return nil
 }
 
-func guardFunction(f *gojq.Func) (guarded *gojq.Term, charged bool, err error) {
+func guardQueries(queries ...*gojq.Query) error {
+	for _, q := range queries {
+		if err := guardQuery(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guardTerm guards the term, then each suffix on the accounted value before it.
+func guardTerm(t *gojq.Term) error {
+	suffixes := t.SuffixList
+	t.SuffixList = nil
+	charged, err := guardBareTerm(t)
+	if err != nil {
+		return err
+	}
+	if charged {
+		*t = chargedTerm(*t)
+	}
+	for _, suffix := range suffixes {
+		if err := guardIndex(suffix.Index); err != nil {
+			return err
+		}
+		t.SuffixList = append(t.SuffixList, suffix)
+		if suffix.Index != nil && suffix.Index.IsSlice {
+			*t = chargedTerm(*t)
+		}
+	}
+	return nil
+}
+
+// guardBareTerm guards a term without suffixes; charged means that it builds a value.
+func guardBareTerm(t *gojq.Term) (charged bool, err error) {
+	switch t.Type {
+	case gojq.TermTypeIdentity, gojq.TermTypeRecurse, gojq.TermTypeNull,
+		gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber:
+		return false, nil
+	case gojq.TermTypeIndex:
+		return t.Index.IsSlice, guardIndex(t.Index)
+	case gojq.TermTypeString:
+		return false, guardString(t.Str)
+	case gojq.TermTypeFunc:
+		return guardFunction(t)
+	case gojq.TermTypeArray:
+		return true, guardQuery(t.Array.Query)
+	case gojq.TermTypeObject:
+		return true, guardObject(t.Object)
+	case gojq.TermTypeQuery:
+		return false, guardQuery(t.Query)
+	case gojq.TermTypeUnary:
+		return false, guardTerm(t.Unary.Term)
+	case gojq.TermTypeIf:
+		for _, elif := range t.If.Elif {
+			if err := guardQueries(elif.Cond, elif.Then); err != nil {
+				return false, err
+			}
+		}
+		return false, guardQueries(t.If.Cond, t.If.Then, t.If.Else)
+	case gojq.TermTypeTry:
+		return false, guardQueries(t.Try.Body, t.Try.Catch)
+	case gojq.TermTypeFormat:
+		return false, refuseJQ("the format %s", t.Format)
+	case gojq.TermTypeReduce:
+		return false, refuseJQ("the loop reduce")
+	case gojq.TermTypeForeach:
+		return false, refuseJQ("the loop foreach")
+	default:
+		return false, refuseJQ("a label (label, break)")
+	}
+}
+
+func guardFunction(t *gojq.Term) (charged bool, err error) {
+	f := t.Func
 	charged, known := jqFunctions[functionName(f)]
 	if !known && strings.HasPrefix(f.Name, "$") {
-		return nil, false, refuseJQ("the variable %s", f.Name)
+		return false, refuseJQ("the variable %s", f.Name)
 	}
 	if !known {
-		return nil, false, refuseJQ("the function %s with %d arguments", f.Name, len(f.Args))
+		return false, refuseJQ("the function %s with %d arguments", f.Name, len(f.Args))
 	}
-	args := slices.Clone(f.Args)
-	if err := guardAll(args); err != nil {
-		return nil, false, err
+	if err := guardQueries(f.Args...); err != nil {
+		return false, err
 	}
-	function := &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: f.Name, Args: args}}
 	if f.Name == "tonumber" {
-		return termOf(pipe(call(guardShort), &gojq.Query{Term: function})), false, nil
+		*t = termOf(pipe(call(guardShort), call(f.Name)))
 	}
-	return function, charged, nil
+	return charged, nil
 }
 
 // functionName is jq's name of a function, such as any/2.
 func functionName(f *gojq.Func) string { return fmt.Sprintf("%s/%d", f.Name, len(f.Args)) }
 
-func guardObject(object *gojq.Object) (*gojq.Object, error) {
-	guarded := &gojq.Object{}
+func guardObject(object *gojq.Object) error {
 	for _, pair := range object.KeyVals {
 		if strings.HasPrefix(pair.Key, "$") {
-			return nil, refuseJQ("the variable %s", pair.Key)
+			return refuseJQ("the variable %s", pair.Key)
 		}
 		if err := guardString(pair.KeyString); err != nil {
-			return nil, err
+			return err
 		}
-		queries := []*gojq.Query{pair.KeyQuery, pair.Val}
-		if err := guardAll(queries); err != nil {
-			return nil, err
+		if err := guardQueries(pair.KeyQuery, pair.Val); err != nil {
+			return err
 		}
-		guarded.KeyVals = append(guarded.KeyVals, &gojq.ObjectKeyVal{
-			Key: pair.Key, KeyString: pair.KeyString, KeyQuery: queries[0], Val: queries[1],
-		})
 	}
-	return guarded, nil
+	return nil
 }
 
-func guardIndex(index *gojq.Index) (*gojq.Index, error) {
+func guardIndex(index *gojq.Index) error {
 	if index == nil {
-		return nil, nil
+		return nil
 	}
 	if err := guardString(index.Str); err != nil {
-		return nil, err
+		return err
 	}
-	queries := []*gojq.Query{index.Start, index.End}
-	if err := guardAll(queries); err != nil {
-		return nil, err
-	}
-	return &gojq.Index{
-		Name: index.Name, Str: index.Str, Start: queries[0], End: queries[1], IsSlice: index.IsSlice,
-	}, nil
+	return guardQueries(index.Start, index.End)
 }
 
 func guardString(text *gojq.String) error {
@@ -278,12 +219,12 @@ func pipe(left, right *gojq.Query) *gojq.Query {
 	return &gojq.Query{Left: left, Op: gojq.OpPipe, Right: right}
 }
 
-func termOf(query *gojq.Query) *gojq.Term {
-	return &gojq.Term{Type: gojq.TermTypeQuery, Query: query}
+func termOf(query *gojq.Query) gojq.Term {
+	return gojq.Term{Type: gojq.TermTypeQuery, Query: query}
 }
 
-func chargedTerm(term *gojq.Term) *gojq.Term {
-	return termOf(pipe(&gojq.Query{Term: term}, call(guardCharge)))
+func chargedTerm(term gojq.Term) gojq.Term {
+	return termOf(pipe(&gojq.Query{Term: &term}, call(guardCharge)))
 }
 
 // element is .[n].

@@ -10,7 +10,7 @@ import (
 type Needs struct {
 	// Paths are sorted keys from the root, none a prefix of another. A path ends at a list.
 	Paths [][]string
-	// Whole is that some probe may read any field. Paths is nil then.
+	// Whole is set if a probe may read any field. Paths is nil then.
 	Whole bool
 }
 

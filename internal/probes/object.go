@@ -2,7 +2,6 @@ package probes
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,11 +29,11 @@ func newObject(root map[string]any) *object {
 func groupKind(root map[string]any) schema.GroupKind {
 	apiVersion, _ := root["apiVersion"].(string)
 	kind, _ := root["kind"].(string)
-	group, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		group = ""
+	gk := schema.GroupKind{Kind: kind}
+	if group, _, found := strings.Cut(apiVersion, "/"); found {
+		gk.Group = group
 	}
-	return schema.GroupKind{Group: group, Kind: kind}
+	return gk
 }
 
 func isSecret(gk schema.GroupKind) bool {
@@ -81,14 +80,10 @@ func (o *object) labels() labelsOf {
 	return fields
 }
 
-// quoted shortens a value for a message.
+// quoted truncates a value for a message.
 func quoted(text string) string {
 	if len(text) <= limits.ProbeMessageValueBytes {
 		return text
 	}
-	cut := limits.ProbeMessageValueBytes
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return strings.ToValidUTF8(text[:limits.ProbeMessageValueBytes], "") + "…"
 }

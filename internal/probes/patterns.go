@@ -24,15 +24,11 @@ var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name:
 // patternFunctions declares matches, find and findAll.
 func patternFunctions() []cel.EnvOption {
 	text, texts := cel.StringType, []*cel.Type{cel.StringType, cel.StringType}
-	matches := cel.SingletonFunctionBinding(onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val {
-		return types.Bool(x.MatchString(text))
-	}))
-	find := cel.SingletonFunctionBinding(onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val {
-		return types.String(x.FindString(text))
-	}))
-	findAll := cel.SingletonFunctionBinding(onPattern(func(x *regexp.Regexp, text string, n int) ref.Val {
+	matches := onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val { return types.Bool(x.MatchString(text)) })
+	find := onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val { return types.String(x.FindString(text)) })
+	findAll := onPattern(func(x *regexp.Regexp, text string, n int) ref.Val {
 		return types.NewStringList(types.DefaultTypeAdapter, x.FindAllString(text, n))
-	}))
+	})
 	return []cel.EnvOption{
 		cel.Function("matches", cel.Overload("matches", texts, cel.BoolType), cel.MemberOverload("matches_string", texts, cel.BoolType), matches),
 		cel.Function("find", cel.MemberOverload("string_find_string", texts, text), find),
@@ -42,8 +38,8 @@ func patternFunctions() []cel.EnvOption {
 }
 
 // onPattern makes a function of a text, a pattern and an optional number (-1).
-func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) func(...ref.Val) ref.Val {
-	return func(args ...ref.Val) ref.Val {
+func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) cel.FunctionOpt {
+	return cel.SingletonFunctionBinding(func(args ...ref.Val) ref.Val {
 		text, expression, ok := patternCall(args)
 		if !ok {
 			return types.NoSuchOverloadErr()
@@ -62,7 +58,7 @@ func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) func(...r
 			return types.NewErr("%s", err)
 		}
 		return run(compiled, text, int(n))
-	}
+	})
 }
 
 func patternCall(args []ref.Val) (text, expression string, ok bool) {
@@ -103,23 +99,19 @@ func usesPattern(function string) bool {
 // patterns reports whether a rule uses regular expressions, and rejects invalid constant
 // ones.
 func patterns(rule ast.Expr) (uses bool, err error) {
+	args := operands(rule)
 	if rule.Kind() == ast.CallKind && usesPattern(rule.AsCall().FunctionName()) {
 		uses = true
-		args := operands(rule)
 		if len(args) > 1 && args[1].Kind() == ast.LiteralKind {
 			if text, ok := args[1].AsLiteral().(types.String); ok {
-				if err := regexcost.Check(string(text), 0); err != nil {
-					return true, err
-				}
+				err = regexcost.Check(string(text), 0)
 			}
 		}
 	}
-	for _, operand := range operands(rule) {
-		inner, err := patterns(operand)
-		if err != nil {
-			return true, err
-		}
+	for i := 0; i < len(args) && err == nil; i++ {
+		var inner bool
+		inner, err = patterns(args[i])
 		uses = uses || inner
 	}
-	return uses, nil
+	return uses, err
 }

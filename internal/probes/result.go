@@ -5,32 +5,23 @@ import (
 	"time"
 )
 
-// Status is the verdict on an object. The zero value is Unknown.
+// Status is the result for an object. The zero value is Unknown.
 type Status int8
 
-// The three verdicts.
+// The three results.
 const (
 	// Unknown: a field is missing, outdated or malformed, or the evaluation failed.
 	Unknown Status = iota
-	// False is that the object is known not to be available.
+	// False: the object is not available.
 	False
-	// True is that the object is available. It alone counts as success.
+	// True: the object is available.
 	True
 )
 
 // String returns "Unknown", "False" or "True".
-func (s Status) String() string {
-	switch s {
-	case True:
-		return "True"
-	case False:
-		return "False"
-	default:
-		return "Unknown"
-	}
-}
+func (s Status) String() string { return [...]string{"Unknown", "False", "True"}[s] }
 
-// Result is the verdict of a Set on one object.
+// Result is the result of all probes on one object.
 type Result struct {
 	Status Status
 	// Messages are those of the Unknown probes in order, else of the False ones. They
@@ -50,7 +41,7 @@ type Result struct {
 // Message returns all messages joined with ", ", as in a status.
 func (r Result) Message() string { return strings.Join(r.Messages, ", ") }
 
-// outcome is the verdict of one probe.
+// outcome is the result of one probe.
 type outcome struct {
 	status    Status
 	message   string
@@ -60,9 +51,8 @@ type outcome struct {
 
 // conjunction combines outcomes by AND.
 type conjunction struct {
-	unknown, failed []string
-	conditionFalse  bool
-	outdated        bool
+	unknown, failed          []string
+	conditionFalse, outdated bool
 }
 
 func (c *conjunction) add(o outcome) {
@@ -82,7 +72,6 @@ func (c *conjunction) result() Result {
 		return Result{Status: Unknown, Messages: c.unknown, ConditionFalse: c.conditionFalse, Outdated: c.outdated}
 	case len(c.failed) > 0:
 		return Result{Status: False, Messages: c.failed, ConditionFalse: c.conditionFalse}
-	default:
-		return Result{Status: True}
 	}
+	return Result{Status: True}
 }

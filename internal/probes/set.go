@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -62,6 +63,9 @@ type compiler struct {
 }
 
 func (c *compiler) refuse(path string, err error) {
+	if err == nil {
+		return
+	}
 	var because *refusal
 	if !errors.As(err, &because) {
 		because = &refusal{err.Error(), "report this as a defect of the engine"}
@@ -107,22 +111,14 @@ func (c *compiler) probe(path string, from *corev1alpha1.Probe) (check probe, pa
 	case from.FieldsEqual != nil:
 		a, errA := newField(from.FieldsEqual.FieldA)
 		b, errB := newField(from.FieldsEqual.FieldB)
-		if errA != nil {
-			c.refuse(path+".fieldsEqual.fieldA", errA)
-		}
-		if errB != nil {
-			c.refuse(path+".fieldsEqual.fieldB", errB)
-		}
+		c.refuse(path+".fieldsEqual.fieldA", errA)
+		c.refuse(path+".fieldsEqual.fieldB", errB)
 		if errA != nil || errB != nil {
 			return nil, nil
 		}
 		return fieldsEqualProbe{a: a, b: b}, append(a.paths(), b.paths()...)
 	case from.Condition != nil:
-		status := from.Condition.Status
-		if status == "" {
-			status = string(metav1.ConditionTrue)
-		}
-		return conditionProbe{conditionType: from.Condition.Type, status: status}, nil
+		return conditionProbe{conditionType: from.Condition.Type, status: cmp.Or(from.Condition.Status, string(metav1.ConditionTrue))}, nil
 	case from.CEL != nil:
 		program, err := celPrograms.get(from.CEL.Rule, compileCEL)
 		if err != nil {
@@ -143,47 +139,42 @@ func (s *Set) Selects(gk schema.GroupKind) bool {
 // Evaluate evaluates one live object, decoded with int64 and float64 numbers, whole or
 // trimmed, and does not change it.
 func (s *Set) Evaluate(obj map[string]any) Result {
-	result, _ := s.judge(obj)
+	result, _ := s.evaluate(obj)
 	return result
 }
 
 // evaluate also returns the cost. Probes beyond limits.ProbeObjectCost are skipped.
-func (s *Set) judge(obj map[string]any) (result Result, cost int) {
+func (s *Set) evaluate(obj map[string]any) (result Result, cost int) {
 	if s == nil {
 		return Result{Status: True}, 0
 	}
 	o := newObject(obj)
-	var verdict conjunction
+	var all conjunction
 	for _, entry := range s.entries[groupKind(obj)] {
 		if !entry.labels.Matches(o.labels()) {
 			continue
 		}
 		if o.outdated() {
-			verdict.add(outcome{message: ".status outdated", outdated: true})
+			all.add(outcome{message: ".status outdated", outdated: true})
 			continue
 		}
 		for _, probe := range entry.probes {
 			if o.cost += limits.ProbeCost; o.cost > limits.ProbeObjectCost {
-				verdict.add(outcome{message: fmt.Sprintf("the probes of this object cost more than %d together: simplify them", limits.ProbeObjectCost)})
-				return verdict.result(), o.cost
+				all.add(outcome{message: fmt.Sprintf("the probes of this object cost more than %d together: simplify them", limits.ProbeObjectCost)})
+				return all.result(), o.cost
 			}
-			verdict.add(probe.evaluate(o))
+			all.add(probe.evaluate(o))
 		}
 	}
-	return verdict.result(), o.cost
+	return all.result(), o.cost
 }
 
-// EvaluateJSON evaluates an object as [Trim] returns it; Unknown if it cannot be read.
-func (s *Set) EvaluateJSON(trimmed []byte) Result {
-	result, _ := s.Judge(trimmed)
-	return result
-}
-
-// Judge is EvaluateJSON, and returns the cost in units of limits.ProbesCost.
+// Judge evaluates an object as [Trim] returns it, and returns the cost in units of
+// limits.ProbesCost. An object that cannot be read is Unknown.
 func (s *Set) Judge(trimmed []byte) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {
 		return Result{Messages: []string{"malformed object"}}, limits.ProbeCost
 	}
-	return s.judge(obj)
+	return s.evaluate(obj)
 }

@@ -183,8 +183,9 @@ func TestEvaluate(t *testing.T) {
 				t.Errorf("Evaluate changed the object (-want +got):\n%s", diff)
 			}
 			trimmed := Trim(obj, set.Needs(deploymentKind))
-			if diff := cmp.Diff(test.want, set.EvaluateJSON(trimmed)); diff != "" {
-				t.Errorf("EvaluateJSON of the trimmed object %s (-want +got):\n%s", trimmed, diff)
+			judged, _ := set.Judge(trimmed)
+			if diff := cmp.Diff(test.want, judged); diff != "" {
+				t.Errorf("Judge of the trimmed object %s (-want +got):\n%s", trimmed, diff)
 			}
 		})
 	}
@@ -234,8 +235,8 @@ func TestEvaluateWithoutSet(t *testing.T) {
 	if set.Selects(deploymentKind) {
 		t.Error("a nil Set selects Deployments")
 	}
-	if got := mustCompile(t, entryFor()).EvaluateJSON([]byte("{")); got.Status != Unknown {
-		t.Errorf("EvaluateJSON of a broken object = %v, want Unknown", got)
+	if got, _ := mustCompile(t, entryFor()).Judge([]byte("{")); got.Status != Unknown {
+		t.Errorf("Judge of a broken object = %v, want Unknown", got)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -16,27 +18,16 @@ var keptMetadata = []string{
 	"name", "namespace", "labels", "generation", "uid", "deletionTimestamp", "ownerReferences", "resourceVersion",
 }
 
-// managedFields are never kept: they are larger than most objects.
+// managedFields are never kept.
 const managedFields = "managedFields"
 
-// alwaysKept reports whether a path needs no mention: Trim keeps it anyway, or never.
+// alwaysKept reports whether Trim keeps a path anyway, or never.
 func alwaysKept(path []string) bool {
 	switch path[0] {
 	case "apiVersion", "kind", "status":
 		return true
-	case "metadata":
-		if len(path) == 1 {
-			return false
-		}
-		for _, key := range keptMetadata {
-			if path[1] == key {
-				return true
-			}
-		}
-		return path[1] == managedFields
-	default:
-		return false
 	}
+	return path[0] == "metadata" && len(path) > 1 && (slices.Contains(keptMetadata, path[1]) || path[1] == managedFields)
 }
 
 // Trim returns compact JSON of what probes read: apiVersion, kind, metadata (name,
@@ -69,40 +60,31 @@ func Trim(obj map[string]any, needs Needs) []byte {
 }
 
 func withoutManagedFields(obj map[string]any) map[string]any {
-	trimmed := shallow(obj)
+	trimmed := maps.Clone(obj)
 	if metadata, isMap := obj["metadata"].(map[string]any); isMap {
-		metadata = shallow(metadata)
+		metadata = maps.Clone(metadata)
 		delete(metadata, managedFields)
 		trimmed["metadata"] = metadata
 	}
 	return trimmed
 }
 
-func shallow(fields map[string]any) map[string]any {
-	result := make(map[string]any, len(fields))
-	for key, value := range fields {
-		result[key] = value
-	}
-	return result
-}
-
 // skeleton is what is kept of every object.
 func skeleton(obj map[string]any) map[string]any {
-	trimmed := make(map[string]any, 8)
-	for _, key := range []string{"apiVersion", "kind", "status"} {
-		if value, found := obj[key]; found {
-			trimmed[key] = value
-		}
-	}
-	from, _ := obj["metadata"].(map[string]any)
-	metadata := make(map[string]any, len(keptMetadata))
-	for _, key := range keptMetadata {
-		if value, found := from[key]; found {
-			metadata[key] = value
-		}
-	}
-	trimmed["metadata"] = metadata
+	metadata, _ := obj["metadata"].(map[string]any)
+	trimmed := pick(obj, "apiVersion", "kind", "status")
+	trimmed["metadata"] = pick(metadata, keptMetadata...)
 	return trimmed
+}
+
+func pick(from map[string]any, keys ...string) map[string]any {
+	picked := make(map[string]any, 8)
+	for _, key := range keys {
+		if value, found := from[key]; found {
+			picked[key] = value
+		}
+	}
+	return picked
 }
 
 // copyPath copies the value at path, or what the path ends at, so that a probe fails in the
@@ -116,9 +98,7 @@ func copyPath(trimmed, obj map[string]any, path []string) {
 		next, isMap := value.(map[string]any)
 		if !isMap || i == len(path)-1 {
 			if isMap && i == 0 && key == "metadata" {
-				next = shallow(next)
-				delete(next, managedFields)
-				value = next
+				value = withoutManagedFields(obj)[key]
 			}
 			trimmed[key] = value
 			return
@@ -134,11 +114,7 @@ func copyPath(trimmed, obj map[string]any, path []string) {
 
 func fingerprintValues(secret map[string]any) {
 	for _, field := range []string{"data", "stringData"} {
-		value, found := secret[field]
-		if !found {
-			continue
-		}
-		values, isMap := value.(map[string]any)
+		values, isMap := secret[field].(map[string]any)
 		if !isMap {
 			delete(secret, field)
 			continue
