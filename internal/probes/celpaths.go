@@ -9,18 +9,13 @@ import (
 // celPaths returns a superset of the fields that a checked rule reads; an empty path is the
 // whole object.
 func celPaths(rule ast.Expr) [][]string {
-	var paths [][]string
-	var walk func(ast.Expr)
-	walk = func(e ast.Expr) {
-		if path, isPath := staticPath(e); isPath {
-			paths = append(paths, path)
-			return
-		}
-		for _, operand := range operands(e) {
-			walk(operand)
-		}
+	if path, isPath := staticPath(rule); isPath {
+		return [][]string{path}
 	}
-	walk(rule)
+	var paths [][]string
+	for _, operand := range ast.NavigateExpr(nil, rule).Children() {
+		paths = append(paths, celPaths(operand)...)
+	}
 	return paths
 }
 
@@ -42,38 +37,5 @@ func staticPath(e ast.Expr) (path []string, isPath bool) {
 		return append(path, string(key)), isPath && isString
 	default:
 		return nil, false
-	}
-}
-
-// operands are the expressions that e is made of.
-func operands(e ast.Expr) []ast.Expr {
-	switch e.Kind() {
-	case ast.SelectKind:
-		return []ast.Expr{e.AsSelect().Operand()}
-	case ast.CallKind:
-		call := e.AsCall()
-		if call.IsMemberFunction() {
-			return append([]ast.Expr{call.Target()}, call.Args()...)
-		}
-		return call.Args()
-	case ast.ListKind:
-		return e.AsList().Elements()
-	case ast.MapKind:
-		var parts []ast.Expr
-		for _, entry := range e.AsMap().Entries() {
-			parts = append(parts, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
-		}
-		return parts
-	case ast.StructKind:
-		var parts []ast.Expr
-		for _, field := range e.AsStruct().Fields() {
-			parts = append(parts, field.AsStructField().Value())
-		}
-		return parts
-	case ast.ComprehensionKind:
-		loop := e.AsComprehension()
-		return []ast.Expr{loop.IterRange(), loop.AccuInit(), loop.LoopCondition(), loop.LoopStep(), loop.Result()}
-	default:
-		return nil
 	}
 }

@@ -99,7 +99,7 @@ func usesPattern(function string) bool {
 // patterns reports whether a rule uses regular expressions, and rejects invalid constant
 // ones.
 func patterns(rule ast.Expr) (uses bool, err error) {
-	args := operands(rule)
+	args := ast.NavigateExpr(nil, rule).Children()
 	if rule.Kind() == ast.CallKind && usesPattern(rule.AsCall().FunctionName()) {
 		uses = true
 		if len(args) > 1 && args[1].Kind() == ast.LiteralKind {

@@ -40,17 +40,9 @@ func (e *estimator) sizeOf(x ast.Expr, in *scope) float64 {
 		return e.variable
 	case ast.SelectKind:
 		return e.size(x.AsSelect().Operand(), in)
-	case ast.ListKind:
-		for _, item := range x.AsList().Elements() {
+	case ast.ListKind, ast.MapKind, ast.StructKind:
+		for _, item := range ast.NavigateExpr(nil, x).Children() {
 			sum += e.size(item, in)
-		}
-	case ast.MapKind:
-		for _, entry := range x.AsMap().Entries() {
-			sum += e.size(entry.AsMapEntry().Key(), in) + e.size(entry.AsMapEntry().Value(), in)
-		}
-	case ast.StructKind:
-		for _, field := range x.AsStruct().Fields() {
-			sum += e.size(field.AsStructField().Value(), in)
 		}
 	case ast.CallKind:
 		return e.call(x.AsCall(), in)
@@ -60,25 +52,24 @@ func (e *estimator) sizeOf(x ast.Expr, in *scope) float64 {
 	return sum
 }
 
-// verdicts are the operators whose outcome is a bool.
-var verdicts = map[string]bool{
+// boolOperators return a bool.
+var boolOperators = map[string]bool{
 	operators.Equals: true, operators.NotEquals: true, operators.In: true, operators.LogicalAnd: true, operators.LogicalOr: true,
 	operators.LogicalNot: true, operators.NotStrictlyFalse: true, operators.Less: true, operators.LessEquals: true,
 	operators.Greater: true, operators.GreaterEquals: true,
 }
 
 func (e *estimator) call(c ast.CallExpr, in *scope) float64 {
-	var sizes []float64
-	sum := 1.0
+	sizes, sum := make([]float64, len(c.Args())), 1.0
 	if c.IsMemberFunction() {
 		sum += e.size(c.Target(), in)
 	}
-	for _, arg := range c.Args() {
-		sizes = append(sizes, e.size(arg, in))
-		sum += sizes[len(sizes)-1]
+	for i, arg := range c.Args() {
+		sizes[i] = e.size(arg, in)
+		sum += sizes[i]
 	}
 	switch {
-	case verdicts[c.FunctionName()]:
+	case boolOperators[c.FunctionName()]:
 		return 1
 	case c.FunctionName() == operators.Conditional && len(sizes) == 3:
 		return max(sizes[1], sizes[2])
