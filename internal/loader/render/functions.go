@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
@@ -49,9 +50,9 @@ func (r *renderer) functions() template.FuncMap {
 		funcs[name] = r.wrap(name, all[name])
 	}
 	for name, fn := range map[string]any{
-		// Sprig returns them in the order of Go's maps, which is random.
+		// Sprig's are in random order.
 		"keys": sortedKeys, "values": sortedValues,
-		// These exist in text/template; here they are measured.
+		// Those of text/template, measured.
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 
@@ -65,28 +66,18 @@ func (r *renderer) functions() template.FuncMap {
 
 // Functions returns the names of all functions beside those of the language, sorted.
 func Functions() []string {
-	names := make([]string, 0, len(sprigNames))
-	for name := range (&renderer{}).functions() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys((&renderer{}).functions()))
 }
 
 // injectedFunctions are those of injected nodes, and index, which needs no measuring.
-func (r *renderer) wovenFunctions() template.FuncMap {
+func (r *renderer) injectedFunctions() template.FuncMap {
 	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
 }
 
 func sortedKeys(dicts ...map[string]any) []string {
 	var out []string
 	for _, d := range dicts {
-		keys := make([]string, 0, len(d))
-		for k := range d {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		out = append(out, keys...)
+		out = append(out, slices.Sorted(maps.Keys(d))...)
 	}
 	return out
 }
@@ -167,20 +158,15 @@ func (r *renderer) include(name string, data any) (string, error) {
 
 // getFile returns a file of the package, rendered if it is a template.
 func (r *renderer) getFile(path string) (string, error) {
-	if data, ok := r.in.Files[path]; ok && !r.isTemplate(path+Suffix) {
-		return textOf(path, data)
-	}
-	if !r.isTemplate(path + Suffix) {
+	data, ok := r.in.Files[path]
+	if r.sources[path+Suffix] {
+		var err error
+		if data, err = r.file(path + Suffix); err != nil {
+			return "", err
+		}
+	} else if !ok {
 		return "", fmt.Errorf("file not found: %q", path)
 	}
-	data, err := r.file(path + Suffix)
-	if err != nil {
-		return "", err
-	}
-	return textOf(path, data)
-}
-
-func textOf(path string, data []byte) (string, error) {
 	if len(data) > limits.TemplateValueBytes {
 		return "", limitf("the file %q has %d bytes; the limit for templates is %d", path, len(data), limits.TemplateValueBytes)
 	}

@@ -9,23 +9,17 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
 // passing are functions that neither walk nor build values, and need not be measured.
-var passing = setOf(`
+var passing = sets.New(strings.Fields(`
 default empty coalesce all any ternary get hasKey typeOf typeIs typeIsLike kindOf kindIs include first last mustFirst
 mustLast dig fail cel getFile
-`)
-
-func setOf(names string) map[string]bool {
-	set := map[string]bool{}
-	for _, name := range strings.Fields(names) {
-		set[name] = true
-	}
-	return set
-}
+`)...)
 
 // wrap returns fn with limits: it counts as a step, arguments and result are measured, and
 // checks run before functions that make more than they are given.
@@ -38,25 +32,20 @@ func (r *renderer) wrap(name string, fn any) any {
 	}
 	errorType := reflect.TypeFor[error]()
 	wrapped := reflect.FuncOf(in, []reflect.Type{t.Out(0), errorType}, t.IsVariadic())
-	check, measured := checks[name], !passing[name]
+	check, measured := checks[name], !passing.Has(name)
 	fail := func(err error) []reflect.Value {
 		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
 	}
 	return reflect.MakeFunc(wrapped, func(args []reflect.Value) []reflect.Value {
-		if err := r.step(); err != nil {
+		err := r.step()
+		for i := 0; measured && i < len(args) && err == nil; i++ {
+			err = r.measure(args[i])
+		}
+		if check != nil && err == nil {
+			err = check(args)
+		}
+		if err != nil {
 			return fail(err)
-		}
-		if measured {
-			for _, arg := range args {
-				if err := r.measure(arg); err != nil {
-					return fail(err)
-				}
-			}
-		}
-		if check != nil {
-			if err := check(args); err != nil {
-				return fail(err)
-			}
 		}
 		var out []reflect.Value
 		if t.IsVariadic() {
@@ -132,8 +121,8 @@ func (r *renderer) out(v any) (any, error) {
 // checks reject calls whose result is much larger than their arguments.
 var checks = map[string]func(args []reflect.Value) error{
 	"repeat":  func(a []reflect.Value) error { return product(a[0].Int(), int64(a[1].Len())) },
-	"indent":  func(a []reflect.Value) error { return indent(a[0].Int(), a[1].String()) },
-	"nindent": func(a []reflect.Value) error { return indent(a[0].Int(), a[1].String()) },
+	"indent":  indent,
+	"nindent": indent,
 	"replace": func(a []reflect.Value) error {
 		return product(int64(strings.Count(a[2].String(), a[0].String())), int64(a[1].Len()))
 	},
@@ -141,14 +130,12 @@ var checks = map[string]func(args []reflect.Value) error{
 	"wrapWith": func(a []reflect.Value) error { return wrapping(a[0].Int(), a[1].Len(), a[2].Len()) },
 	"join":     func(a []reflect.Value) error { return product(int64(listLen(a[1])), int64(a[0].Len())) },
 
-	"until":     func(a []reflect.Value) error { return items(a[0].Int()) },
-	"untilStep": func(a []reflect.Value) error { return steps(a[0].Int(), a[1].Int(), a[2].Int()) },
-	"seq":       seq,
-	"splitList": func(a []reflect.Value) error {
-		return items(int64(strings.Count(a[1].String(), a[0].String())))
-	},
-	"split":       func(a []reflect.Value) error { return items(int64(strings.Count(a[1].String(), a[0].String()))) },
-	"splitn":      func(a []reflect.Value) error { return items(int64(strings.Count(a[2].String(), a[0].String()))) },
+	"until":       func(a []reflect.Value) error { return items(a[0].Int()) },
+	"untilStep":   func(a []reflect.Value) error { return steps(a[0].Int(), a[1].Int(), a[2].Int()) },
+	"seq":         seq,
+	"splitList":   func(a []reflect.Value) error { return parts(a[1], a[0]) },
+	"split":       func(a []reflect.Value) error { return parts(a[1], a[0]) },
+	"splitn":      func(a []reflect.Value) error { return parts(a[2], a[0]) },
 	"uniq":        func(a []reflect.Value) error { return compared(a[0], listLen(a[0])) },
 	"mustUniq":    func(a []reflect.Value) error { return compared(a[0], listLen(a[0])) },
 	"without":     func(a []reflect.Value) error { return compared(a[0], a[1].Len()) },
@@ -192,8 +179,8 @@ func product(count, length int64) error {
 	return nil
 }
 
-func indent(spaces int64, text string) error {
-	return product(1+int64(strings.Count(text, "\n")), spaces)
+func indent(a []reflect.Value) error {
+	return product(1+int64(strings.Count(a[1].String(), "\n")), a[0].Int())
 }
 
 func wrapping(width int64, separator, length int) error {
@@ -217,8 +204,12 @@ func items(n int64) error {
 	return nil
 }
 
+func parts(text, separator reflect.Value) error {
+	return items(int64(strings.Count(text.String(), separator.String())))
+}
+
 func steps(start, stop, step int64) error {
-	// Beyond, the counter would go round: it would never reach the end.
+	// Beyond, the counter would overflow and never reach the end.
 	const far = 1 << 60
 	for _, n := range []int64{start, stop, step} {
 		if n > far || n < -far {
@@ -272,8 +263,7 @@ func parsed(args []reflect.Value) error {
 
 // bounded makes a limit of package regexcost one of this package.
 func bounded(err error) error {
-	var limit *regexcost.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*regexcost.LimitError](err); ok {
 		return &limitError{limit.Error()}
 	}
 	return err

@@ -3,11 +3,13 @@ package render
 import (
 	"fmt"
 	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // context returns a copy of the context for one template.
 func (r *renderer) context() any {
-	context := clone(r.in.Context).(map[string]any)
+	context := runtime.DeepCopyJSON(r.in.Context)
 	pkg, _ := context["package"].(map[string]any)
 	metadata, _ := pkg["metadata"].(map[string]any)
 	for _, key := range []string{"labels", "annotations"} {

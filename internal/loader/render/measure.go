@@ -17,8 +17,8 @@ func (e *limitError) Error() string { return e.text }
 func limitf(format string, args ...any) error { return &limitError{fmt.Sprintf(format, args...)} }
 
 func isLimit(err error) bool {
-	var own *limitError
-	return errors.As(err, &own)
+	_, ok := errors.AsType[*limitError](err)
+	return ok
 }
 
 // itemBytes is what an element of a list or a key of a map counts.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -77,10 +78,9 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 	defer cancel()
 	r := &renderer{ctx: ctx, in: in, sources: map[string]bool{}, rendered: map[string][]byte{}, running: map[string]bool{}, unset: map[uintptr]map[string]any{}}
 	excluded := r.excluded()
-	if len(r.problems) > 0 {
-		return nil, r.problems
+	if len(r.problems) == 0 {
+		r.parse()
 	}
-	r.parse()
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
@@ -98,9 +98,7 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 			continue
 		}
 		if _, both := in.Files[target]; both {
-			r.warn(violation.Violation{
-				Reason: violation.ReasonTemplate, Path: p, Details: fmt.Sprintf("the template replaces the file %s", target), Remedy: "Delete one of them.",
-			})
+			r.warn(violation.Violation{Reason: violation.ReasonTemplate, Path: p}.Because("Delete one of them.", "the template replaces the file %s", target))
 		}
 		data, err := r.file(p)
 		if err != nil {
@@ -111,9 +109,7 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 			continue
 		}
 		if total += len(data); total > limits.PackageBytes {
-			r.problems = append(r.problems, violation.Violation{
-				Reason: violation.ReasonLimit, Path: p, Details: fmt.Sprintf("the rendered files have more than %d bytes", limits.PackageBytes),
-			})
+			r.problems = append(r.problems, violation.Violation{Reason: violation.ReasonLimit, Path: p}.Because("", "the rendered files have more than %d bytes", limits.PackageBytes))
 			break
 		}
 		out.Files[target], out.Rendered[target] = data, true
@@ -137,9 +133,7 @@ func (r *renderer) excluded() map[string]bool {
 	for i, rule := range r.in.Paths {
 		keep, err := r.in.Expressions.Bool(r.ctx, rule.Expression)
 		if err != nil {
-			v := r.in.PathRule(i)
-			v.Details = err.Error()
-			r.problems = append(r.problems, v)
+			r.problems = append(r.problems, r.in.PathRule(i).Because("", "%v", err))
 			continue
 		}
 		if keep {
@@ -158,8 +152,7 @@ func (r *renderer) excluded() map[string]bool {
 func (r *renderer) parse() {
 	var paths []string
 	for _, p := range r.in.Files.Paths() {
-		if strings.HasSuffix(p, Suffix) {
-			r.sources[p] = true
+		if r.sources[p] = strings.HasSuffix(p, Suffix); r.sources[p] {
 			paths = append(paths, p)
 		}
 	}
@@ -167,13 +160,13 @@ func (r *renderer) parse() {
 	if len(paths) == 0 {
 		return
 	}
-	woven, err := newWoven()
+	injected, err := newInjected()
 	if err != nil {
 		r.problems = append(r.problems, r.problem("", err))
 		return
 	}
 	functions := r.functions()
-	r.templates.Funcs(functions).Funcs(r.wovenFunctions())
+	r.templates.Funcs(functions).Funcs(r.injectedFunctions())
 	trees, definedIn := map[string]*parse.Tree{}, map[string]string{}
 	code := 0
 	for _, p := range paths {
@@ -196,7 +189,7 @@ func (r *renderer) parse() {
 		r.define(p, found, trees, definedIn)
 	}
 	for name, tree := range trees {
-		woven.weave(tree)
+		injected.inject(tree)
 		if _, err := r.templates.AddParseTree(name, tree); err != nil {
 			r.problems = append(r.problems, r.problem(definedIn[name], err))
 		}
@@ -211,16 +204,11 @@ func (r *renderer) define(p string, found, trees map[string]*parse.Tree, defined
 			continue
 		}
 		if old != nil && !parse.IsEmptyTree(old.Root) {
-			r.warn(violation.Violation{
-				Reason: violation.ReasonTemplate, Path: p,
-				Details: fmt.Sprintf("the template %q is defined in %s as well", name, definedIn[name]), Remedy: "Rename one of them.",
-			})
+			r.warn(violation.Violation{Reason: violation.ReasonTemplate, Path: p}.Because("Rename one of them.", "the template %q is defined in %s as well", name, definedIn[name]))
 		}
 		trees[name], definedIn[name] = tree, p
 	}
 }
-
-func (r *renderer) isTemplate(p string) bool { return r.sources[p] }
 
 // file executes a template once, and returns its output from then on.
 func (r *renderer) file(p string) ([]byte, error) {
@@ -242,32 +230,22 @@ func (r *renderer) file(p string) ([]byte, error) {
 	if err := r.templates.ExecuteTemplate(out, p, r.context()); err != nil {
 		return nil, err
 	}
-	data := out.Bytes()
-	if data == nil {
-		data = []byte{}
-	}
-	r.rendered[p] = data
-	return data, nil
+	r.rendered[p] = append([]byte{}, out.Bytes()...)
+	return r.rendered[p], nil
 }
 
-// clone copies the values of JSON.
-func clone(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, value := range v {
-			out[key] = clone(value)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, value := range v {
-			out[i] = clone(value)
-		}
-		return out
-	default:
-		return v
+// buffer holds the output of a template up to a limit.
+type buffer struct {
+	bytes.Buffer
+	limit int
+}
+
+// Write implements io.Writer.
+func (b *buffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.limit {
+		return 0, limitf("the output has more than %d bytes", b.limit)
 	}
+	return b.Buffer.Write(p)
 }
 
 var (
@@ -296,7 +274,7 @@ func (r *renderer) problem(p string, err error) violation.Violation {
 	return v
 }
 
-// missing says what to do about a key that is not there.
+// missing returns the remedy for a missing key.
 func (r *renderer) missing(expression, key string) string {
 	const guard = "Guard it with hasKey, dig or default."
 	if i := strings.Index(expression, ".config."); i < 0 || !strings.HasPrefix(expression[i+len(".config."):], key) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
@@ -59,7 +61,7 @@ func FuzzRender(f *testing.F) {
 		f.Add(text, "{{ define `h` }}helper {{ . }}{{ end }}", "**/a.*")
 	}
 	c := testContext(f, map[string]any{"replicas": 2, "name": "shop", "list": []any{1, "a", nil}})
-	unchanged := clone(c)
+	unchanged := runtime.DeepCopyJSON(c)
 	f.Fuzz(func(t *testing.T, text, helper, rule string) {
 		if len(text)+len(helper)+len(rule) > 4<<10 {
 			return

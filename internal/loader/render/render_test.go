@@ -129,7 +129,7 @@ func TestTemplateErrors(t *testing.T) {
 		{"unknown function", "{{ env `HOME` }}", `line 1: function "env" not defined`},
 		{"no clock", "{{ now }}", `function "now" not defined`},
 		{"no randomness", "{{ randAlpha 3 }}", `function "randAlpha" not defined`},
-		{"woven functions", "{{ lockstepLeave }}", `function "lockstepLeave" not defined`},
+		{"injected functions", "{{ lockstepLeave }}", `function "lockstepLeave" not defined`},
 		{"missing key", "\n\n{{ .config.replica }}", `line 3: at <.config.replica>: map has no entry for key "replica". Did you mean "replicas"?`},
 		{"missing key, nothing near", "{{ .config.zzz }}", `Set it in spec.config, or give it a default in the schema of the manifest.`},
 		{"missing key within null", "{{ .config.nested.a.b }}", `map has no entry for key "a". Guard it with hasKey, dig or default.`},

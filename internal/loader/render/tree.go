@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"text/template/parse"
 )
 
@@ -16,61 +17,38 @@ const (
 var builtins = map[string]any{}
 
 func init() {
-	for _, name := range []string{
-		"and", "call", "html", "index", "slice", "js", "len", "not", "or", "print", "printf", "println", "urlquery",
-		"eq", "ge", "gt", "le", "lt", "ne",
-	} {
+	for _, name := range strings.Fields("and call html index slice js len not or print printf println urlquery eq ge gt le lt ne") {
 		builtins[name] = true
 	}
 }
 
-// woven are the nodes that are put into every tree.
-type woven struct {
+// injected are the nodes that are added to every tree.
+type injected struct {
 	enter, leave, tick parse.Node
 	out                *parse.CommandNode
 }
 
-func newWoven() (*woven, error) {
-	action := func(text string) (parse.Node, error) {
-		tree := parse.New("limits")
-		tree.Mode = parse.SkipFuncCheck
-		if _, err := tree.Parse(text, "", "", map[string]*parse.Tree{}); err != nil {
-			return nil, err
-		}
-		return tree.Root.Nodes[0], nil
-	}
-	w := &woven{}
-	for _, part := range []struct {
-		into *parse.Node
-		name string
-	}{{&w.enter, funcEnter}, {&w.leave, funcLeave}, {&w.tick, funcTick}} {
-		n, err := action("{{x}}")
-		if err != nil {
-			return nil, err
-		}
-		n.(*parse.ActionNode).Pipe.Cmds[0].Args[0].(*parse.IdentifierNode).Ident = part.name
-		*part.into = n
-	}
-	n, err := action("{{x}}")
-	if err != nil {
+func newInjected() (*injected, error) {
+	tree := parse.New("limits")
+	tree.Mode = parse.SkipFuncCheck
+	text := "{{" + strings.Join([]string{funcEnter, funcLeave, funcTick, funcOut}, "}}{{") + "}}"
+	if _, err := tree.Parse(text, "", "", map[string]*parse.Tree{}); err != nil {
 		return nil, err
 	}
-	w.out = n.(*parse.ActionNode).Pipe.Cmds[0]
-	w.out.Args[0].(*parse.IdentifierNode).Ident = funcOut
-	return w, nil
+	n := tree.Root.Nodes
+	return &injected{n[0], n[1], n[2], n[3].(*parse.ActionNode).Pipe.Cmds[0]}, nil
 }
 
 // inject makes a tree count template calls, iterations, and the size of what it prints.
-func (w *woven) weave(tree *parse.Tree) {
+func (i *injected) inject(tree *parse.Tree) {
 	if tree.Root == nil {
 		return
 	}
-	w.list(tree.Root)
-	nodes := append([]parse.Node{w.enter}, tree.Root.Nodes...)
-	tree.Root.Nodes = append(nodes, w.leave)
+	i.list(tree.Root)
+	tree.Root.Nodes = append(append([]parse.Node{i.enter}, tree.Root.Nodes...), i.leave)
 }
 
-func (w *woven) list(l *parse.ListNode) {
+func (i *injected) list(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
@@ -78,18 +56,18 @@ func (w *woven) list(l *parse.ListNode) {
 		switch n := n.(type) {
 		case *parse.ActionNode:
 			if len(n.Pipe.Decl) == 0 {
-				n.Pipe.Cmds = append(n.Pipe.Cmds, w.out)
+				n.Pipe.Cmds = append(n.Pipe.Cmds, i.out)
 			}
 		case *parse.IfNode:
-			w.list(n.List)
-			w.list(n.ElseList)
+			i.list(n.List)
+			i.list(n.ElseList)
 		case *parse.WithNode:
-			w.list(n.List)
-			w.list(n.ElseList)
+			i.list(n.List)
+			i.list(n.ElseList)
 		case *parse.RangeNode:
-			w.list(n.List)
-			w.list(n.ElseList)
-			n.List.Nodes = append([]parse.Node{w.tick}, n.List.Nodes...)
+			i.list(n.List)
+			i.list(n.ElseList)
+			n.List.Nodes = append([]parse.Node{i.tick}, n.List.Nodes...)
 		}
 	}
 }
