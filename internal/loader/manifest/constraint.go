@@ -13,12 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-var platforms = []string{string(manifestsv1alpha1.PlatformKubernetes), string(manifestsv1alpha1.PlatformOpenShift)}
-
 func (c *checker) platform(field string, p manifestsv1alpha1.PlatformName) {
-	if !slices.Contains(platforms, string(p)) {
-		c.doubtful(field, violation.Suggest(string(p), platforms, "Supported: Kubernetes, OpenShift."), "Unsupported value: %q", p)
-	}
+	c.oneOf(c.doubtful, field, string(p), string(manifestsv1alpha1.PlatformKubernetes), string(manifestsv1alpha1.PlatformOpenShift))
 }
 
 func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
@@ -35,8 +31,8 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 			c.platform(field+".platformVersion.name", pv.Name)
 			c.versionRange(field+".platformVersion.range", pv.Range)
 		}
-		if u := constraint.UniqueInScope; u != nil && u.Scope != "" && !slices.Contains(uniqueScopes, string(u.Scope)) {
-			c.invalid(field+".uniqueInScope.scope", violation.Suggest(string(u.Scope), uniqueScopes, "Supported: Cluster, Namespace."), "Unsupported value: %q", u.Scope)
+		if u := constraint.UniqueInScope; u != nil && u.Scope != "" {
+			c.oneOf(c.invalid, field+".uniqueInScope.scope", string(u.Scope), string(manifestsv1alpha1.UniqueScopeCluster), string(manifestsv1alpha1.UniqueScopeNamespace))
 		}
 	}
 }
@@ -46,7 +42,7 @@ func (c *checker) versionRange(field, text string) {
 		c.add(violation.ReasonLimit, field, "", "%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
 		return
 	}
-	if _, err := parseRange(text); err != nil {
+	if _, err := ParseRange(text); err != nil {
 		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is no range of versions", text)
 	}
 }
@@ -54,8 +50,9 @@ func (c *checker) versionRange(field, text string) {
 // negation is a "!" that is meant as "!=".
 var negation = regexp.MustCompile(`!([^=]|$)`)
 
-// parseRange accepts "&&" for ",", "==" for "=", and "!" for "!=", as other parsers do.
-func parseRange(text string) (*semver.Constraints, error) {
+// ParseRange reads a range of versions, with "&&" for ",", "==" for "=", and "!" for "!=", as
+// other parsers accept them.
+func ParseRange(text string) (*semver.Constraints, error) {
 	if len(text) > limits.TemplatePatternBytes {
 		return nil, fmt.Errorf("the range has %d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
 	}
@@ -70,15 +67,11 @@ func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment) violation.Viol
 	for i, constraint := range r.Manifest.Spec.Constraints {
 		field := fmt.Sprintf("spec.constraints[%d]", i)
 		if p := constraint.Platform; len(p) > 0 && !slices.ContainsFunc(p, func(name manifestsv1alpha1.PlatformName) bool { return isPlatform(env, name) }) {
-			v := r.At(violation.ReasonConstraintUnmet, field+".platform")
-			v.Details = fmt.Sprintf("the cluster is none of %v", p)
-			unmet = append(unmet, v)
+			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platform").Because("", "the cluster is none of %v", p))
 		}
 		if pv := constraint.PlatformVersion; pv != nil && isPlatform(env, pv.Name) {
 			if details := unmetVersion(env, pv); details != "" {
-				v := r.At(violation.ReasonConstraintUnmet, field+".platformVersion.range")
-				v.Details = details
-				unmet = append(unmet, v)
+				unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platformVersion.range").Because("", "%s", details))
 			}
 		}
 	}
@@ -99,7 +92,7 @@ func unmetVersion(env *manifestsv1alpha1.PackageEnvironment, pv *manifestsv1alph
 	if err != nil {
 		return fmt.Sprintf("the version of %s, %q, is no semantic version", pv.Name, text)
 	}
-	want, err := parseRange(pv.Range)
+	want, err := ParseRange(pv.Range)
 	if err != nil {
 		return fmt.Sprintf("%q is no range of versions", pv.Range)
 	}

@@ -3,7 +3,7 @@ package manifest
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,8 +37,8 @@ func (d *decoder) full() bool {
 	return len(d.unknown)+len(d.warnings)+len(d.problems) > limits.Violations
 }
 
-func (d *decoder) at(path string) violation.Violation {
-	return violation.Violation{Reason: d.reason, Path: d.doc.Path, Document: d.doc.Index, Line: d.doc.Line(path), Field: path}
+func (d *decoder) fail(path, format string, args ...any) {
+	d.problems = append(d.problems, d.doc.At(d.reason, path).Because("", format, args...))
 }
 
 // decode fills into, a pointer to a struct. It is filled as far as possible.
@@ -53,9 +53,7 @@ func (d *decoder) decode(into any) {
 		err = json.Unmarshal(data, into)
 	}
 	if err != nil {
-		problem := d.at("")
-		problem.Details = err.Error()
-		d.problems = append(d.problems, problem)
+		d.fail("", "%v", err)
 	}
 }
 
@@ -97,12 +95,9 @@ func (d *decoder) walk(v any, t reflect.Type, path string) any {
 }
 
 func (d *decoder) mismatch(v any, want, path string) any {
-	if d.full() && len(d.problems) > 0 {
-		return nil
+	if !d.full() || len(d.problems) == 0 {
+		d.fail(path, "has to be %s, is %s", want, kindOf(v))
 	}
-	problem := d.at(path)
-	problem.Details = fmt.Sprintf("has to be %s, is %s", want, kindOf(v))
-	d.problems = append(d.problems, problem)
 	return nil
 }
 
@@ -156,19 +151,13 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 }
 
 func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type) {
-	v := d.at(path)
-	known := make([]string, 0, len(fields))
-	for name := range fields {
-		known = append(known, name)
-	}
-	slices.Sort(known)
+	known := slices.Sorted(maps.Keys(fields))
 	fallback := "Remove it."
 	if len(known) <= 12 {
 		fallback = "Known here: " + strings.Join(known, ", ") + "."
 	}
-	v.Details = "unknown field"
-	v.Remedy = cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
-	d.unknown = append(d.unknown, v)
+	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
+	d.unknown = append(d.unknown, d.doc.At(d.reason, path).Because(remedy, "unknown field"))
 }
 
 // misplaced returns the remedy for a field that is a level too high or too low.
@@ -210,9 +199,7 @@ func (d *decoder) walkSlice(v any, t reflect.Type, path string) any {
 	for i, item := range items {
 		at := document.Index(path, i)
 		if item == nil && t.Elem().Kind() == reflect.Struct {
-			problem := d.at(at)
-			problem.Details = "the entry is empty"
-			d.problems = append(d.problems, problem)
+			d.fail(at, "the entry is empty")
 		}
 		out[i] = d.walk(item, t.Elem(), at)
 	}
@@ -255,17 +242,11 @@ func (d *decoder) text(v any, path string) any {
 	case map[string]any, []any:
 		return d.mismatch(v, "text", path)
 	}
-	if d.full() {
-		return d.mismatch(v, "text", path)
-	}
 	raw, ok := d.doc.Raw(path)
-	if !ok {
+	if !ok || d.full() {
 		return d.mismatch(v, "text", path)
 	}
-	w := d.at(path)
-	w.Details = fmt.Sprintf("%s is not in quotes; it is read as text", raw)
-	w.Remedy = "Put it in quotes."
-	d.warnings = append(d.warnings, w)
+	d.warnings = append(d.warnings, d.doc.At(d.reason, path).Because("Put it in quotes.", "%s is not in quotes; it is read as text", raw))
 	return raw
 }
 
@@ -278,9 +259,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		switch {
 		case name == "-":
 		case f.Anonymous && (options == "inline" || name == ""):
-			for n, ft := range fieldsOf(f.Type) {
-				out[n] = ft
-			}
+			maps.Copy(out, fieldsOf(f.Type))
 		case name != "":
 			out[name] = f.Type
 		}

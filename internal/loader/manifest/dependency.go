@@ -43,17 +43,17 @@ func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependenc
 		if c.required(field+".name", d.Name) {
 			c.unique(seen, field+".name", d.Name)
 		}
-		form := "api"
 		if d.Package != nil {
-			form = "package"
-			c.packageDependency(field+".package", d.Package)
+			field += ".package"
+			c.packageDependency(field, d.Package)
 		} else {
-			c.apiDependency(field+".api", d.API)
+			field += ".api"
+			c.apiDependency(field, d.API)
 		}
 		if d.Optional {
-			c.unsupportedWarning(field+"."+form, "the dependency is optional, and is not looked for yet")
+			c.unsupportedWarning(field, "the dependency is optional, and is not looked for yet")
 		} else {
-			c.add(violation.ReasonUnsupported, field+"."+form, "Remove it, mark it as optional, or use a later version.", "dependencies of this form are not resolved yet")
+			c.add(violation.ReasonUnsupported, field, "Remove it, mark it as optional, or use a later version.", "dependencies of this form are not resolved yet")
 		}
 	}
 }
@@ -119,9 +119,7 @@ func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
 	}
 }
 
-// unsupportedWarning names what is not supported yet, and can be done without.
+// unsupportedWarning reports what is not supported yet and optional.
 func (c *checker) unsupportedWarning(field, details string) {
-	v := c.r.At(violation.ReasonUnsupported, field)
-	v.Details, v.Remedy = details, "Use a later version for it."
-	c.r.Warnings = append(c.r.Warnings, v)
+	c.r.Warnings = append(c.r.Warnings, c.r.At(violation.ReasonUnsupported, field).Because("Use a later version for it.", "%s", details))
 }

@@ -1,11 +1,11 @@
-// Package manifest reads and checks the two files that describe a package:
-// manifest.yaml (PackageManifest) and manifest.lock.yaml (PackageManifestLock).
+// Package manifest reads and checks manifest.yaml (PackageManifest) and
+// manifest.lock.yaml (PackageManifestLock).
 //
-// Every problem is reported at once, each with its line and field. A field that
-// the format does not know is an error where the manifest states spec.version; else
-// it is dropped, as Package Operator does, and a warning names it. Text that was written without quotes and reads as a
-// number or a boolean is taken as the text that stands in the file.
+// Every problem is reported at once, with line and field. An unknown field is an
+// error if the manifest states spec.version; else it is dropped with a warning, as
+// Package Operator does. Numbers and booleans without quotes are text where text is
+// required.
 //
-// Limits: limits.ManifestBytes, PackagePhases, Expressions, and those of
-// package document.
+// Limits: limits.ManifestBytes, PackagePhases, Expressions, and those of package
+// document.
 package manifest

@@ -16,8 +16,7 @@ const updateRemedy = "Run kubectl package update."
 func (r *Result) validateLock() violation.Violations {
 	var problems violation.Violations
 	add := func(v violation.Violation, remedy, format string, args ...any) {
-		v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
-		problems = append(problems, v)
+		problems = append(problems, v.Because(remedy, format, args...))
 	}
 	images := r.Manifest.Spec.Images
 	if r.lock == nil {
@@ -34,20 +33,19 @@ func (r *Result) validateLock() violation.Violations {
 		field := fmt.Sprintf("spec.images[%d]", i)
 		for key, value := range map[string]string{"name": img.Name, "image": img.Image, "digest": img.Digest} {
 			if value == "" {
-				add(r.inLock(violation.ReasonLockInvalid, field+"."+key), updateRemedy, "Required value")
+				add(r.lock.At(violation.ReasonLockInvalid, field+"."+key), updateRemedy, "Required value")
 			}
 		}
 		if img.Digest != "" {
 			if _, err := v1.NewHash(withAlgorithm(img.Digest)); err != nil {
-				add(r.inLock(violation.ReasonLockInvalid, field+".digest"), updateRemedy, "%q is no digest", img.Digest)
+				add(r.lock.At(violation.ReasonLockInvalid, field+".digest"), updateRemedy, "%q is no digest", img.Digest)
 			} else if img.Digest != withAlgorithm(img.Digest) {
-				v := r.inLock(violation.ReasonLockInvalid, field+".digest")
-				v.Details, v.Remedy = fmt.Sprintf("%q does not begin with sha256:", img.Digest), updateRemedy
+				v := r.lock.At(violation.ReasonLockInvalid, field+".digest").Because(updateRemedy, "%q does not begin with sha256:", img.Digest)
 				problems = append(problems, r.Doubtful(v)...)
 			}
 		}
 		if _, twice := locked[img.Name]; twice {
-			add(r.inLock(violation.ReasonLockInvalid, field+".name"), "", "Duplicate value: %q", img.Name)
+			add(r.lock.At(violation.ReasonLockInvalid, field+".name"), "", "Duplicate value: %q", img.Name)
 		}
 		locked[img.Name] = img.Image
 	}
@@ -64,7 +62,7 @@ func (r *Result) validateLock() violation.Violations {
 	}
 	for i, img := range r.Lock.Spec.Images {
 		if img.Name != "" && !wanted[img.Name] {
-			add(r.inLock(violation.ReasonLockImageMissing, fmt.Sprintf("spec.images[%d].name", i)), updateRemedy, "image %q is in the lock and not in the manifest", img.Name)
+			add(r.lock.At(violation.ReasonLockImageMissing, fmt.Sprintf("spec.images[%d].name", i)), updateRemedy, "image %q is in the lock and not in the manifest", img.Name)
 		}
 	}
 	return problems
@@ -83,9 +81,7 @@ func (r *Result) Images(override func(string) string) (images, dependencies map[
 		}
 		ref, err := pinned(image, digest)
 		if err != nil {
-			v := r.inLock(violation.ReasonLockInvalid, field)
-			v.Details, v.Remedy = err.Error(), updateRemedy
-			problems = append(problems, v)
+			problems = append(problems, r.lock.At(violation.ReasonLockInvalid, field).Because(updateRemedy, "%v", err))
 			return
 		}
 		into[key] = ref

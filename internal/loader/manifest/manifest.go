@@ -30,7 +30,7 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
-	// writeOnly are the places of schemas that say writeOnly: true.
+	// writeOnly are the fields of schemas with writeOnly: true.
 	writeOnly map[string]bool
 }
 
@@ -47,47 +47,47 @@ func IsManifest(path string) bool {
 // Read reads and checks manifest and lock. The Result is nil if the manifest cannot be
 // decoded. component replaces the name, unless it is empty.
 func Read(files archive.Files, component string) (*Result, violation.Violations) {
-	r := &Result{}
 	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
 	if doc == nil && len(problems) == 0 {
-		return nil, violation.Violations{{
-			Reason: violation.ReasonManifestNotFound, Details: "searched at manifest.yaml, manifest.yml",
-			Remedy: "Put manifest.yaml into the folder /package of the image.",
-		}}
+		return nil, violation.Violations{violation.Violation{Reason: violation.ReasonManifestNotFound}.
+			Because("Put manifest.yaml into the folder /package of the image.", "searched at manifest.yaml, manifest.yml")}
 	}
 	if doc == nil {
 		return nil, problems
 	}
-	r.manifest = doc
-	r.Strict = statesVersion(doc)
-	r.Warnings = append(r.Warnings, doc.Warnings...)
-	m := &manifestsv1alpha1.PackageManifest{}
-	d := decoder{doc: doc, reason: violation.ReasonManifestInvalid}
+	// spec.version is read even if the manifest cannot be decoded.
+	version, stated := doc.Raw("spec.version")
+	r := &Result{manifest: doc, Manifest: &manifestsv1alpha1.PackageManifest{}, Strict: stated && version != ""}
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifest); v != nil {
 		return nil, append(problems, *v)
 	}
-	d.decode(m)
-	r.writeOnly = d.writeOnly
-	problems = append(problems, d.problems...)
-	r.Warnings = append(r.Warnings, d.warnings...)
-	r.unknown(&problems, d.unknown)
-	problems = append(problems, r.Doubtful(doc.Doubts...)...)
-	if len(d.problems) > 0 {
-		return nil, append(problems, r.readLock(files)...)
-	}
-	r.Manifest = m
+	decoded := r.decode(doc, violation.ReasonManifestInvalid, r.Manifest, &problems)
 	if component != "" {
-		m.Name = component
+		r.Manifest.Name = component
 	}
 	problems = append(problems, r.readLock(files)...)
-	problems = append(problems, r.validate(files)...)
-	return r, problems
+	if !decoded {
+		return nil, problems
+	}
+	return r, append(problems, r.validate(files)...)
 }
 
-// statesVersion reads spec.version even of a manifest that cannot be decoded.
-func statesVersion(doc *document.Document) bool {
-	raw, ok := doc.Raw("spec.version")
-	return ok && raw != ""
+// decode fills into, and reports whether it could.
+func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
+	d := decoder{doc: doc, reason: reason}
+	d.decode(into)
+	if doc == r.manifest {
+		r.writeOnly = d.writeOnly
+	}
+	r.Warnings = append(append(r.Warnings, doc.Warnings...), d.warnings...)
+	for _, v := range d.unknown {
+		if !r.Strict {
+			v.Details += ", dropped"
+		}
+		*problems = append(*problems, r.Doubtful(v)...)
+	}
+	*problems = append(append(*problems, d.problems...), r.Doubtful(doc.Doubts...)...)
+	return len(d.problems) == 0
 }
 
 // Doubtful returns what only Package Operator accepts if Strict, else it adds warnings.
@@ -99,36 +99,18 @@ func (r *Result) Doubtful(doubts ...violation.Violation) violation.Violations {
 	return nil
 }
 
-// unknown sorts unknown fields into problems or warnings.
-func (r *Result) unknown(problems *violation.Violations, unknown violation.Violations) {
-	if r.Strict {
-		*problems = append(*problems, unknown...)
-		return
-	}
-	for _, v := range unknown {
-		v.Details += ", dropped"
-		r.Warnings = append(r.Warnings, v)
-	}
-}
-
 func (r *Result) readLock(files archive.Files) violation.Violations {
 	doc, problems := find(files, lockFile, violation.ReasonLockDuplicated)
 	if doc == nil {
 		return problems
 	}
 	r.lock = doc
-	r.Warnings = append(r.Warnings, doc.Warnings...)
-	problems = append(problems, r.Doubtful(doc.Doubts...)...)
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifestLock); v != nil {
-		return append(problems, *v)
+		r.Warnings = append(r.Warnings, doc.Warnings...)
+		return append(append(problems, r.Doubtful(doc.Doubts...)...), *v)
 	}
-	d := decoder{doc: doc, reason: violation.ReasonLockInvalid}
 	l := &manifestsv1alpha1.PackageManifestLock{}
-	d.decode(l)
-	problems = append(problems, d.problems...)
-	r.Warnings = append(r.Warnings, d.warnings...)
-	r.unknown(&problems, d.unknown)
-	if len(d.problems) == 0 {
+	if r.decode(doc, violation.ReasonLockInvalid, l, &problems) {
 		r.Lock = l
 	}
 	return problems
@@ -145,15 +127,11 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 		return nil, nil
 	}
 	if _, both := files[other]; both {
-		return nil, violation.Violations{{
-			Reason: twice, Details: path + " and " + other + " exist", Remedy: "Delete one of them.",
-		}}
+		return nil, violation.Violations{violation.Violation{Reason: twice}.Because("Delete one of them.", "%s and %s exist", path, other)}
 	}
 	if len(data) > limits.ManifestBytes {
-		return nil, violation.Violations{{
-			Reason: violation.ReasonLimit, Path: path,
-			Details: fmt.Sprintf("the file has %d bytes; the limit is %d", len(data), limits.ManifestBytes),
-		}}
+		return nil, violation.Violations{violation.Violation{Reason: violation.ReasonLimit, Path: path}.
+			Because("", "the file has %d bytes; the limit is %d", len(data), limits.ManifestBytes)}
 	}
 	var docs []*document.Document
 	problems := document.EachWithDoubts(path, data, func(d *document.Document) { docs = append(docs, d) })
@@ -165,9 +143,8 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 	}
 	// Package Operator reads the first document only.
 	if n := len(docs) + len(problems); n > 1 {
-		docs[0].Doubts = append(docs[0].Doubts, violation.Violation{
-			Reason: violation.ReasonInvalidYAML, Path: path, Details: fmt.Sprintf("the file has %d documents, not 1; the first one is read", n), Remedy: "Remove the others.",
-		})
+		docs[0].Doubts = append(docs[0].Doubts, violation.Violation{Reason: violation.ReasonInvalidYAML, Path: path}.
+			Because("Remove the others.", "the file has %d documents, not 1; the first one is read", n))
 	}
 	return docs[0], nil
 }
@@ -182,27 +159,16 @@ func checkKind(doc *document.Document, kind string) *violation.Violation {
 		return nil
 	}
 	group, version, _ := strings.Cut(apiVersion, "/")
-	v := &violation.Violation{
-		Reason: violation.ReasonUnknownGVK, Path: doc.Path, Document: doc.Index, Line: doc.Line("apiVersion"),
-		Details: fmt.Sprintf("got apiVersion %q and kind %q", apiVersion, gotKind),
-		Remedy:  fmt.Sprintf("Set apiVersion to %s and kind to %s.", want, kind),
-	}
+	v := violation.Violation{Reason: violation.ReasonUnknownGVK, Path: doc.Path, Document: doc.Index, Line: doc.Line("apiVersion")}
 	if group == want.Group && gotKind == kind {
-		v.Details = fmt.Sprintf("unknown version %q, supported versions: %s", version, want.Version)
-		v.Remedy = fmt.Sprintf("Set apiVersion to %s.", want)
+		v = v.Because(fmt.Sprintf("Set apiVersion to %s.", want), "unknown version %q, supported versions: %s", version, want.Version)
+	} else {
+		v = v.Because(fmt.Sprintf("Set apiVersion to %s and kind to %s.", want, kind), "got apiVersion %q and kind %q", apiVersion, gotKind)
 	}
-	return v
+	return &v
 }
 
-// At returns a violation that points at a field of the manifest.
+// At returns a violation at a field of the manifest.
 func (r *Result) At(reason violation.Reason, field string) violation.Violation {
-	return violation.Violation{
-		Reason: reason, Path: r.manifest.Path, Document: r.manifest.Index, Line: r.manifest.Line(field), Field: field,
-	}
-}
-
-func (r *Result) inLock(reason violation.Reason, field string) violation.Violation {
-	return violation.Violation{
-		Reason: reason, Path: r.lock.Path, Document: r.lock.Index, Line: r.lock.Line(field), Field: field,
-	}
+	return r.manifest.At(reason, field)
 }

@@ -145,7 +145,7 @@ func FuzzRange(f *testing.F) {
 		if again := unmetVersion(env, pv); again != details {
 			t.Fatalf("%q, then %q", details, again)
 		}
-		c, err := parseRange(text)
+		c, err := ParseRange(text)
 		v, errVersion := semver.NewVersion(version)
 		if err != nil || errVersion != nil {
 			if details == "" {
@@ -153,7 +153,7 @@ func FuzzRange(f *testing.F) {
 			}
 			return
 		}
-		if other, err := parseRange(strings.ReplaceAll(text, ",", "&&")); err != nil || other.Check(v) != c.Check(v) {
+		if other, err := ParseRange(strings.ReplaceAll(text, ",", "&&")); err != nil || other.Check(v) != c.Check(v) {
 			t.Fatalf("%q with && in place of commas: %v", text, err)
 		}
 	})

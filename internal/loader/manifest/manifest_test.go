@@ -20,13 +20,13 @@ func TestParseRange(t *testing.T) {
 		{">=1.29 && <2", "1.30.0", true}, {">=1.29 && <2", "2.0.0", false}, {"==1.2.3", "1.2.3", true}, {"!1.2.3", "1.2.3", false},
 		{"!=1.2.3", "1.2.4", true}, {">=1, !1.5.0", "1.5.0", false}, {"1.x || 3.x", "3.4.5", true},
 	} {
-		c, err := parseRange(test.text)
+		c, err := ParseRange(test.text)
 		if err != nil || c.Check(semver.MustParse(test.version)) != test.want {
 			t.Errorf("%s on %s: %v", test.text, test.version, err)
 		}
 	}
 	for _, bad := range []string{"", "abc", strings.Repeat(">1,", 10_000)} {
-		if _, err := parseRange(bad); err == nil && bad != "" {
+		if _, err := ParseRange(bad); err == nil && bad != "" {
 			t.Errorf("%.20s is accepted", bad)
 		}
 	}

@@ -2,13 +2,10 @@ package manifest
 
 import (
 	"fmt"
-	"slices"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
-
-var userRoles = []string{"admin", "edit", "view"}
 
 // permissions checks permissions, which are not granted yet.
 func (c *checker) permissions(p *manifestsv1alpha1.PackageManifestPermissions) {
@@ -28,9 +25,7 @@ func (c *checker) permissions(p *manifestsv1alpha1.PackageManifestPermissions) {
 		}
 	}
 	for i, role := range p.AggregateTo {
-		if !slices.Contains(userRoles, role) {
-			c.invalid(fmt.Sprintf("spec.permissions.aggregateTo[%d]", i), violation.Suggest(role, userRoles, "Supported: admin, edit, view."), "Unsupported value: %q", role)
-		}
+		c.oneOf(c.invalid, fmt.Sprintf("spec.permissions.aggregateTo[%d]", i), role, "admin", "edit", "view")
 	}
 	const details = "permissions are not granted yet"
 	if c.r.Strict {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,9 +43,7 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 	if p.Condition != nil {
 		set++
 		c.required(field+".condition.type", p.Condition.Type)
-		if p.Condition.Status == "" {
-			p.Condition.Status = string(metav1.ConditionTrue)
-		}
+		p.Condition.Status = cmp.Or(p.Condition.Status, string(metav1.ConditionTrue))
 	}
 	if p.FieldsEqual != nil {
 		set++
@@ -61,17 +60,9 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 	if set == 1 {
 		return
 	}
-	v := c.r.At(violation.ReasonProbeInvalid, field)
-	v.Details = fmt.Sprintf("%d of condition, fieldsEqual and cel are set; exactly one is needed", set)
+	v := c.r.At(violation.ReasonProbeInvalid, field).Because("Write one entry for each.", "%d of condition, fieldsEqual and cel are set; exactly one is needed", set)
 	if set > 1 {
 		v.Details += ", and fieldsEqual counts before condition before cel"
 	}
-	v.Remedy = "Write one entry for each."
 	c.problems = append(c.problems, c.r.Doubtful(v)...)
-}
-
-func (c *checker) notEmpty(field, value string) {
-	if value == "" {
-		c.invalid(field, "", "Required value")
-	}
 }

@@ -133,9 +133,3 @@ func (c *checker) prose(field, text string, limit int) {
 		c.invalid(field, "", "control characters are not allowed")
 	}
 }
-
-func (c *checker) successDelay(seconds int32) {
-	if seconds < 0 {
-		c.invalid("spec.successDelaySeconds", "", "%d is below 0", seconds)
-	}
-}

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
-
-var uniqueScopes = []string{string(manifestsv1alpha1.UniqueScopeCluster), string(manifestsv1alpha1.UniqueScopeNamespace)}
 
 // Other is another installation of the same package; a ClusterPackage has no namespace.
 type Other struct{ Namespace, Name string }
@@ -41,10 +40,9 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 		if at < 0 {
 			continue
 		}
-		v := r.At(violation.ReasonConstraintUnmet, fmt.Sprintf("spec.constraints[%d].uniqueInScope", i))
-		v.Details = fmt.Sprintf("the package may be installed once in its %s, and %s is installed", within(scope, own), others[at])
-		v.Remedy = fmt.Sprintf("Delete one of the two; %s stays as it is.", others[at])
-		unmet = append(unmet, v)
+		unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, fmt.Sprintf("spec.constraints[%d].uniqueInScope", i)).Because(
+			fmt.Sprintf("Delete one of the two; %s stays as it is.", others[at]),
+			"the package may be installed once in its %s, and %s is installed", within(scope, own), others[at]))
 	}
 	return unmet
 }
@@ -61,9 +59,5 @@ func within(scope manifestsv1alpha1.UniqueScope, own Other) string {
 
 // String names the installation in messages.
 func (o Other) String() string {
-	kind := corev1alpha1.ScopeOf(o.Namespace).Kind("Package")
-	if o.Namespace == "" {
-		return kind + " " + o.Name
-	}
-	return kind + " " + o.Namespace + "/" + o.Name
+	return corev1alpha1.ScopeOf(o.Namespace).Kind("Package") + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
 }

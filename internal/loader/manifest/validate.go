@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -23,16 +24,12 @@ type checker struct {
 }
 
 func (c *checker) add(reason violation.Reason, field, remedy, format string, args ...any) {
-	v := c.r.At(reason, field)
-	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
-	c.problems = append(c.problems, v)
+	c.problems = append(c.problems, c.r.At(reason, field).Because(remedy, format, args...))
 }
 
 // doubtful is invalid for what only Package Operator accepts.
 func (c *checker) doubtful(field, remedy, format string, args ...any) {
-	v := c.r.At(violation.ReasonManifestInvalid, field)
-	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
-	c.problems = append(c.problems, c.r.Doubtful(v)...)
+	c.problems = append(c.problems, c.r.Doubtful(c.r.At(violation.ReasonManifestInvalid, field).Because(remedy, format, args...))...)
 }
 
 func (c *checker) invalid(field, remedy, format string, args ...any) {
@@ -42,19 +39,30 @@ func (c *checker) invalid(field, remedy, format string, args ...any) {
 // required rejects text that is empty, too long or not printable, as names go into
 // messages.
 func (c *checker) required(field, value string) bool {
+	switch {
+	case value == "":
+		c.invalid(field, "", "Required value")
+	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }):
+		c.invalid(field, "", "control characters are not allowed")
+	case len(value) > validation.DNS1123SubdomainMaxLength:
+		c.invalid(field, "", "%d characters; the limit is %d", len(value), validation.DNS1123SubdomainMaxLength)
+	default:
+		return true
+	}
+	return false
+}
+
+func (c *checker) notEmpty(field, value string) {
 	if value == "" {
 		c.invalid(field, "", "Required value")
-		return false
 	}
-	if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }) {
-		c.invalid(field, "", "control characters are not allowed")
-		return false
+}
+
+// oneOf checks a value against the supported ones.
+func (c *checker) oneOf(report func(field, remedy, format string, args ...any), field, value string, known ...string) {
+	if !slices.Contains(known, value) {
+		report(field, violation.Suggest(value, known, "Supported: "+strings.Join(known, ", ")+"."), "Unsupported value: %q", value)
 	}
-	if len(value) > validation.DNS1123SubdomainMaxLength {
-		c.invalid(field, "", "%d characters; the limit is %d", len(value), validation.DNS1123SubdomainMaxLength)
-		return false
-	}
-	return true
 }
 
 // unique reports a name that stands a second time.
@@ -83,20 +91,20 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	c.dependencies(spec.Dependencies)
 	c.provides(spec.Provides)
 	c.permissions(spec.Permissions)
-	c.successDelay(spec.SuccessDelaySeconds)
+	if spec.SuccessDelaySeconds < 0 {
+		c.invalid("spec.successDelaySeconds", "", "%d is below 0", spec.SuccessDelaySeconds)
+	}
 	c.tests(&r.Manifest.Test)
 	return append(c.problems, r.validateLock()...)
 }
 
 func (c *checker) scopes(scopes []manifestsv1alpha1.PackageManifestScope) {
-	known := []string{string(manifestsv1alpha1.PackageManifestScopeCluster), string(manifestsv1alpha1.PackageManifestScopeNamespaced)}
 	if len(scopes) == 0 {
 		c.invalid("spec.scopes", "List Cluster, Namespaced or both.", "Required value")
 	}
 	for i, s := range scopes {
-		if string(s) != known[0] && string(s) != known[1] {
-			c.doubtful(fmt.Sprintf("spec.scopes[%d]", i), violation.Suggest(string(s), known, "Supported: Cluster, Namespaced."), "Unsupported value: %q", s)
-		}
+		c.oneOf(c.doubtful, fmt.Sprintf("spec.scopes[%d]", i), string(s),
+			string(manifestsv1alpha1.PackageManifestScopeCluster), string(manifestsv1alpha1.PackageManifestScopeNamespaced))
 	}
 }
 
