@@ -20,25 +20,23 @@ import (
 // fieldManager is the name under which this program writes.
 const fieldManager = "kubectl-package"
 
-// wantedPackage is what an installation asks for.
+// wantedPackage is what is to be installed.
 type wantedPackage struct {
 	name  cluster.Name
 	image string
-	// config as JSON; nil leaves it as it is.
-	config []byte
-	// dropsConfig takes the configuration away.
+	// config as JSON; nil leaves it unchanged, and dropsConfig removes it.
+	config           []byte
 	dropsConfig      bool
 	component        string
 	changesComponent bool
 	// beforeCreate and beforeChange may refuse a write. They may be nil.
 	beforeCreate func(context.Context) error
 	beforeChange func(old *corev1alpha1.PackageSpec) error
-	// adopts takes over existing objects without a controller.
+	// adopts existing objects without a controller.
 	adopts bool
 }
 
-// adopt lets a package take over objects without a controller, unless it takes over
-// more already.
+// adopt lets a package adopt objects without a controller, unless it adopts more already.
 func adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
 	switch spec.CollisionProtection {
 	case corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone:
@@ -48,11 +46,11 @@ func adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
 	return true
 }
 
-// applied is what was done about it.
+// applied is the result of applyPackage.
 type applied struct {
-	// pkg is the package now, before what it was; nil where there was none.
+	// before is nil if there was no package.
 	pkg, before corev1alpha1.GenericPackage
-	// what was done, in words.
+	// what was done, for the user.
 	what string
 	// retry is the value of the retry annotation; empty if none was set.
 	retry string
@@ -83,7 +81,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	if want.config != nil {
 		spec.Config = &runtime.RawExtension{Raw: want.config}
 	}
-	if err := cl.Create(ctx, pkg.(client.Object), client.FieldOwner(fieldManager)); err != nil {
+	if err := cl.Create(ctx, pkg, client.FieldOwner(fieldManager)); err != nil {
 		return applied{}, cl.Explain("cannot create "+t.String(), err)
 	}
 	return applied{pkg: pkg, what: "created"}, nil
@@ -125,7 +123,23 @@ func patchPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, p
 	if err != nil {
 		return err
 	}
-	err = cl.Patch(ctx, pkg.(client.Object), client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager))
+	err = cl.Patch(ctx, pkg, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager))
+	return cl.Explain("cannot change "+t.String(), err)
+}
+
+// mergePatch sets, or removes, an annotation of a package and changes its spec.
+func mergePatch(
+	ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, annotation string, value any, spec map[string]any,
+) error {
+	patch := map[string]any{"metadata": map[string]any{"uid": string(pkg.GetUID()), "annotations": map[string]any{annotation: value}}}
+	if spec != nil {
+		patch["spec"] = spec
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	err = cl.Patch(ctx, pkg, client.RawPatch(types.MergePatchType, data), client.FieldOwner(fieldManager))
 	return cl.Explain("cannot change "+t.String(), err)
 }
 
@@ -136,8 +150,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// difference is the patch that makes a spec what is wanted, and its changes in
-// words.
+// difference is the patch from a spec to what is wanted, and its changes in words.
 func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []operation, changes []string) {
 	if old.Image != want.image {
 		patch = append(patch, operation{"add", "/spec/image", want.image})

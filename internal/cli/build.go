@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,7 +65,7 @@ understands, or pushed with --push; credentials are those of the Docker configur
 	return cmd
 }
 
-// check reads the flags.
+// check parses the flags.
 func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err error) {
 	if (c.output != "" || c.push) && len(c.tags) == 0 {
 		return nil, nil, errors.New("output or push is requested but no tags are set: add --tag host/path:tag")
@@ -72,19 +73,8 @@ func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err e
 	if c.format != "human" && c.format != "digest" {
 		return nil, nil, fmt.Errorf("unknown --output-format %q: choose human or digest", c.format)
 	}
-	insecure, err := c.registry.hosts()
-	if err != nil {
+	if tags, err = c.registry.tags(c.tags); err != nil {
 		return nil, nil, err
-	}
-	for _, text := range c.tags {
-		tag, err := name.NewTag(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("invalid tag specified as parameter %q: write it as host/path:tag", text)
-		}
-		if c.registry.trusts(tag.RegistryStr()) || insecure[tag.RegistryStr()] {
-			tag, _ = name.NewTag(text, name.Insecure)
-		}
-		tags = append(tags, tag)
 	}
 	labels = map[string]string{}
 	for _, text := range c.labels {
@@ -151,7 +141,7 @@ func within(folder, file string) bool {
 	return true
 }
 
-// print says what was done.
+// print reports what was done.
 func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	out := c.streams.Out
 	if c.format == "digest" {
@@ -170,24 +160,15 @@ func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	}
 }
 
-// save writes an image under all of its tags to a tar file, which is there
-// completely or not at all.
+// save writes an image under all of its tags to a tar file.
 func save(path string, image v1.Image, tags []name.Tag) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("save the image: %w", err)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".kubectl-package-*")
-	if err != nil {
-		return fmt.Errorf("save the image: %w", err)
-	}
-	defer os.Remove(file.Name())
 	images := map[name.Reference]v1.Image{}
 	for _, tag := range tags {
 		images[tag] = image
 	}
-	err = errors.Join(tarball.MultiRefWrite(images, file), file.Chmod(0o644), file.Close())
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
-		err = os.Rename(file.Name(), path)
+		err = writeAtomically(path, func(w io.Writer) error { return tarball.MultiRefWrite(images, w) })
 	}
 	if err != nil {
 		return fmt.Errorf("save the image: %w", err)

@@ -157,6 +157,26 @@ func TestInstallProgress(t *testing.T) {
 	}
 }
 
+// What makes the command fail is in its error, and not in a line of progress before.
+func TestFailureIsPrintedOnce(t *testing.T) {
+	t.Parallel()
+	const reason = "no good: example.com/web:v1"
+	for name, conditions := range map[string][]metav1.Condition{
+		"invalid": {condition("Invalid", "True", "LoadError", reason)},
+		"pull":    {condition("Unpacked", "False", "ImagePullBackOff", reason), condition("Stalled", "True", "ImagePullBackOff", reason)},
+		"stalled": {unpacked, condition("Stalled", "True", "CollisionDetected", reason)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := installed(corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: conditions})
+			got := invokeOn(t, dialTo(fakeCluster(t, pkg)), "", "rollout", "status", "web")
+			if got.code != 1 || strings.Count(got.err, reason) != 1 || !strings.Contains(got.err, "Error: ") {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
 func TestInstallChanges(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "config.yaml")

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -54,11 +53,11 @@ type treeObject struct {
 	Message   string `json:"message,omitempty"`
 }
 
-type clusterTreeCommand struct{ aboutPackage }
+type clusterTreeCommand struct{ command }
 
-func newClusterTree(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := clusterTreeCommand{aboutPackage{streams: streams}}
-	return c.complete(&cobra.Command{
+func newClusterTree(on command) *cobra.Command {
+	c := &clusterTreeCommand{on}
+	cmd := c.about(&cobra.Command{
 		Use:   "clustertree NAME",
 		Short: "Show the phases and objects of an installed package with their health",
 		Long: `Show the objects of the newest revision of an installed package in their phases, with the
@@ -66,15 +65,14 @@ health of each as it is in the cluster now.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
 clusterpackage/NAME; kind and name may be two arguments as well.`,
-	}, dial, c.run)
+		Args: takes("NAME", "[NAME]"),
+	}, packageName, c.run)
+	c.output.Add(cmd)
+	return cmd
 }
 
 func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	r, err := cl.Rollout(ctx, cluster.Resource{Name: n})
+	cl, r, err := c.rollout(ctx, n)
 	if err != nil {
 		return err
 	}

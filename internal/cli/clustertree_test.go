@@ -38,7 +38,7 @@ func liveObject(t *testing.T, text string) *unstructured.Unstructured {
 func TestClusterTree(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, revised(nil)...)
-	r, err := c.Rollout(t.Context(), cluster.Resource{Name: cluster.Name{Name: "web"}})
+	r, err := c.Rollout(t.Context(), cluster.Name{Name: "web"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,21 +10,13 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// readConfig reads the configuration of a package from a YAML or JSON file, or
-// from standard input where the path is "-".
-func readConfig(path string, stdin io.Reader) (map[string]any, error) {
-	name, in := path, stdin
-	if path == "-" {
-		name = "standard input"
-	} else {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("read the configuration: %w", err)
-		}
-		defer f.Close()
-		in = f
+// readConfig reads the configuration of a package from a YAML or JSON file, as JSON; nil
+// for no path.
+func readConfig(path string, stdin io.Reader) ([]byte, error) {
+	if path == "" {
+		return nil, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(in, limits.DocumentBytes+1))
+	name, data, err := readInput(path, stdin)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
@@ -35,7 +27,7 @@ func readConfig(path string, stdin io.Reader) (map[string]any, error) {
 	}
 	switch len(docs) {
 	case 0:
-		return map[string]any{}, nil
+		return []byte("{}"), nil
 	case 1:
 	default:
 		return nil, fmt.Errorf("the configuration in %s has %d documents: put all of it into one", name, len(docs))
@@ -44,10 +36,30 @@ func readConfig(path string, stdin io.Reader) (map[string]any, error) {
 	if !ok {
 		return nil, fmt.Errorf("the configuration in %s is not a mapping: write it as name: value", name)
 	}
-	if raw, err := json.Marshal(config); err != nil {
+	raw, err := json.Marshal(config)
+	if err != nil {
 		return nil, fmt.Errorf("the configuration in %s is no JSON: %w", name, err)
-	} else if len(raw) > limits.ConfigBytes {
+	}
+	if len(raw) > limits.ConfigBytes {
 		return nil, fmt.Errorf("the configuration in %s has %d bytes; the limit is %d", name, len(raw), limits.ConfigBytes)
 	}
-	return config, nil
+	return raw, nil
+}
+
+// readInput reads one byte more of a document than it may have, at most, from a file or
+// for the path "-" from standard input. name is for messages.
+func readInput(path string, stdin io.Reader) (name string, data []byte, err error) {
+	name, in := path, stdin
+	if path == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return name, nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err = io.ReadAll(io.LimitReader(in, limits.DocumentBytes+1))
+	return name, data, err
 }

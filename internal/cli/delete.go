@@ -3,33 +3,32 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
+	"io"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 type deleteCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	cascade    string
-	dryRun     bool
-	yes        bool
-	wait       bool
-	timeout    time.Duration
+	command
+	cascade string
+	dryRun  bool
+	yes     bool
 }
 
-func newDelete(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := deleteCommand{streams: streams}
-	cmd := &cobra.Command{
+func newDelete(on command) *cobra.Command {
+	c := &deleteCommand{command: on}
+	parse := func(args []string) (cluster.Name, error) { return cluster.ParseName(args[0]) }
+	cmd := c.about(&cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a package, and watch its objects go in reverse order",
 		Long: `Delete a package, and watch its objects being removed, the last phase first, until all are gone.
@@ -45,30 +44,22 @@ would go is listed in its order, and which data may be lost.
 Exits with 1 when the package is not gone in time, and says what holds it. An interrupt ends
 the watching, not the deletion.`,
 		Args: takes("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := cluster.ParseName(args[0])
-			if err == nil && c.cascade != "background" && c.cascade != "orphan" {
-				err = fmt.Errorf("unknown --cascade %q: choose background or orphan", c.cascade)
-			}
-			if err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), n)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
+	}, parse, c.run, func() error {
+		if c.cascade != "background" && c.cascade != "orphan" {
+			return fmt.Errorf("unknown --cascade %q: choose background or orphan", c.cascade)
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch until the package is gone")
-	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
+	c.addWait(cmd, waitTimeout, "watch until the package is gone")
 	return cmd
 }
 
 func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, target, pkg, err := c.connection.find(ctx, n)
+	cl, target, pkg, err := c.find(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -79,7 +70,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.cascade == "orphan" {
 		policy = metav1.DeletePropagationOrphan
 	}
-	err = cl.Delete(ctx, pkg.(client.Object), client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(pkg.GetUID())})
+	err = cl.Delete(ctx, pkg, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(pkg.GetUID())})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return cl.Explain("cannot delete "+target.String(), err)
 	}
@@ -87,12 +78,12 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 		fmt.Fprintln(c.streams.Out, terminal.Line(target.String()+" is being deleted"))
 		return nil
 	}
-	state, verdict, elapsed, err := following{
-		cluster: cl, target: target, uid: pkg.GetUID(), judge: progress.Delete{}.Judge,
-		view: newView(c.streams, "Deleting "+target.String(), progress.State{Target: target}), timeout: c.timeout,
-		refine: (&remains{cluster: cl}).refine,
-	}.run(ctx)
-	if err := ended(target.String()+" is not gone", target, state, verdict, elapsed, err); err != nil {
+	w := waiter{
+		streams: c.streams, cluster: cl, target: target, uid: pkg.GetUID(), title: "Deleting", failing: "is not gone",
+		before: progress.State{Target: target}, judge: progress.Delete{}.Judge, timeout: c.timeout, refine: (&remains{cluster: cl}).refine,
+	}
+	_, elapsed, err := w.run(ctx)
+	if err != nil {
 		return err
 	}
 	kept := ""
@@ -101,4 +92,62 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	fmt.Fprintf(c.streams.Out, "%s is deleted, after %s%s\n", terminal.Line(target.String()), progress.Elapsed(elapsed), kept)
 	return nil
+}
+
+// preview shows the plan of a deletion for a dry run, or else what may hang, which has
+// to be confirmed. done is true if nothing is to be deleted.
+func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
+	if c.cascade == "orphan" || pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
+		if c.dryRun {
+			fmt.Fprintln(c.streams.Out, terminal.Line(target.String()+" would be deleted; its objects stay"))
+		}
+		return c.dryRun, nil
+	}
+	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
+		return false, nil
+	}
+	request := dryrun.Request{
+		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
+	}
+	at, err := connectPreview(ctx, cl)
+	if c.dryRun {
+		if err == nil {
+			err = c.show(ctx, at, request)
+		}
+		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
+	}
+	var stranded []dryrun.Loss
+	if err == nil {
+		stranded, err = dryrun.Stranded(ctx, at, request)
+	}
+	if err != nil {
+		// The deletion goes on without the warning.
+		fmt.Fprintln(c.streams.ErrOut, terminal.Line("note: which custom resources may hang is not known: "+err.Error()))
+		return false, nil
+	}
+	styles := terminal.StylesFor(c.streams.ErrOut)
+	for _, l := range stranded {
+		fmt.Fprintln(c.streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+" "+l.Message))
+	}
+	if len(stranded) == 0 || c.yes || !interactive(c.streams) {
+		return false, nil
+	}
+	return false, confirm(c.streams, "Delete "+target.String()+" all the same?")
+}
+
+func (c *deleteCommand) show(ctx context.Context, at *dryrun.Cluster, request dryrun.Request) error {
+	plan, err := dryrun.Deletion(ctx, at, request)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.streams.Out, planText(plan, terminal.StylesFor(c.streams.Out)))
+	return err
+}
+
+func connectPreview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {
+	reader, err := cl.AnyKind()
+	if err != nil {
+		return nil, err
+	}
+	return dryrun.Connect(ctx, cl.Config, reader)
 }

@@ -2,26 +2,31 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/describe"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 type explainCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	source     sourceFlags
-	preview    previewFlags
-	output     output.Flags
+	command
+	source  sourceFlags
+	preview previewFlags
 }
 
-func newExplain(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := explainCommand{streams: streams}
-	c.preview.locked = true
+func newExplain(on command) *cobra.Command {
+	c := &explainCommand{command: on, preview: previewFlags{locked: true}}
 	cmd := &cobra.Command{
 		Use:   "explain NAME|SOURCE|IMAGE",
 		Short: "Say why an installed package is not available, or what a package is",
@@ -38,39 +43,143 @@ and the flags beside it say as with render.`,
   kubectl package explain ./cert-operator
   kubectl package explain registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
 		Args: takes("NAME|SOURCE|IMAGE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.preview.namespace = *c.connection.flags.Namespace
-			if err := cmp.Or(c.output.Check(), c.preview.check()); err != nil {
-				return usageError(cmd, err)
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+			names, end := c.completeNames(cmd, args, begin)
+			if len(args) == 0 {
+				end = cobra.ShellCompDirectiveDefault // folders, too
 			}
-			if n, installed := installedName(args[0]); installed && !c.source.pull {
-				if err := c.preview.onlyForSource(cmd, args[0]); err != nil {
-					return usageError(cmd, err)
-				}
-				if c.preview.cluster && n.Scope == corev1alpha1.ScopeNamespaced {
-					return usageError(cmd, fmt.Errorf("%s and --cluster contradict each other", args[0]))
-				}
-				if c.preview.cluster {
-					n.Scope = corev1alpha1.ScopeCluster
-				}
-				return explainInstalled(cmd.Context(), c.streams, c.connection, &c.output, n)
-			}
-			if bareName(args[0]) && !c.source.pull {
-				fmt.Fprintf(streams.ErrOut, "note: this is about the folder %[1]s; of an installed package: kubectl package explain package/%[1]s or clusterpackage/%[1]s\n", args[0])
-			}
-			return explainPackage(cmd.Context(), c.streams, c.source, &c.preview, &c.output, args[0])
+			return names, end
 		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-		names, end := c.connection.completeNames(cmd, args, begin)
-		if len(args) == 0 {
-			end = cobra.ShellCompDirectiveDefault // folders, too
-		}
-		return names, end
-	}
+	c.connects(cmd)
 	c.source.add(cmd)
 	c.preview.addBesideConnection(cmd)
 	c.output.Add(cmd)
 	return cmd
+}
+
+func (c *explainCommand) run(cmd *cobra.Command, arg string) error {
+	c.preview.namespace = *c.flags.Namespace
+	err := cmp.Or(c.output.Check(), c.preview.check())
+	n, installed := installedName(arg)
+	if installed = installed && !c.source.pull; installed && err == nil {
+		err = c.preview.onlyForSource(cmd, arg)
+		if c.preview.cluster && n.Scope == corev1alpha1.ScopeNamespaced {
+			err = cmp.Or(err, fmt.Errorf("%s and --cluster contradict each other", arg))
+		}
+	}
+	if err != nil {
+		return usageError(cmd, err)
+	}
+	if !installed {
+		if bareName(arg) && !c.source.pull {
+			fmt.Fprintf(c.streams.ErrOut, "note: this is about the folder %[1]s; of an installed package: kubectl package explain package/%[1]s or clusterpackage/%[1]s\n", arg)
+		}
+		return c.describe(cmd.Context(), arg)
+	}
+	if c.preview.cluster {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	return c.diagnose(cmd.Context(), n)
+}
+
+// installedName reports whether an argument names an installed package: with its kind,
+// or as a bare name that is neither a folder with a package nor an image.
+func installedName(arg string) (cluster.Name, bool) {
+	if isPath(arg) && (!bareName(arg) || hasManifest(arg)) {
+		return cluster.Name{}, false
+	}
+	n, err := cluster.ParseName(arg)
+	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@."))
+}
+
+// bareName reports whether an argument may name a package as well as a folder.
+func bareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
+
+// hasManifest reports whether a folder has a manifest.
+func hasManifest(folder string) bool {
+	for _, file := range []string{"manifest.yaml", "manifest.yml"} {
+		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// diagnose prints why an installed package is not available.
+func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
+	cl, target, pkg, err := c.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	snap, deployment, err := cl.Look(ctx, target, pkg)
+	if err != nil {
+		return err
+	}
+	all, err := cl.AnyKind()
+	if err != nil {
+		return err
+	}
+	d, err := diagnose.Explain(ctx, all, snap, deployment)
+	if err != nil {
+		return cl.Explain("cannot explain "+target.String(), err)
+	}
+	if c.output.Wanted() {
+		return c.output.Print(ctx, c.streams.Out, d)
+	}
+	_, err = io.WriteString(c.streams.Out, diagnosisText(target.String(), d, terminal.StylesFor(c.streams.Out)))
+	return err
+}
+
+// describe prints what a package in a folder or an image is.
+func (c *explainCommand) describe(ctx context.Context, source string) error {
+	files, err := c.source.read(ctx, source)
+	if err != nil {
+		return err
+	}
+	pkg, _, err := c.preview.load(ctx, c.streams, source, files)
+	if err != nil {
+		return err
+	}
+	report, err := describe.Of(pkg, c.preview.component, componentsOf(files))
+	if err != nil {
+		return err
+	}
+	if c.output.Wanted() {
+		return c.output.Print(ctx, c.streams.Out, report)
+	}
+	_, err = io.WriteString(c.streams.Out, describe.Text(report, terminal.StylesFor(c.streams.Out), terminal.WidthOf(c.streams.Out)))
+	return err
+}
+
+// diagnosisText is a diagnosis as text: the cause, its remedy, and the chain to it.
+func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {
+	var b strings.Builder
+	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }
+	if d.Reason == diagnose.ReasonNone {
+		line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
+		return b.String()
+	}
+	head := styles.Strong(terminal.Line(name)) + ": " + styles.Bad(d.Summary.Words())
+	if d.Phase != "" {
+		head += ", phase " + terminal.Line(d.Phase) + " waits"
+	}
+	line(head)
+	line("Cause  " + terminal.Line(d.Cause))
+	if d.Remedy != "" {
+		line("Do     " + terminal.Line(d.Remedy))
+	}
+	line("")
+	for _, link := range d.Chain {
+		text := strings.Repeat("  ", link.Depth) + terminal.Line(link.Object)
+		if link.State != "" {
+			text += "  " + styles.Busy(terminal.Line(link.State))
+		}
+		if link.Message != "" {
+			text += "  " + terminal.Line(link.Message)
+		}
+		line(text)
+	}
+	return b.String()
 }

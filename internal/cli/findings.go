@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader/violation"
@@ -105,10 +108,16 @@ func (f finding) place() string {
 	return text
 }
 
-// problems says how many there are.
-func problems(n int) string {
-	if n == 1 {
-		return "1 problem"
+// problems counts problems.
+func problems(n int) string { return terminal.Count(n, "problem") }
+
+// reported prints the violations that err consists of, and returns an error that counts
+// them in place of the %s of format; any other error is returned as it is.
+func reported(streams genericiooptions.IOStreams, err error, format string) error {
+	var wrong violation.Violations
+	if !errors.As(err, &wrong) {
+		return err
 	}
-	return fmt.Sprintf("%d problems", n)
+	printFindings(streams.ErrOut, terminal.StylesFor(streams.ErrOut), findingsOf(wrong, nil))
+	return errors.New(strings.Replace(format, "%s", problems(len(wrong)), 1))
 }

@@ -1,48 +1,35 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// waitTimeout is the default of --timeout: the default progress deadline of a
-// Package.
-const waitTimeout = 10 * time.Minute
-
 type installCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	registry   registryFlags
-
-	cluster   bool
-	component string
-	config    string
-	wait      bool
-	timeout   time.Duration
-	yes       bool
-	// refine is that of following.
-	refine func(context.Context, progress.Snapshot) progress.Snapshot
-
-	adopt bool
-
-	changesComponent bool
+	command
+	registry registryFlags
+	spec     specFlags
+	yes      bool
 }
 
-func newInstall(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := installCommand{streams: streams}
+func newInstall(on command) *cobra.Command {
+	c := &installCommand{command: on}
 	cmd := &cobra.Command{
 		Use:   "install IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
@@ -64,7 +51,6 @@ interrupt ends the watching, not the rollout.`,
 		Args:              takes("IMAGE", "[NAME]"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.changesComponent = cmd.Flags().Changed("component")
 			want, err := c.wanted(args)
 			if err != nil {
 				return usageError(cmd, err)
@@ -72,25 +58,47 @@ interrupt ends the watching, not the rollout.`,
 			return c.run(cmd.Context(), want)
 		},
 	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "install a ClusterPackage")
-	cmd.Flags().StringVar(&c.component, "component", "", "the component to install of a package that has several")
-	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
-	cmd.Flags().BoolVar(&c.adopt, "adopt", false, adoptUsage)
-	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until the package is available")
-	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
+	c.connects(cmd)
+	c.spec.add(cmd, "install")
+	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.add(cmd)
 	return cmd
 }
 
-// adoptUsage describes --adopt of install and plan.
-const adoptUsage = "take over objects that exist already and that nothing controls (spec.collisionProtection: IfNoController)"
+// specFlags say what the spec of a package is to be.
+type specFlags struct {
+	cluster   bool
+	component string
+	config    string
+	adopt     bool
+	// given reports whether a flag was set.
+	given func(flag string) bool
+}
 
-// wanted reads the arguments: the name of the package with its scope, and the
-// image in it.
+// add adds the flags to a command that verb names.
+func (f *specFlags) add(cmd *cobra.Command, verb string) {
+	f.given = cmd.Flags().Changed
+	cmd.Flags().BoolVar(&f.cluster, "cluster", false, verb+" a ClusterPackage")
+	cmd.Flags().StringVar(&f.component, "component", "", "the component to install of a package that has several")
+	cmd.Flags().StringVar(&f.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
+	cmd.Flags().BoolVar(&f.adopt, "adopt", false, "take over objects that exist already and that nothing controls (spec.collisionProtection: IfNoController)")
+}
+
+// scoped adds the scope of --cluster to the name of arg.
+func (f *specFlags) scoped(n cluster.Name, arg string) (cluster.Name, error) {
+	if f.cluster && n.Scope == corev1alpha1.ScopeNamespaced {
+		return n, fmt.Errorf("%s and --cluster contradict each other", arg)
+	}
+	if f.cluster {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	return n, nil
+}
+
+// wanted parses the arguments.
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
-	w := wantedPackage{image: args[0], component: c.component, changesComponent: c.changesComponent, adopts: c.adopt}
+	w := wantedPackage{image: args[0], component: c.spec.component, changesComponent: c.spec.given("component"), adopts: c.spec.adopt}
 	ref, err := imageReference("IMAGE", args[0])
 	if err != nil {
 		return w, err
@@ -101,14 +109,10 @@ func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 			return w, err
 		}
 	}
-	switch {
-	case c.cluster && w.name.Scope == corev1alpha1.ScopeNamespaced:
-		return w, fmt.Errorf("%s and --cluster contradict each other", args[1])
-	case c.cluster:
-		w.name.Scope = corev1alpha1.ScopeCluster
-	case w.name.Scope == "":
-		w.name.Scope = corev1alpha1.ScopeNamespaced
+	if w.name, err = c.spec.scoped(w.name, args[len(args)-1]); err != nil {
+		return w, err
 	}
+	w.name.Scope = cmp.Or(w.name.Scope, corev1alpha1.ScopeNamespaced)
 	if problems := validation.IsDNS1123Subdomain(w.name.Name); len(problems) > 0 {
 		return w, fmt.Errorf("NAME %q cannot be the name of a package: %s", w.name.Name, problems[0])
 	}
@@ -118,21 +122,14 @@ func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 // baseName is the last part of an image's path, as a name of Kubernetes.
 func baseName(ref name.Reference) string {
 	path := ref.Context().RepositoryStr()
-	base := path[strings.LastIndex(path, "/")+1:]
-	return strings.ReplaceAll(base, "_", "-")
+	return strings.ReplaceAll(path[strings.LastIndex(path, "/")+1:], "_", "-")
 }
 
-func (c *installCommand) run(ctx context.Context, want wantedPackage) error {
-	if c.config != "" {
-		config, err := readConfig(c.config, c.streams.In)
-		if err != nil {
-			return err
-		}
-		if want.config, err = json.Marshal(config); err != nil {
-			return fmt.Errorf("the configuration is no JSON: %w", err)
-		}
+func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error) {
+	if want.config, err = readConfig(c.spec.config, c.streams.In); err != nil {
+		return err
 	}
-	cl, err := c.connection.connect()
+	cl, err := c.connect()
 	if err != nil {
 		return err
 	}
@@ -147,22 +144,22 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) error {
 	if !c.wait {
 		return nil
 	}
-	return c.follow(ctx, cl, target, done)
+	return c.follow(ctx, cl, target, done, nil)
 }
 
-func (c *installCommand) follow(ctx context.Context, cl *cluster.Cluster, target progress.Target, done applied) error {
-	title := "Installing " + target.String()
-	before := progress.State{Target: target}
-	if done.before != nil {
-		title = "Updating " + target.String()
-		before = progress.Before(progress.Snapshot{Target: target, Package: done.before})
+// follow waits until a package that was applied is available; refine is that of waiter.
+func (c *command) follow(
+	ctx context.Context, cl *cluster.Cluster, target progress.Target, done applied, refine func(context.Context, progress.Snapshot) progress.Snapshot,
+) error {
+	w := waiter{
+		streams: c.streams, cluster: cl, target: target, uid: done.pkg.GetUID(), title: "Installing", failing: "is not available",
+		before: progress.State{Target: target}, judge: (&progress.Install{Retry: done.retry}).Judge, timeout: c.timeout, refine: refine,
 	}
-	judge := &progress.Install{Retry: done.retry}
-	state, verdict, elapsed, err := following{
-		cluster: cl, target: target, uid: done.pkg.GetUID(), judge: judge.Judge,
-		view: newView(c.streams, title, before), timeout: c.timeout, refine: c.refine,
-	}.run(ctx)
-	if err := ended(target.String()+" is not available", target, state, verdict, elapsed, err); err != nil {
+	if done.before != nil {
+		w.title, w.before = "Updating", progress.Before(progress.Snapshot{Target: target, Package: done.before})
+	}
+	state, elapsed, err := w.run(ctx)
+	if err != nil {
 		return err
 	}
 	what := strings.TrimSpace(state.Package + " " + state.Version)
@@ -172,4 +169,68 @@ func (c *installCommand) follow(ctx context.Context, cl *cluster.Cluster, target
 	fmt.Fprintf(c.streams.Out, "%s is available: %srevision %d, after %s\n",
 		terminal.Line(target.String()), what, state.Revision, progress.Elapsed(elapsed))
 	return nil
+}
+
+// confirmImage confirms a change to an image that may be of another package.
+func (c *installCommand) confirmImage(t progress.Target, old *corev1alpha1.PackageSpec, wanted string) error {
+	what := unexpectedImage(t, old.Image, wanted)
+	if what == "" || c.yes {
+		return nil
+	}
+	fmt.Fprintln(c.streams.ErrOut, terminal.Line(what))
+	return confirm(c.streams, "Change it all the same?")
+}
+
+// unexpectedImage describes an image that may be of another package than the installed
+// one: from another repository, or without a tag. It is empty for another release.
+func unexpectedImage(t progress.Target, old, wanted string) string {
+	was, err := name.ParseReference(old)
+	is, err2 := name.ParseReference(wanted)
+	switch {
+	case err2 != nil || err == nil && was.Name() == is.Name():
+		return ""
+	case err != nil:
+		return fmt.Sprintf("%s is not installed from an image that it names, and would be from %s", t, is.Name())
+	case was.Context().Name() != is.Context().Name():
+		return fmt.Sprintf("%s is installed from %s and would change to another repository, %s", t, old, is.Name())
+	}
+	if base := wanted[strings.LastIndex(wanted, "/")+1:]; !strings.ContainsAny(base, ":@") {
+		return fmt.Sprintf("%s is installed from %s and would change to %s, because %s names no tag", t, old, is.Name(), wanted)
+	}
+	return ""
+}
+
+// checkScope returns an error that names the right flag if a package does not allow a
+// scope. Other problems of the manifest are ignored.
+func checkScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
+	parts := loader.Parts(files)
+	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
+	if i < 0 {
+		return nil
+	}
+	result, _ := manifest.Read(parts[i].Files, component)
+	if result == nil {
+		return nil
+	}
+	namespaced := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeNamespaced)
+	cluster := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeCluster)
+	switch {
+	case scope == corev1alpha1.ScopeNamespaced && cluster && !namespaced:
+		return fmt.Errorf("%s can be installed as a ClusterPackage only: add --cluster", source)
+	case scope == corev1alpha1.ScopeCluster && namespaced && !cluster:
+		return fmt.Errorf("%s can be installed as a Package only, in a namespace: leave out --cluster", source)
+	}
+	return nil
+}
+
+// checkImage checks the scope of an image before the package is created. The manager
+// checks one that cannot be pulled from here.
+func (c *installCommand) checkImage(ctx context.Context, want wantedPackage) error {
+	ctx, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
+	defer cancel()
+	files, err := c.registry.pull(ctx, want.image)
+	if err != nil {
+		return nil
+	}
+	return checkScope(want.image, files, want.component, want.name.Scope)
 }

@@ -225,7 +225,7 @@ func (c *kickstartCommand) begin(ctx context.Context, folder string, opts kickst
 
 // readBundle pulls a bundle. Its two folders are read as those of packages are.
 func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
-	manifests, err := c.registry.pullFolder(ctx, kickstart.BundleManifests, c.bundle)
+	manifests, err := c.registry.pullFrom(ctx, kickstart.BundleManifests, c.bundle, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, e
 	if err != nil {
 		return nil, err
 	}
-	metadata, err := c.registry.pullFolder(ctx, kickstart.BundleMetadata, ref.Context().Digest(manifests.Digest).Name())
+	metadata, err := c.registry.pullFrom(ctx, kickstart.BundleMetadata, ref.Context().Digest(manifests.Digest).Name(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,9 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -20,22 +16,18 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// pauseTimeout is the default of --timeout: a pause needs no more than a look of
-// the manager at the package.
+// pauseTimeout is the default of --timeout where one reconcile is awaited.
 const pauseTimeout = time.Minute
 
 type pauseCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	paused     bool
-	message    string
-	wait       bool
-	timeout    time.Duration
+	command
+	paused  bool
+	message string
 }
 
-func newPause(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := &pauseCommand{streams: streams, paused: true}
-	cmd := c.command(dial, &cobra.Command{
+func newPause(on command) *cobra.Command {
+	c := &pauseCommand{command: on, paused: true}
+	cmd := c.complete(&cobra.Command{
 		Use:   "pause NAME",
 		Short: "Stop the engine from writing anything of a package",
 		Long: `Pause a package: its objects stay as they are, nothing of it is rolled out, corrected or put
@@ -49,9 +41,9 @@ clusterpackage/NAME.`,
 	return cmd
 }
 
-func newUnpause(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := &pauseCommand{streams: streams}
-	return c.command(dial, &cobra.Command{
+func newUnpause(on command) *cobra.Command {
+	c := &pauseCommand{command: on}
+	return c.complete(&cobra.Command{
 		Use:   "unpause NAME",
 		Short: "Let the engine go on with a package",
 		Long: `Let the engine go on with a package that was paused. It returns when the engine has taken it
@@ -59,57 +51,36 @@ up again; watch what that leads to by rollout status.`,
 	})
 }
 
-func (c *pauseCommand) command(dial dialer, cmd *cobra.Command) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := packageName(cmd, args)
-		if err != nil {
-			return err
-		}
-		return c.run(cmd.Context(), name)
-	}
-	c.connection = newConnection(cmd, c.streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
-	cmd.Flags().BoolVar(&c.wait, "wait", true, "wait until the engine has noticed")
-	addTimeout(cmd, &c.timeout, pauseTimeout, "how long to wait")
+func (c *pauseCommand) complete(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = takes("NAME", "[NAME]")
+	c.about(cmd, packageName, c.run)
+	c.addWait(cmd, pauseTimeout, "wait until the engine has noticed")
 	return cmd
 }
 
-// packageName reads NAME, KIND/NAME or KIND NAME.
-func packageName(cmd *cobra.Command, args []string) (cluster.Name, error) {
-	if err := takes("NAME", "[NAME]")(cmd, args); err != nil {
-		return cluster.Name{}, err
-	}
-	r, err := cluster.ParseResource(args)
-	if err == nil && r.Deployment {
+// packageName parses NAME, KIND/NAME or KIND NAME.
+func packageName(args []string) (cluster.Name, error) {
+	n, err := cluster.ParseResource(args)
+	if err == nil && n.Deployment {
 		err = fmt.Errorf("%s is no package: name the package that made it", args[0])
 	}
-	if err != nil {
-		return cluster.Name{}, usageError(cmd, err)
-	}
-	return r.Name, nil
+	return n, err
 }
 
 func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, target, pkg, err := c.connection.find(ctx, n)
+	cl, target, pkg, err := c.find(ctx, n)
 	if err != nil {
 		return err
 	}
 	if pkg.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("%s is being deleted, which a pause does not stop", target)
 	}
-	var message any // null takes the annotation away
+	var message any // null removes the annotation
 	if c.paused {
 		message = c.message
 	}
-	data, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": string(pkg.GetUID()), "annotations": map[string]any{corev1alpha1.PauseMessageAnnotation: message}},
-		"spec":     map[string]any{"paused": c.paused},
-	})
-	if err != nil {
+	if err := mergePatch(ctx, cl, target, pkg, corev1alpha1.PauseMessageAnnotation, message, map[string]any{"paused": c.paused}); err != nil {
 		return err
-	}
-	if err := cl.Patch(ctx, pkg.(client.Object), client.RawPatch(types.MergePatchType, data), client.FieldOwner(fieldManager)); err != nil {
-		return cl.Explain("cannot change "+target.String(), err)
 	}
 	word := "is going on"
 	if c.paused {
@@ -124,16 +95,23 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// await waits until the status says so for the spec at hand.
+// await waits until the status says so for the spec at hand, and reports when no manager
+// does.
 func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
+	begin, reported := time.Now(), false
 	uid := pkg.GetUID()
-	err := cl.Await(ctx, "cannot watch "+target.String(), pkg.(client.Object), target.Scope.NewPackageList().(client.ObjectList), func() (bool, error) {
+	err := cl.Await(ctx, "cannot watch "+target.String(), pkg, func() (bool, error) {
 		if pkg.GetUID() != uid || pkg.PackageSpec().Paused != c.paused {
 			return false, fmt.Errorf("%s was changed by someone else meanwhile", target)
 		}
-		return pauseNoticed(pkg, c.paused), nil
+		noticed := pauseNoticed(pkg, c.paused)
+		if elapsed := time.Since(begin); !noticed && !reported && elapsed >= progress.UnnoticedAfter {
+			fmt.Fprintf(c.streams.ErrOut, "%7s  %s\n", progress.Elapsed(elapsed), progress.Unnoticed)
+			reported = true
+		}
+		return noticed, nil
 	})
 	switch {
 	case errors.Is(err, errTimeout):

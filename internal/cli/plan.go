@@ -1,41 +1,28 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 type planCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	source     sourceFlags
-	output     output.Flags
-
-	cluster   bool
-	component string
-	config    string
-	exitCode  bool
-	adopt     bool
-
-	changesComponent bool
+	command
+	source   sourceFlags
+	spec     specFlags
+	exitCode bool
 }
 
-func newPlan(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := &planCommand{streams: streams}
+func newPlan(on command) *cobra.Command {
+	c := &planCommand{command: on}
 	cmd := &cobra.Command{
 		Use:   "plan SOURCE|IMAGE [NAME]",
 		Short: "Show what an install or an upgrade would do, without doing it",
@@ -65,23 +52,16 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 		Args:              takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.completeArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.changesComponent = cmd.Flags().Changed("component")
-			if err := c.output.Check(); err != nil {
-				return usageError(cmd, err)
-			}
 			want, err := c.wanted(args)
-			if err != nil {
+			if err := cmp.Or(c.output.Check(), err); err != nil {
 				return usageError(cmd, err)
 			}
 			return c.run(cmd.Context(), want)
 		},
 	}
-	c.connection = newConnection(cmd, streams, dial)
+	c.connects(cmd)
 	c.source.add(cmd)
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "plan a ClusterPackage")
-	cmd.Flags().StringVar(&c.component, "component", "", "the component to install of a package that has several")
-	cmd.Flags().StringVar(&c.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
-	cmd.Flags().BoolVar(&c.adopt, "adopt", false, adoptUsage)
+	c.spec.add(cmd, "plan")
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
 	c.output.Add(cmd)
 	return cmd
@@ -89,7 +69,7 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 
 // completeArgs completes a folder or an installed package, and then the name of one.
 func (c *planCommand) completeArgs(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	names, end := c.connection.completeNames(cmd, nil, begin)
+	names, end := c.completeNames(cmd, nil, begin)
 	if len(args) == 0 {
 		end = cobra.ShellCompDirectiveDefault // folders, too
 	}
@@ -99,16 +79,16 @@ func (c *planCommand) completeArgs(cmd *cobra.Command, args []string, begin stri
 	return names, end
 }
 
-// plannedPackage is what a plan is asked for.
+// plannedPackage is what is to be planned.
 type plannedPackage struct {
 	// source is an image or a folder; empty for the image of the installed package.
 	source string
 	folder bool
-	// name has no name where it is that of the source.
+	// name is empty for that of the source.
 	name cluster.Name
 }
 
-// wanted reads the arguments.
+// wanted parses the arguments.
 func (c *planCommand) wanted(args []string) (plannedPackage, error) {
 	w := plannedPackage{source: args[0], folder: !c.source.pull && isPath(args[0])}
 	var err error
@@ -128,28 +108,18 @@ func (c *planCommand) wanted(args []string) (plannedPackage, error) {
 	if err != nil {
 		return w, err
 	}
-	switch {
-	case c.cluster && w.name.Scope == corev1alpha1.ScopeNamespaced:
-		return w, fmt.Errorf("package/%s and --cluster contradict each other", w.name.Name)
-	case c.cluster:
-		w.name.Scope = corev1alpha1.ScopeCluster
-	}
-	return w, nil
+	w.name, err = c.spec.scoped(w.name, "package/"+w.name.Name)
+	return w, err
 }
 
 func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
-	cl, err := c.connection.connect()
+	cl, err := c.connect()
 	if err != nil {
 		return err
 	}
 	planned, err := c.load(ctx, cl, want)
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
-		return fmt.Errorf("%s would not be rolled out: %s", planned.target, problems(len(wrong)))
-	}
 	if err != nil {
-		return err
+		return reported(c.streams, err, planned.target.String()+" would not be rolled out: %s")
 	}
 	doing := "cannot plan " + planned.target.String()
 	at, err := dryrun.Connect(ctx, cl.Config, planned.client)
@@ -166,7 +136,7 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 	}
 	switch {
 	case plan.Outcome == dryrun.OutcomeRefused:
-		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.target, refusals(len(plan.Refusals)))
+		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.target, terminal.Count(len(plan.Refusals), "refusal"))
 	case c.exitCode && plan.Outcome == dryrun.OutcomeChanges:
 		return exitCode(changesCode)
 	}
@@ -176,30 +146,10 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 // changesCode is the exit code for a plan with changes, as terraform plan has it.
 const changesCode = 2
 
-func refusals(n int) string {
-	if n == 1 {
-		return "1 refusal"
-	}
-	return fmt.Sprintf("%d refusals", n)
-}
-
 func (c *planCommand) print(ctx context.Context, plan *dryrun.Plan) error {
 	if c.output.Wanted() {
 		return c.output.Print(ctx, c.streams.Out, plan)
 	}
 	_, err := io.WriteString(c.streams.Out, planText(plan, terminal.StylesFor(c.streams.Out)))
 	return err
-}
-
-// readConfigFlag returns the configuration of --config as JSON.
-func (c *planCommand) readConfig() ([]byte, error) {
-	config, err := readConfig(c.config, c.streams.In)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(config)
-	if err != nil {
-		return nil, fmt.Errorf("the configuration is no JSON: %w", err)
-	}
-	return raw, nil
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -21,8 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// environmentOf is the cluster as the templates and constraints of a package in a
-// namespace see it.
+// environmentOf is the environment of templates and constraints in a namespace.
 func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
 	asking, err := discovery.NewDiscoveryClientForConfig(cl.Config)
 	if err != nil {
@@ -71,7 +69,7 @@ func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPa
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewPackageList()
-		err := cl.List(ctx, list.(client.ObjectList))
+		err := cl.List(ctx, list)
 		if apierrors.IsForbidden(err) {
 			return nil, nil
 		}

@@ -50,7 +50,7 @@ func (p *planned) request() dryrun.Request {
 	return r
 }
 
-// complete says in the plan what package it is about.
+// complete adds the package to its plan.
 func (p *planned) complete(plan *dryrun.Plan) {
 	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
 	if p.folder == "" {
@@ -149,10 +149,10 @@ func (c *planCommand) find(ctx context.Context, cl *cluster.Cluster, want planne
 				"%s was meant, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
 		}
 		return nil
-	case errors.Is(err, cluster.ErrNoPackage):
+	case errors.As(err, new(cluster.NotFoundError)):
 		return nil
 	case want.name.Scope == "" && apierrors.IsForbidden(err):
-		// Who may read Packages only means one of them.
+		// A user who may read Packages only means one of them.
 		if _, err := cl.Read(ctx, p.target); apierrors.IsNotFound(err) && !cluster.Unserved(err) {
 			return nil
 		}
@@ -173,30 +173,30 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	if want.source != "" && !want.folder {
 		spec.Image = want.source
 	}
-	if c.changesComponent {
-		spec.Component = c.component
+	if c.spec.given("component") {
+		spec.Component = c.spec.component
 	}
-	if c.adopt {
+	if c.spec.adopt {
 		adopt(spec)
 	}
-	if c.config != "" {
-		raw, err := c.readConfig()
-		if err != nil {
-			return err
-		}
+	raw, err := readConfig(c.spec.config, c.streams.In)
+	if err != nil {
+		return err
+	}
+	if raw != nil {
 		spec.Config = &runtime.RawExtension{Raw: raw}
 	}
 	return nil
 }
 
-// pull reads the package out of its image, with the credentials that the Package
-// names where the user may read them, and else with the user's own.
+// pull reads the package from its image, with the pull secrets of the Package if the user
+// may read them, and else with the user's credentials.
 func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error) {
 	keys, missing, err := sources.Keychain(ctx, sources.Getter(p.client), sources.PullSecrets(p.pkg.PackageSpec(), p.home()))
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.source.registry.pullWith(ctx, "", sources.Reference(p.pkg, p.changed()), keys)
+	image, err := c.source.registry.pullFrom(ctx, "", sources.Reference(p.pkg, p.changed()), keys)
 	if err != nil && len(missing) > 0 {
 		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
 	}
@@ -229,8 +229,7 @@ func sameConfig(a, b *runtime.RawExtension) bool {
 	return sameJSON(a.Raw, b.Raw)
 }
 
-// loaderOptions says for which installation a package is loaded, as the manager
-// does.
+// loaderOptions are those of the manager for a package.
 func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Client, pkg corev1alpha1.GenericPackage) (loader.Options, error) {
 	spec := pkg.PackageSpec()
 	env, err := environmentOf(ctx, cl, reader.RESTMapper(), pkg.GetNamespace())

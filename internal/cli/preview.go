@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,10 +12,11 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// previewFlags say for which installation a package is shown without a cluster.
+// previewFlags are the installation that a package is rendered for without a cluster.
 type previewFlags struct {
 	cluster   bool
 	namespace string
@@ -24,7 +24,7 @@ type previewFlags struct {
 	config    string
 	testCase  string
 	pkg       string
-	// locked asks for the images of the lock where no test case is named.
+	// locked renders with the images of the lock where no test case is named.
 	locked bool
 }
 
@@ -33,8 +33,7 @@ func (p *previewFlags) add(cmd *cobra.Command) {
 	p.addBesideConnection(cmd)
 }
 
-// addBesideConnection adds the flags to a command that has the namespace among
-// those of its connection.
+// addBesideConnection adds all flags but --namespace.
 func (p *previewFlags) addBesideConnection(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
 	cmd.Flags().StringVar(&p.component, "component", "", "the component to show of a package that has several")
@@ -60,8 +59,7 @@ func (p *previewFlags) check() error {
 	return nil
 }
 
-// onlyForSource refuses flags that say how to render where nothing is rendered:
-// arg is the name of an installed package.
+// onlyForSource rejects flags about rendering for arg, an installed package.
 func (p *previewFlags) onlyForSource(cmd *cobra.Command, arg string) error {
 	for _, flag := range []string{"component", "config", "config-path", "config-testcase", "package"} {
 		if cmd.Flags().Changed(flag) {
@@ -91,26 +89,15 @@ func (p *previewFlags) load(
 		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
 		LockedImages: p.locked && p.testCase == "",
 	}
-	if p.config != "" {
-		config, err := readConfig(p.config, streams.In)
-		if err != nil {
-			return nil, manifestsv1alpha1.TemplateContextPackage{}, err
-		}
-		if opts.Config, err = json.Marshal(config); err != nil {
-			return nil, manifestsv1alpha1.TemplateContextPackage{}, fmt.Errorf("the configuration is no JSON: %w", err)
-		}
+	var err error
+	if opts.Config, err = readConfig(p.config, streams.In); err != nil {
+		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 	}
 	pkg, object, err := p.preview(ctx, streams, files, opts)
-	styles := terminal.StylesFor(streams.ErrOut)
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(streams.ErrOut, styles, findingsOf(wrong, nil))
-		return nil, object, fmt.Errorf("%s in %s", problems(len(wrong)), source)
-	}
 	if err != nil {
-		return nil, object, err
+		return nil, object, reported(streams, err, "%s in "+source)
 	}
-	printFindings(streams.ErrOut, styles, findingsOf(nil, pkg.Warnings))
+	printFindings(streams.ErrOut, terminal.StylesFor(streams.ErrOut), findingsOf(nil, pkg.Warnings))
 	return pkg, object, nil
 }
 
@@ -129,8 +116,7 @@ func (p *previewFlags) preview(
 	return pkg, object, err
 }
 
-// onlyScope reports whether all that is wrong follows from the kind of the Package
-// object.
+// onlyScope reports whether err is about the scope alone.
 func onlyScope(err error) bool {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) {
@@ -147,4 +133,41 @@ func onlyScope(err error) bool {
 		}
 	}
 	return unsupported
+}
+
+// completeFrom completes a flag with names that the package in the folder of the
+// first argument has. Images are not pulled for it.
+func completeFrom(names func(loader.Files) []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 || !isPath(args[0]) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		files, err := readSource(args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names(files), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func componentsOf(files loader.Files) []string {
+	var names []string
+	for _, part := range loader.Parts(files) {
+		if part.Component != "" {
+			names = append(names, part.Component)
+		}
+	}
+	return names
+}
+
+func testCasesOf(files loader.Files) []string {
+	result, _ := manifest.Read(files, "")
+	if result == nil {
+		return nil
+	}
+	var names []string
+	for _, tc := range result.Manifest.Test.Template {
+		names = append(names, tc.Name)
+	}
+	return names
 }

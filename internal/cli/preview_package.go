@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,8 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// loadFor renders a package as a Package in a file asks for: its configuration,
-// patches and what else its spec says.
+// loadFor renders a package for the Package or ClusterPackage in a file.
 func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Reader) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	pkg, get, err := readPackage(path, stdin)
 	if err != nil {
@@ -36,21 +34,10 @@ func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Read
 	return loaded, opts.Package, err
 }
 
-// readPackage reads a Package or ClusterPackage, and what gets at the ConfigMaps
-// that stand beside it.
+// readPackage reads a Package or ClusterPackage; get returns the ConfigMaps in the same
+// file.
 func readPackage(path string, stdin io.Reader) (corev1alpha1.GenericPackage, sources.Get, error) {
-	name, in := path, stdin
-	if path == "-" {
-		name = "standard input"
-	} else {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read --package: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, limits.DocumentBytes+1))
+	name, data, err := readInput(path, stdin)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read --package: %w", err)
 	}
@@ -109,8 +96,7 @@ func besideIt(objects []*unstructured.Unstructured, pkg corev1alpha1.GenericPack
 			return nil, errSecretSource
 		}
 		for _, u := range objects {
-			// The sources of a ClusterPackage are in the manager's namespace, which
-			// is not known here.
+			// Sources of a ClusterPackage are in the manager's namespace, which is unknown here.
 			here := ref.Namespace == "" || u.GetNamespace() == ref.Namespace || u.GetNamespace() == "" && pkg.GetNamespace() == ref.Namespace
 			if u.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: ref.Kind}) || u.GetName() != ref.Name || !here {
 				continue

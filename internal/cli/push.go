@@ -31,6 +31,26 @@ func (r *registryFlags) hosts() (map[string]bool, error) {
 	return hosts, nil
 }
 
+// tags parses references with tags.
+func (r *registryFlags) tags(refs []string) ([]name.Tag, error) {
+	insecure, err := r.hosts()
+	if err != nil {
+		return nil, err
+	}
+	var tags []name.Tag
+	for _, text := range refs {
+		tag, err := name.NewTag(text)
+		if err != nil {
+			return nil, fmt.Errorf("invalid tag specified as parameter %q: write it as host/path:tag", text)
+		}
+		if r.trusts(tag.RegistryStr()) || insecure[tag.RegistryStr()] {
+			tag, _ = name.NewTag(text, name.Insecure)
+		}
+		tags = append(tags, tag)
+	}
+	return tags, nil
+}
+
 // push sends an image to the registry of every tag.
 func (r *registryFlags) push(ctx context.Context, image v1.Image, tags []name.Tag) error {
 	for _, tag := range tags {
@@ -60,25 +80,24 @@ func pushError(tag name.Tag, err error) error {
 	return fmt.Errorf("push %s: %w", tag, err)
 }
 
-// transport returns the way to a registry: verified, unless the registry was
-// named as insecure.
+// transport is verified TLS, except for insecure registries.
 func (r *registryFlags) transport(reg name.Registry) (http.RoundTripper, error) {
 	hosts, err := r.hosts()
 	if err != nil {
 		return nil, err
 	}
-	way := http.DefaultTransport.(*http.Transport).Clone()
-	way.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	carrier := http.DefaultTransport.(*http.Transport).Clone()
+	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	if r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()] {
-		way.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // asked for by --insecure-registry
-		return way, nil
+		carrier.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // asked for by --insecure-registry
+		return carrier, nil
 	}
 	if r.caFile != "" {
-		if way.TLSClientConfig.RootCAs, err = authorities(r.caFile); err != nil {
+		if carrier.TLSClientConfig.RootCAs, err = authorities(r.caFile); err != nil {
 			return nil, err
 		}
 	}
-	return tlsOnly{way}, nil
+	return tlsOnly{carrier}, nil
 }
 
 // authorities are those of the system and those in a file.
@@ -99,8 +118,8 @@ func authorities(file string) (*x509.CertPool, error) {
 
 var errPlainHTTP = errors.New("plain HTTP")
 
-// tlsOnly refuses plain HTTP, which the library would fall back to on private
-// and loopback addresses.
+// tlsOnly rejects plain HTTP, which the library falls back to on private and loopback
+// addresses.
 type tlsOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -17,12 +17,11 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
-// registryFlags say how registries are reached.
+// registryFlags are about registries.
 type registryFlags struct {
 	insecure []string
-	// all: every registry that the command line or a manifest names is insecure.
-	all    bool
-	caFile string
+	all      bool
+	caFile   string
 }
 
 func (r *registryFlags) add(cmd *cobra.Command) {
@@ -31,8 +30,7 @@ func (r *registryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
 }
 
-// puller pulls images; folder is what of them is read, empty for packages. refs
-// are the images that are going to be pulled or resolved.
+// puller pulls refs; folder is the part of an image to read, empty for packages.
 func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller, error) {
 	insecure := slices.Clone(r.insecure)
 	for _, text := range refs {
@@ -45,8 +43,8 @@ func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller,
 	})
 }
 
-// trusts reports whether a registry may be reached by plain HTTP without being named:
-// all with --insecure, and those on this machine unless a CA file is given.
+// trusts reports whether a registry may be reached by plain HTTP without being named: any
+// with --insecure, and those on loopback addresses without a CA file.
 func (r *registryFlags) trusts(registry string) bool {
 	host := (&url.URL{Host: registry}).Hostname()
 	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
@@ -54,20 +52,16 @@ func (r *registryFlags) trusts(registry string) bool {
 
 // pull reads a package out of an image.
 func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, error) {
-	image, err := r.pullFolder(ctx, "", ref)
+	image, err := r.pullFrom(ctx, "", ref, nil)
 	if err != nil {
 		return nil, err
 	}
 	return image.Files, nil
 }
 
-func (r *registryFlags) pullFolder(ctx context.Context, folder, ref string) (*registry.Image, error) {
-	return r.pullWith(ctx, folder, ref, nil)
-}
-
-// pullWith pulls with credentials that come before those of the Docker config; nil
-// for none.
-func (r *registryFlags) pullWith(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
+// pullFrom reads a folder of an image. keys, which may be nil, precede the credentials of
+// the Docker configuration.
+func (r *registryFlags) pullFrom(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
 	puller, err := r.puller(folder, ref)
 	if err != nil {
 		return nil, err
@@ -76,7 +70,7 @@ func (r *registryFlags) pullWith(ctx context.Context, folder, ref string, keys a
 	return image, advise(err)
 }
 
-// resolve returns the digest that a reference stands for.
+// resolve returns the digest of a reference.
 func (r *registryFlags) resolve(ctx context.Context, ref string) (string, error) {
 	puller, err := r.puller("", ref)
 	if err != nil {
@@ -86,7 +80,7 @@ func (r *registryFlags) resolve(ctx context.Context, ref string) (string, error)
 	return digest, advise(err)
 }
 
-// advise names the flag that helps.
+// advise adds the flag that helps.
 func advise(err error) error {
 	var failure *registry.PullError
 	if errors.As(err, &failure) && failure.Reason == registry.ReasonInsecure {

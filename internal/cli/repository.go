@@ -17,10 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 type repositoryCommand struct {
@@ -38,9 +36,12 @@ manifest of a package names repositories in spec.repositories; update chooses fr
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(
-		newRepositoryInitialize(streams), newRepositoryAdd(streams), newRepositoryRemove(streams),
-		newRepositoryPull(streams), newRepositoryPush(streams),
+		newRepositoryInitialize(streams), newRepositoryAdd(streams),
+		remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
+		pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull),
+		newRepositoryPush(streams),
 	)
 	return cmd
 }
@@ -117,15 +118,13 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	if err != nil {
 		return err
 	}
-	image, err := c.registry.pullFolder(ctx, "", ref)
+	image, err := c.registry.pullFrom(ctx, "", ref, nil)
 	if err != nil {
 		return err
 	}
 	m, err := loader.Describe(image.Files)
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
-		return fmt.Errorf("the image %s is no package that can be used: %s", ref, problems(len(wrong)))
+	if err != nil {
+		return reported(c.streams, err, "the image "+ref+" is no package that can be used: %s")
 	}
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -140,7 +139,7 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	return c.write(path, index)
 }
 
-// onImage returns a command on a repository file and an image, which it calls noun.
+// onImage returns a command about a repository file and an image, the argument noun.
 func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx context.Context, path string, ref name.Reference, text string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   verb + " FILE " + noun,
@@ -158,18 +157,13 @@ func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx conte
 	return cmd
 }
 
-// imageReference reads an argument; noun is what usage calls it.
+// imageReference parses the argument noun.
 func imageReference(noun, text string) (name.Reference, error) {
 	ref, err := name.ParseReference(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q is no image reference: write it as host/path:tag or host/path@sha256:…", noun, text)
 	}
 	return ref, nil
-}
-
-func newRepositoryRemove(streams genericiooptions.IOStreams) *cobra.Command {
-	c := repositoryCommand{streams: streams}
-	return c.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", c.remove)
 }
 
 func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Reference, text string) error {
@@ -187,13 +181,8 @@ func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Re
 	return c.write(path, index)
 }
 
-func newRepositoryPull(streams genericiooptions.IOStreams) *cobra.Command {
-	c := repositoryCommand{streams: streams}
-	return c.onImage("pull", "TAG", "Write the repository in an image to a file", c.pull)
-}
-
 func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Reference, text string) error {
-	image, err := c.registry.pullFolder(ctx, repository.Folder, text)
+	image, err := c.registry.pullFrom(ctx, repository.Folder, text, nil)
 	if err != nil {
 		return err
 	}
@@ -211,7 +200,7 @@ func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Push the repository in a file as an image",
 		Args:  takes("FILE", "TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tags, _, err := (&buildCommand{registry: c.registry, tags: args[1:], format: "human"}).check()
+			tags, err := c.registry.tags(args[1:])
 			if err != nil {
 				return usageError(cmd, err)
 			}
@@ -230,8 +219,7 @@ func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// readRepository reads a repository file, without reading more of it than one
-// may have.
+// readRepository reads a repository file, of limited size.
 func readRepository(path string) (*repository.Index, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,15 +28,11 @@ import (
 // rerunInterval is the time between polls for the new Job.
 const rerunInterval = 200 * time.Millisecond
 
-type rerunCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	timeout    time.Duration
-}
+type rerunCommand struct{ command }
 
-func newRerun(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := rerunCommand{streams: streams}
-	cmd := &cobra.Command{
+func newRerun(on command) *cobra.Command {
+	c := &rerunCommand{on}
+	cmd := c.about(&cobra.Command{
 		Use:   "rerun job/NAME",
 		Short: "Run a Job of a package once more that has finished",
 		Long: `Run a Job of a package once more that has finished with this content: it is deleted where it
@@ -45,29 +40,21 @@ is still there, and what is recorded of it is taken off the status of its deploy
 the engine creates it again. Returns when it is there. A Job that runs at present is left alone.
 
 NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := jobName(args)
-			if err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), name)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	addTimeout(cmd, &c.timeout, pauseTimeout, "how long to wait until the engine has created it")
+	}, jobName, c.run)
+	c.addTimeout(cmd, pauseTimeout, "how long to wait until the engine has created it")
 	return cmd
 }
 
-// jobName reads job/NAME or job NAME.
-func jobName(args []string) (string, error) {
+// jobName parses job/NAME or job NAME.
+func jobName(args []string) (cluster.Name, error) {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
 	}
 	kinds := []string{"job", "jobs", "job.batch", "jobs.batch"}
 	if len(args) != 2 || !slices.Contains(kinds, strings.ToLower(args[0])) || args[1] == "" || strings.Contains(args[1], "/") {
-		return "", errors.New("write job/NAME")
+		return cluster.Name{}, errors.New("write job/NAME")
 	}
-	return args[1], nil
+	return cluster.Name{Name: args[1]}, nil
 }
 
 // rerun is one Job that is to run again.
@@ -81,8 +68,8 @@ type rerun struct {
 
 func (r *rerun) String() string { return "job " + r.key.String() }
 
-func (c *rerunCommand) run(ctx context.Context, name string) error {
-	cl, err := c.connection.connect()
+func (c *rerunCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, err := c.connect()
 	if err != nil {
 		return err
 	}
@@ -90,7 +77,7 @@ func (c *rerunCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r := &rerun{Cluster: cl, kinds: kinds, key: types.NamespacedName{Namespace: cl.Namespace, Name: name}}
+	r := &rerun{Cluster: cl, kinds: kinds, key: types.NamespacedName{Namespace: cl.Namespace, Name: n.Name}}
 	job, err := r.read(ctx)
 	if err != nil {
 		return err
@@ -149,7 +136,7 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 		if scope == corev1alpha1.ScopeNamespaced {
 			namespace = r.key.Namespace
 		}
-		err := r.List(ctx, list.(client.ObjectList), client.InNamespace(namespace))
+		err := r.List(ctx, list, client.InNamespace(namespace))
 		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster {
 			continue // rights in one namespace do not extend to cluster packages
 		}

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 )
 
-func newRollout(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
+func newRollout(on command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Look at the revisions of a package, compare them, and go back",
@@ -22,28 +21,18 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRolloutHistory(streams, dial), newRolloutDiff(streams, dial), newRolloutStatus(streams, dial), newRolloutUndo(streams, dial))
+	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on))
 	return cmd
 }
 
-// resource reads the arguments that name something with revisions.
-func resource(cmd *cobra.Command, args []string) (cluster.Resource, error) {
-	if err := takes("RESOURCE", "[NAME]")(cmd, args); err != nil {
-		return cluster.Resource{}, err
-	}
-	r, err := cluster.ParseResource(args)
-	if err != nil {
-		return r, usageError(cmd, err)
-	}
-	return r, nil
-}
-
 // positive checks numbers of revisions; 0 is one that is not given.
-func positive(flag string, n int64) error {
-	if n < 0 {
-		return fmt.Errorf("--%s must be positive", flag)
+func positive(flag string, n *int64) func() error {
+	return func() error {
+		if *n < 0 {
+			return fmt.Errorf("--%s must be positive", flag)
+		}
+		return nil
 	}
-	return nil
 }
 
 // previous is the revision before another; an error where there is none.

@@ -1,19 +1,20 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
-	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // comparison is how two revisions differ, as JSON and YAML.
@@ -44,46 +45,29 @@ type objectChange struct {
 }
 
 type diffCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	output     output.Flags
-	from, to   int64
+	command
+	from, to int64
 }
 
-func newRolloutDiff(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := diffCommand{streams: streams}
-	cmd := &cobra.Command{
+func newRolloutDiff(on command) *cobra.Command {
+	c := &diffCommand{command: on}
+	cmd := c.about(&cobra.Command{
 		Use:   "diff RESOURCE",
 		Short: "Compare two revisions, object by object and field by field",
 		Long: `Compare two revisions of a package or deployment: which objects were added, removed, changed
 and moved to another phase, and which fields changed. Without flags it compares the newest
 revision with the one before it. Values of Secrets are hidden. It compares what the revisions
 ask for, not what is in the cluster; plan does that.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := resource(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := firstError(c.output.Check(), positive("from-revision", c.from), positive("to-revision", c.to)); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), res)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
+		Args: takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, positive("from-revision", &c.from), positive("to-revision", &c.to))
 	c.output.Add(cmd)
 	cmd.Flags().Int64Var(&c.from, "from-revision", 0, "the earlier `revision`; the one before the later where it is not given")
 	cmd.Flags().Int64Var(&c.to, "to-revision", 0, "the later `revision`; the newest where it is not given")
 	return cmd
 }
 
-func (c *diffCommand) run(ctx context.Context, res cluster.Resource) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	r, err := cl.Rollout(ctx, res)
+func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.rollout(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -180,15 +164,12 @@ func diffText(what string, c comparison, styles terminal.Styles) string {
 		if o.Group != "" {
 			kind += "." + o.Group
 		}
-		name := o.Name
-		if o.Namespace != "" {
-			name = o.Namespace + "/" + name
-		}
+		name := kind + " " + objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
 		phase := "phase " + o.Phase
 		if o.PhaseBefore != "" {
 			phase += ", before " + o.PhaseBefore
 		}
-		fmt.Fprintf(&b, "%s %s  %s\n", marks[o.Action], terminal.Line(kind+" "+name), styles.Faint(terminal.Line(phase)))
+		fmt.Fprintf(&b, "%s %s  %s\n", marks[o.Action], terminal.Line(name), styles.Faint(terminal.Line(phase)))
 		var rows [][]string
 		for _, f := range o.Fields {
 			rows = append(rows, []string{"    " + terminal.Line(f.Path), fieldChange(f)})
@@ -214,7 +195,21 @@ func fieldChange(f objectdiff.Change) string {
 	return diffValue(f.Before) + " → " + diffValue(f.After)
 }
 
-// diffValueWidth is at most how wide one value of a field is shown.
+// diffValueWidth is the most columns of a value.
 const diffValueWidth = 120
 
 func diffValue(v any) string { return valueText(v, diffValueWidth) }
+
+// valueText is a value as JSON on one line, truncated at a width.
+func valueText(v any, width int) string {
+	if v == objectdiff.Hidden {
+		return objectdiff.Hidden
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "?"
+	}
+	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), width)
+}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -20,54 +19,27 @@ import (
 )
 
 type historyCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	output     output.Flags
-	revision   int64
+	command
+	revision int64
 }
 
-func newRolloutHistory(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := historyCommand{streams: streams}
-	cmd := &cobra.Command{
+func newRolloutHistory(on command) *cobra.Command {
+	c := &historyCommand{command: on}
+	cmd := c.about(&cobra.Command{
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
 		Long: `List the revisions of a package or deployment, the oldest first, with what made each of them
 and whether it has succeeded. -o prints the ObjectSets themselves, --revision one of them;
 values of Secrets in them are hidden.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := resource(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := firstError(c.output.Check(), positive("revision", c.revision)); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), res)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
+		Args: takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, positive("revision", &c.revision))
 	c.output.Add(cmd, output.Names)
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision of this `number`, as YAML where -o says nothing else")
 	return cmd
 }
 
-// firstError returns the first of several errors.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *historyCommand) run(ctx context.Context, res cluster.Resource) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	r, err := cl.Rollout(ctx, res)
+func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
+	_, r, err := c.rollout(ctx, n)
 	if err != nil {
 		return err
 	}

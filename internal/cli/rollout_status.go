@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -18,87 +17,70 @@ import (
 )
 
 type rolloutStatusCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	watch      bool
-	timeout    time.Duration
+	command
+	watch bool
 }
 
-func newRolloutStatus(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := rolloutStatusCommand{streams: streams}
-	cmd := &cobra.Command{
+func newRolloutStatus(on command) *cobra.Command {
+	c := &rolloutStatusCommand{command: on}
+	cmd := c.about(&cobra.Command{
 		Use:   "status RESOURCE",
 		Short: "Wait for a rollout, as kubectl rollout status does",
 		Long: `Watch the rollout of a package or deployment until it is complete. Exits with 1 when it fails,
 is paused, or takes longer than --timeout. With --watch=false it says how the rollout stands,
 and exits with 0 only where it is complete.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := resource(cmd, args)
-			if err != nil {
-				return err
-			}
-			return c.run(cmd.Context(), res)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
+		Args: takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", true, "watch until the rollout is complete")
-	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
+	c.addTimeout(cmd, waitTimeout, "how long to wait")
 	return cmd
 }
 
-func (c *rolloutStatusCommand) run(ctx context.Context, res cluster.Resource) error {
-	cl, err := c.connection.connect()
+func (c *rolloutStatusCommand) run(ctx context.Context, n cluster.Name) error {
+	if n.Deployment {
+		return c.deployment(ctx, n)
+	}
+	cl, target, pkg, err := c.find(ctx, n)
 	if err != nil {
 		return err
 	}
-	if res.Deployment {
-		return c.deployment(ctx, cl, res)
+	state := progress.Before(progress.Snapshot{Target: target, Package: pkg})
+	if !c.watch && !state.Ready {
+		return fmt.Errorf("%s is not rolled out: %s", target, progress.Culprit(state))
 	}
-	target, pkg, err := cl.Find(ctx, res.Name)
-	if err != nil {
-		return err
-	}
-	before := progress.Before(progress.Snapshot{Target: target, Package: pkg})
-	if !c.watch {
-		if before.Ready {
-			return c.complete(target.String(), before.Revision)
+	if c.watch {
+		w := waiter{
+			streams: c.streams, cluster: cl, target: target, uid: pkg.GetUID(), title: "Rolling out", failing: "is not rolled out",
+			before: progress.State{Target: target}, judge: (&progress.Install{}).Judge, timeout: c.timeout,
 		}
-		return fmt.Errorf("%s is not rolled out: %s", target, progress.Culprit(before))
+		if state, _, err = w.run(ctx); err != nil {
+			return err
+		}
 	}
-	judge := &progress.Install{}
-	state, verdict, elapsed, err := following{
-		cluster: cl, target: target, uid: pkg.GetUID(), judge: judge.Judge,
-		view: newView(c.streams, "Rolling out "+target.String(), progress.State{Target: target}), timeout: c.timeout,
-	}.run(ctx)
-	if err := ended(target.String()+" is not rolled out", target, state, verdict, elapsed, err); err != nil {
-		return err
-	}
-	return c.complete(target.String(), state.Revision)
+	return c.rolledOut(target.String(), state.Revision)
 }
 
-func (c *rolloutStatusCommand) complete(what string, revision int64) error {
+func (c *command) rolledOut(what string, revision int64) error {
 	_, err := fmt.Fprintln(c.streams.Out, terminal.Line(fmt.Sprintf("%s successfully rolled out: revision %d", what, revision)))
 	return err
 }
 
-func (c *rolloutStatusCommand) deployment(ctx context.Context, cl *cluster.Cluster, res cluster.Resource) error {
-	r, err := cl.Rollout(ctx, res)
+func (c *rolloutStatusCommand) deployment(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.rollout(ctx, n)
 	if err != nil {
 		return err
 	}
 	if c.watch {
-		return awaitRollout(ctx, c.streams, cl, r, c.timeout)
+		return c.awaitRollout(ctx, cl, r)
 	}
-	if done, why := rolledOut(r.Deployment); !done {
+	if done, why := deploymentReady(r.Deployment); !done {
 		return fmt.Errorf("%s is not rolled out: %s", r, terminal.Text(why))
 	}
-	return c.complete(r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
+	return c.rolledOut(r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }
 
-// rolledOut reports whether what a deployment asks for is in place, and else why
-// not.
-func rolledOut(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
+// deploymentReady reports whether the template of a deployment is rolled out, or why not.
+func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
 	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
 	switch {
@@ -107,33 +89,24 @@ func rolledOut(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	case dep.ObjectDeploymentSpec().Paused:
 		return false, "it is paused"
 	case progressing.Status == "True":
-		return false, firstText(progressing.Message, available.Message, progressing.Reason)
+		return false, cmp.Or(progressing.Message, available.Message, progressing.Reason)
 	case available.Status != "True":
-		return false, firstText(available.Message, available.Reason)
+		return false, cmp.Or(available.Message, available.Reason)
 	}
 	return true, ""
 }
 
-func firstText(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
-// awaitRollout waits for a deployment that belongs to no package, with one line
-// for each thing that it waits for.
-func awaitRollout(ctx context.Context, streams genericiooptions.IOStreams, cl *cluster.Cluster, r *cluster.Rollout, timeout time.Duration) error {
+// awaitRollout waits for a deployment without a package, and prints a line whenever the
+// reason changes.
+func (c *command) awaitRollout(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) error {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
 	last := ""
-	err := cl.Await(ctx, "cannot watch "+r.String(), r.Deployment.(client.Object), r.Target.Scope.NewObjectDeploymentList().(client.ObjectList), func() (bool, error) {
-		done, why := rolledOut(r.Deployment)
+	err := cl.Await(ctx, "cannot watch "+r.String(), r.Deployment, func() (bool, error) {
+		done, why := deploymentReady(r.Deployment)
 		if why != "" && why != last {
-			fmt.Fprintf(streams.ErrOut, "%7s  %s\n", progress.Elapsed(time.Since(begin)), terminal.Line(why))
+			fmt.Fprintf(c.streams.ErrOut, "%7s  %s\n", progress.Elapsed(time.Since(begin)), terminal.Line(why))
 			last = why
 		}
 		if r.Deployment.ObjectDeploymentSpec().Paused {
@@ -149,6 +122,5 @@ func awaitRollout(ctx context.Context, streams genericiooptions.IOStreams, cl *c
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintln(streams.Out, terminal.Line(fmt.Sprintf("%s successfully rolled out: revision %d", r, r.Deployment.ObjectDeploymentStatus().Revision)))
-	return err
+	return c.rolledOut(r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }

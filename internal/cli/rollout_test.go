@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -374,6 +375,18 @@ func TestPauseErrors(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
 		}
 	}
+}
+
+func TestPauseWithoutAManager(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := invokeOn(t, dialTo(fakeCluster(t, revised(nil)...)), "", "pause", "web", "--timeout", "20s")
+		want := "  10.0s  no manager has looked at it yet: is lockstep-manager running?\n" +
+			"Error: package shop/web: no manager has noticed after 20s: is lockstep-manager running? The change stays\n"
+		if got != (result{1, "", want}) {
+			t.Errorf("got %+v", got)
+		}
+	})
 }
 
 // What was never rolled out is undone by going back to what is.

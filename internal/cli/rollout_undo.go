@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,18 +21,15 @@ import (
 )
 
 type undoCommand struct {
-	streams    genericiooptions.IOStreams
-	connection *connection
-	revision   int64
-	dryRun     bool
-	yes        bool
-	wait       bool
-	timeout    time.Duration
+	command
+	revision int64
+	dryRun   bool
+	yes      bool
 }
 
-func newRolloutUndo(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := undoCommand{streams: streams}
-	cmd := &cobra.Command{
+func newRolloutUndo(on command) *cobra.Command {
+	c := &undoCommand{command: on}
+	cmd := c.about(&cobra.Command{
 		Use:   "undo RESOURCE",
 		Short: "Go back to an earlier revision",
 		Long: `Go back to the revision before the newest, or to the one of --to-revision. Where nothing was
@@ -53,33 +49,17 @@ the plan of it is shown, and nothing is changed.
 It is refused where that revision cannot be had again: where its configuration came from
 Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
 before digests were recorded.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := resource(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := positive("to-revision", c.revision); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), res)
-		},
-	}
-	c.connection = newConnection(cmd, streams, dial)
-	cmd.ValidArgsFunction = c.connection.completeNames
+		Args: takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, positive("to-revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; the one before the newest where it is not given")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&c.wait, "wait", true, "watch the rollout until it is complete")
-	addTimeout(cmd, &c.timeout, waitTimeout, "how long to wait")
+	c.addWait(cmd, waitTimeout, "watch the rollout until it is complete")
 	return cmd
 }
 
-func (c *undoCommand) run(ctx context.Context, res cluster.Resource) error {
-	cl, err := c.connection.connect()
-	if err != nil {
-		return err
-	}
-	r, err := cl.Rollout(ctx, res)
+func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.rollout(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -107,9 +87,8 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	return previous(r, current)
 }
 
-// neverRolledOut reports whether no revision was made of what a package asks for now,
-// because it cannot be pulled or is invalid: what is undone then is the spec, and
-// the newest revision is the one before it.
+// neverRolledOut reports whether the spec of a package cannot be pulled or is invalid,
+// so that the newest revision is the one before it.
 func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {
 	if r.Package == nil {
 		return false
@@ -151,12 +130,10 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if !c.wait {
 		return nil
 	}
-	install := installCommand{streams: c.streams, timeout: c.timeout, refine: f.refine()}
-	return install.follow(ctx, cl, r.Target, done)
+	return c.follow(ctx, cl, r.Target, done, f.refine())
 }
 
-// wantedOf is what a package has to ask for to get back to a revision, or the
-// reason why it cannot.
+// wantedOf is the package of a revision; an error if it is not recorded completely.
 func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPackage, error) {
 	number := set.ObjectSetSpec().Revision
 	want := wantedPackage{name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, changesComponent: true}
@@ -194,12 +171,10 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPack
 	return want, nil
 }
 
-// sensitive says why a revision's values cannot be had again.
+// sensitive is the reason why values of a revision are not kept; empty if they are.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
-	for _, phase := range set.ObjectSetSpec().Phases {
-		if len(phase.SecretSlices) > 0 {
-			return "it has sensitive values, and what they were is not kept"
-		}
+	if sealed(set) {
+		return "it has sensitive values, and what they were is not kept"
 	}
 	for _, source := range pkg.PackageSpec().ConfigFrom {
 		if s := source.SecretKeyRef; s != nil && ptr.Deref(s.Sensitive, true) {
@@ -215,10 +190,8 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
 		return fmt.Errorf("%s is made by %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
 	}
-	for _, phase := range set.ObjectSetSpec().Phases {
-		if len(phase.SecretSlices) > 0 {
-			return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
-		}
+	if sealed(set) {
+		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
 	}
 	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
 	if done, err := f.run(ctx); err != nil || done {
@@ -231,13 +204,17 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if err != nil {
 		return fmt.Errorf("write the template of revision %d: %w", number, err)
 	}
-	dep := r.Deployment
-	if err := cl.Patch(ctx, dep.(client.Object), client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager)); err != nil {
+	if err := cl.Patch(ctx, r.Deployment, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(fieldManager)); err != nil {
 		return cl.Explain("cannot change "+r.String(), err)
 	}
 	fmt.Fprintln(c.streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
 	if !c.wait {
 		return nil
 	}
-	return awaitRollout(ctx, c.streams, cl, r, c.timeout)
+	return c.awaitRollout(ctx, cl, r)
+}
+
+// sealed reports whether objects of a revision are kept in Secrets.
+func sealed(set corev1alpha1.GenericObjectSet) bool {
+	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
 }

@@ -31,8 +31,8 @@ type undoPreview struct {
 	obstacles map[apply.Denial]objects.Key
 }
 
-// run shows the plan for a dry run; else it asks to confirm losses. done is true if
-// nothing is to be changed.
+// run shows the plan for a dry run, or else the losses, which have to be confirmed. done
+// is true if nothing is to be changed.
 func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	if !f.dryRun && f.cluster.Config == nil {
 		return false, nil
@@ -91,7 +91,7 @@ func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 	return plan, nil
 }
 
-// confirmObstacles asks which of the package's own policies and webhooks to delete.
+// confirmObstacles confirms which of the package's own policies and webhooks to delete.
 func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
 	if !f.wait || f.rollout.Package == nil || !f.yes && !interactive(f.streams) {
 		return // the refusals name the remedy
@@ -113,7 +113,7 @@ func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
 	}
 }
 
-// refine deletes confirmed obstacles once the rollout waits for them: before, the
+// refine deletes confirmed obstacles once the rollout waits for them: before that, the
 // current revision would restore them. It is nil if there are none.
 func (f *undoPreview) refine() func(context.Context, progress.Snapshot) progress.Snapshot {
 	if len(f.obstacles) == 0 {

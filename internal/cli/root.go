@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
-// Main runs the process's command line and returns its exit code. An interrupt
-// ends what goes on in good order; a second one ends the process.
+// Main runs the command line of the process and returns its exit code. A second
+// interrupt ends the process at once.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -34,7 +34,7 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 }
 
 func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial dialer) int {
-	// The client libraries log what this program says better itself.
+	// The messages of this program are better than the logs of the libraries.
 	ctrllog.SetLogger(logr.Discard())
 	ctx = logr.NewContext(ctx, logr.Discard())
 
@@ -50,10 +50,10 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	return 0
 }
 
-// exitCode ends a command that succeeded with a code that says what it found.
+// exitCode is the exit code of a command without an error message.
 type exitCode int
 
-// Error is for those who do not know it.
+// Error implements error.
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // newRoot returns the command line.
@@ -78,16 +78,17 @@ phase begins when everything in the phases before it works.`,
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+	on := command{streams: streams, dial: dial}
 	root.AddCommand(
 		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
-		newPlan(streams, dial), newInstall(streams, dial), newStatus(streams, dial), newExplain(streams, dial), newRetry(streams, dial), newRerun(streams, dial), newDelete(streams, dial),
-		newRollout(streams, dial), newPause(streams, dial), newUnpause(streams, dial), newClusterTree(streams, dial),
+		newPlan(on), newInstall(on), newStatus(on), newExplain(on), newRetry(on), newRerun(on), newDelete(on),
+		newRollout(on), newPause(on), newUnpause(on), newClusterTree(on),
 	)
 	return root
 }
 
-// usageError says that a command line is wrong, and where its use is described.
+// usageError is an error of the command line.
 func usageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("arguments invalid: %w. See: %s --help", err, cmd.CommandPath())
 }
@@ -99,8 +100,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// takes checks the number of arguments; names are what they stand for, the
-// optional ones in brackets.
+// takes checks the number of arguments, by their names; optional ones are in brackets.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {

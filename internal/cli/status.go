@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-type statusCommand struct{ aboutPackage }
+type statusCommand struct{ command }
 
-func newStatus(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
-	c := statusCommand{aboutPackage{streams: streams}}
-	return c.complete(&cobra.Command{
+func newStatus(on command) *cobra.Command {
+	c := &statusCommand{on}
+	cmd := c.about(&cobra.Command{
 		Use:   "status NAME",
 		Short: "Show how a package stands, what blocks it and why",
 		Long: `Show how a package stands: its phases, what blocks them and why, its image and revision.
@@ -26,11 +25,14 @@ NAME is the name of a Package in the namespace or of a ClusterPackage, or packag
 clusterpackage/NAME; kind and name may be two arguments as well. Exits with 0 whenever the
 package exists, however it stands; to test for availability:
 kubectl wait --for=condition=Available package/NAME`,
-	}, dial, c.run)
+		Args: takes("NAME", "[NAME]"),
+	}, packageName, c.run)
+	c.output.Add(cmd)
+	return cmd
 }
 
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
-	_, target, pkg, err := c.connection.find(ctx, n)
+	_, target, pkg, err := c.find(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -38,12 +40,8 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.output.Wanted() {
 		return c.output.Print(ctx, c.streams.Out, report)
 	}
-	width := 0
-	if terminal.IsTerminal(c.streams.Out) {
-		width, _ = terminal.Size(c.streams.Out)
-	}
 	_, err = io.WriteString(c.streams.Out, progress.Screen(report, progress.ScreenOptions{
-		Width: width, Now: time.Now(), Styles: terminal.StylesFor(c.streams.Out),
+		Width: terminal.WidthOf(c.streams.Out), Now: time.Now(), Styles: terminal.StylesFor(c.streams.Out),
 	}))
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,8 +16,6 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/lockfile"
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // registryHostVariable names a registry that stands in for those of all images,
@@ -55,13 +54,8 @@ func (c *updateCommand) run(ctx context.Context, source string) error {
 		return err
 	}
 	locks, err := lockfile.Compute(ctx, files, lockfile.Options{Resolve: c.resolve, Repository: c.repository})
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
-		return fmt.Errorf("%s in %s: nothing was written", problems(len(wrong)), source)
-	}
 	if err != nil {
-		return err
+		return reported(c.streams, err, "%s in "+source+": nothing was written")
 	}
 	changed := false
 	for _, lock := range locks {
@@ -113,28 +107,34 @@ func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.registry.pullFolder(ctx, repository.Folder, ref)
+	image, err := c.registry.pullFrom(ctx, repository.Folder, ref, nil)
 	if err != nil {
 		return nil, err
 	}
 	return repository.FromImage(source.Image, image.Files)
 }
 
-// writeFile writes a file that is there completely or not at all. A link of that
-// name is replaced, not followed.
+// writeFile writes a file completely or not at all. A link of that name is replaced.
 func writeFile(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".kubectl-package-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Chmod(0o644), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
+	err := writeAtomically(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// writeAtomically writes a temporary file beside another, which it replaces.
+func writeAtomically(path string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".kubectl-package-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	if err := errors.Join(write(file), file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -20,17 +22,16 @@ import (
 // Cluster is a connection to an API server.
 type Cluster struct {
 	client.WithWatch
-	// Namespace is the one that was asked for, or else that of the context.
+	// Namespace of the flags, or else of the context.
 	Namespace string
-	// Host is the API server's address.
+	// Host is the address of the API server.
 	Host string
-	// Config is for clients of other kinds than this project's; nil in tests without
-	// an API server.
+	// Config is nil in tests without an API server.
 	Config *rest.Config
 }
 
-// Connect prepares a connection as the flags say; nothing is sent yet. Warnings
-// of the API server go to warnings.
+// Connect prepares a connection; nothing is sent yet. Warnings of the API server are
+// written to warnings.
 func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cluster, error) {
 	loader := getter.ToRawKubeConfigLoader()
 	namespace, _, err := loader.Namespace()
@@ -42,7 +43,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 		return nil, explainConfig(err)
 	}
 	config.UserAgent = "kubectl-package/" + version.Get()
-	config.WarningHandler = &warningWriter{out: warnings, told: map[string]bool{}}
+	config.WarningHandler = rest.NewWarningWriter(escaped{warnings}, rest.WarningWriterOptions{Deduplicate: true})
 	config.QPS, config.Burst = 50, 100
 	c, err := New(config.Host, namespace, func(o client.Options) (client.WithWatch, error) {
 		return client.NewWithWatch(config, o)
@@ -67,7 +68,7 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 	return &Cluster{WithWatch: c, Namespace: namespace, Host: host}, nil
 }
 
-// mapper knows the kinds that the command line uses.
+// mapper maps the kinds that commands use, without discovery.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet", "ObjectSlice"} {
@@ -85,19 +86,27 @@ func explainConfig(err error) error {
 	return fmt.Errorf("the kubeconfig cannot be used: %w. Check --kubeconfig, KUBECONFIG and --context", err)
 }
 
-// warningWriter prints each warning of the API server once.
-type warningWriter struct {
-	out  io.Writer
-	told map[string]bool
+// escaped escapes what is written to a terminal.
+type escaped struct{ io.Writer }
+
+// Write implements io.Writer.
+func (e escaped) Write(text []byte) (int, error) {
+	_, err := io.WriteString(e.Writer, terminal.Text(string(text)))
+	return len(text), err
 }
 
-// HandleWarningHeader implements rest.WarningHandler. Requests are made one
-// after the other, except by watches, which bring no warnings.
-func (w *warningWriter) HandleWarningHeader(code int, _, text string) {
-	const miscellaneous = 299
-	if code != miscellaneous || text == "" || w.told[text] {
-		return
+// AnyKind returns a client for all kinds, which uses discovery.
+func (c *Cluster) AnyKind() (client.Client, error) {
+	if c.Config == nil {
+		return nil, errors.New("there is no API server")
 	}
-	w.told[text] = true
-	fmt.Fprintln(w.out, "Warning: "+terminal.Line(text))
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	made, err := client.New(c.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client for all kinds: %w", err)
+	}
+	return made, nil
 }

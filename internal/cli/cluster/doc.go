@@ -1,7 +1,5 @@
-// Package cluster is the command line's connection to a cluster: it finds
-// packages by the names that people give, follows them by watches, and says of
-// the API server's errors what to do.
+// Package cluster is the connection of the command line to a cluster: it finds packages
+// by name, watches them, and adds remedies to errors of the API server.
 //
-// The kinds are known, so there is no discovery: a command costs the requests
-// that it is about and no others.
+// Commands know the kinds of this project, so they make no discovery requests.
 package cluster

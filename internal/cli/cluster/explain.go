@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +16,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Explain says of an error of the API server what to do about it. doing begins
-// the sentence, as in "cannot create package shop/web".
+// Explain adds the remedy to an error of the API server. doing begins the sentence, as
+// in "cannot create package shop/web".
 func (c *Cluster) Explain(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -60,7 +61,7 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. %s", doing, c.Host, err, remedy)
 }
 
-// brief is an error without the address that it is about.
+// brief is an error without its URL.
 func brief(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -69,26 +70,27 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Unserved reports whether the API server does not know the kinds at all: it then
-// answers 404 as to any other path, and not about an object.
+// Unserved reports whether the API server does not serve the kind: then its 404 is
+// that of an unknown path.
 func Unserved(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return true
-		}
-	}
-	return false
+	details := notFound(err)
+	return details != nil && slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
 }
 
 // missingNamespace returns the namespace that a creation lacks; empty for other errors.
 func missingNamespace(err error) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
-		return ""
+	if details := notFound(err); details != nil && details.Kind == "namespaces" {
+		return details.Name
 	}
-	return status.Status().Details.Name
+	return ""
+}
+
+func notFound(err error) *metav1.StatusDetails {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return nil
+	}
+	return status.Status().Details
 }

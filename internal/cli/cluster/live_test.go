@@ -28,10 +28,10 @@ func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 	mapper.Add(kind, meta.RESTScopeNamespace)
 	for _, n := range []int{2, 8} {
 		build := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper)
-		names := map[string]objects.Key{}
+		var keys []objects.Key
 		for i := range n {
 			name := fmt.Sprintf("cm-%d", i)
-			names[name] = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name}
+			keys = append(keys, objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name})
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}}}
 			switch i {
 			case 0:
@@ -43,10 +43,10 @@ func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 		}
 		build.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "not-asked-for"}})
 		live := map[objects.Key]*unstructured.Unstructured{}
-		if err := (&Cluster{}).readGroup(t.Context(), build.Build(), kind, "shop", names, live); err != nil {
+		if err := readGroup(t.Context(), build.Build(), kind, "shop", keys, live); err != nil {
 			t.Fatal(err)
 		}
-		if len(live) != n-1 || live[names["cm-0"]] == nil || live[names["cm-1"]] != nil {
+		if len(live) != n-1 || live[keys[0]] == nil || live[keys[1]] != nil {
 			t.Errorf("%d: found %v", n, live)
 		}
 	}

@@ -2,32 +2,41 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Name is what a person calls a package: with its kind, or without.
+// Name of a package or deployment as an argument has it.
 type Name struct {
-	// Scope is empty where no kind was given.
+	// Scope is empty if the argument has no kind.
 	Scope corev1alpha1.Scope
 	Name  string
+	// Deployment is set for an ObjectDeployment or ClusterObjectDeployment.
+	Deployment bool
 }
 
-var kinds = map[string]corev1alpha1.Scope{
-	"package": corev1alpha1.ScopeNamespaced, "packages": corev1alpha1.ScopeNamespaced, "pkg": corev1alpha1.ScopeNamespaced,
-	"clusterpackage": corev1alpha1.ScopeCluster, "clusterpackages": corev1alpha1.ScopeCluster, "clpkg": corev1alpha1.ScopeCluster,
+// kinds by the names that kubectl accepts.
+var kinds = map[string]Name{
+	"package": {Scope: corev1alpha1.ScopeNamespaced}, "packages": {Scope: corev1alpha1.ScopeNamespaced}, "pkg": {Scope: corev1alpha1.ScopeNamespaced},
+	"clusterpackage": {Scope: corev1alpha1.ScopeCluster}, "clusterpackages": {Scope: corev1alpha1.ScopeCluster}, "clpkg": {Scope: corev1alpha1.ScopeCluster},
+	"objectdeployment": namespacedDeployment, "objectdeployments": namespacedDeployment, "objdeploy": namespacedDeployment, "od": namespacedDeployment,
+	"clusterobjectdeployment": clusterDeployment, "clusterobjectdeployments": clusterDeployment, "clobjdeploy": clusterDeployment, "cod": clusterDeployment,
 }
 
-// ParseName reads NAME, package/NAME or clusterpackage/NAME, with the kinds in
-// every form that kubectl takes.
+var (
+	namespacedDeployment = Name{Scope: corev1alpha1.ScopeNamespaced, Deployment: true}
+	clusterDeployment    = Name{Scope: corev1alpha1.ScopeCluster, Deployment: true}
+)
+
+// ParseName parses NAME, package/NAME or clusterpackage/NAME.
 func ParseName(arg string) (Name, error) {
 	kind, name, slash := strings.Cut(arg, "/")
 	if !slash {
@@ -36,14 +45,27 @@ func ParseName(arg string) (Name, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return Name{}, fmt.Errorf("%q is not a name: write NAME, package/NAME or clusterpackage/NAME", arg)
 	}
-	if !slash {
-		return Name{Name: name}, nil
-	}
-	scope, ok := kinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
-	if !ok {
+	n, known := kinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
+	if slash && (!known || n.Deployment) {
 		return Name{}, fmt.Errorf("%q is not a kind of package: write package/%s or clusterpackage/%s", kind, name, name)
 	}
-	return Name{Scope: scope, Name: name}, nil
+	n.Name = name
+	return n, nil
+}
+
+// ParseResource parses NAME, KIND/NAME or KIND NAME of a package or deployment.
+func ParseResource(args []string) (Name, error) {
+	arg := strings.Join(args, "/")
+	kind, name, slash := strings.Cut(arg, "/")
+	n := kinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
+	if n.Name = name; n.Deployment && name != "" && !strings.Contains(name, "/") {
+		return n, nil
+	}
+	n, err := ParseName(arg)
+	if err != nil && slash {
+		return Name{}, fmt.Errorf("%q is no name of something with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
+	}
+	return n, err
 }
 
 // Target is the package of that name in one scope.
@@ -62,18 +84,14 @@ func (c *Cluster) Read(ctx context.Context, t progress.Target) (corev1alpha1.Gen
 	return pkg, err
 }
 
-// ErrNoPackage is that there is no package of a name.
-var ErrNoPackage = errors.New("there is no such package")
+// NotFoundError is returned for a package that does not exist.
+type NotFoundError string
 
-// noPackageError is ErrNoPackage in words.
-type noPackageError string
+// Error implements error.
+func (e NotFoundError) Error() string { return string(e) }
 
-func (e noPackageError) Error() string { return string(e) }
-
-func (e noPackageError) Is(target error) bool { return target == ErrNoPackage }
-
-// Find reads the package that a person means: without a kind, the Package of the
-// namespace, or else the ClusterPackage. Where both exist, neither is meant.
+// Find reads a package: without a kind, the Package of the namespace or else the
+// ClusterPackage of that name. It is an error if both exist.
 func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alpha1.GenericPackage, error) {
 	scopes := []corev1alpha1.Scope{n.Scope}
 	if n.Scope == "" {
@@ -90,7 +108,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 			found, targets = append(found, pkg), append(targets, t)
 		case apierrors.IsNotFound(err) && !Unserved(err):
 		case apierrors.IsForbidden(err) && len(scopes) > 1:
-			// Who may read one kind only means that one.
+			// a user who may read one kind only means that one
 			denied = c.Explain("cannot read "+t.String(), err)
 		default:
 			return t, nil, c.Explain("cannot read "+t.String(), err)
@@ -104,13 +122,35 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	case denied != nil:
 		return progress.Target{}, nil, denied
 	case len(scopes) == 1:
-		return progress.Target{}, nil, noPackageError(fmt.Sprintf("there is no %s", c.Target(n.Scope, n.Name)))
+		return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is no %s", c.Target(n.Scope, n.Name)))
 	}
-	return progress.Target{}, nil, noPackageError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
+	return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
 }
 
-// Complete lists the names that begin as given, for the shell's completion. It
-// leaves out what cannot be read.
+// Look reads a package with its deployment and its newest revision; what may not be
+// read is nil.
+func (c *Cluster) Look(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
+	snap := progress.Snapshot{Target: t, Package: pkg}
+	dep := t.Scope.NewObjectDeployment()
+	err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, dep)
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		dep = nil
+	case err != nil:
+		return snap, nil, c.Explain("cannot read the deployment of "+t.String(), err)
+	}
+	list := t.Scope.NewObjectSetList()
+	own := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
+	err = c.List(ctx, list, client.InNamespace(t.Namespace), own)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return snap, nil, c.Explain("cannot read the revisions of "+t.String(), err)
+	}
+	snap.Set = newest(list.GenericObjectSets())
+	return snap, dep, nil
+}
+
+// Complete lists the names with a prefix, for completion in a shell, as far as they may
+// be read.
 func (c *Cluster) Complete(ctx context.Context, begin string) []string {
 	var names []string
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -22,51 +21,57 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// retryInterval is the longest pause before a lost connection is tried again.
-const retryInterval = 3 * time.Second
+// pollInterval is the time between two reads of Await.
+const pollInterval = 200 * time.Millisecond
 
-// Observer follows one package and its revisions by watches.
+// Await reads an object until done reports true or fails, or ctx ends, whose cause is
+// the error then. doing begins the sentence of an error.
+func (c *Cluster) Await(ctx context.Context, doing string, obj client.Object, done func() (bool, error)) error {
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return false, c.Explain(doing, err)
+		}
+		return done()
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// Observer watches one package and its revisions.
 type Observer struct {
 	cluster *Cluster
 	target  progress.Target
 	uid     types.UID
 	changed chan struct{}
-
-	packages, sets *shelf
-	stopSets       context.CancelFunc
-
-	mu     sync.Mutex
-	lost   error
+	// sets is nil for a package whose name cannot be the value of a label.
+	packages, sets cache.SharedIndexInformer
+	// slices that were read. A slice never changes.
 	slices map[string][]corev1alpha1.ObjectSetObject
-	asked  map[string]bool
+
+	mu   sync.Mutex
+	lost error
 }
 
-// Observe begins to follow the package of a target and UID until ctx ends. A
-// package of the same name and another UID counts as gone. Revisions, which not
-// everyone may read, are followed where they may be.
-func (c *Cluster) Observe(ctx context.Context, target progress.Target, uid types.UID) *Observer {
-	o := &Observer{
-		cluster: c, target: target, uid: uid, changed: make(chan struct{}, 1),
-		slices: map[string][]corev1alpha1.ObjectSetObject{}, asked: map[string]bool{},
-	}
-	one := client.ListOptions{Namespace: target.Namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, target.Name)}
-	o.packages = o.watch(ctx, one, target.Scope.NewPackage(),
-		func() client.ObjectList { return target.Scope.NewPackageList().(client.ObjectList) }, o.setLost)
-	if len(validation.IsValidLabelValue(target.Name)) == 0 {
-		setsCtx, stop := context.WithCancel(ctx)
-		o.stopSets = stop
-		own := client.ListOptions{Namespace: target.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: target.Name})}
-		o.sets = o.watch(setsCtx, own, target.Scope.NewObjectSet(),
-			func() client.ObjectList { return target.Scope.NewObjectSetList().(client.ObjectList) }, o.setsError)
+// Observe watches the package of a target and UID until ctx ends. A package of the same
+// name and another UID counts as deleted. Revisions are watched where that is allowed.
+func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID) *Observer {
+	o := &Observer{cluster: c, target: t, uid: uid, changed: make(chan struct{}, 1), slices: map[string][]corev1alpha1.ObjectSetObject{}}
+	one := client.ListOptions{Namespace: t.Namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name)}
+	o.packages = o.inform(ctx, one, t.Scope.NewPackage(), t.Scope.NewPackageList(), o.setLost)
+	if len(validation.IsValidLabelValue(t.Name)) == 0 {
+		own := client.ListOptions{Namespace: t.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
+		o.sets = o.inform(ctx, own, t.Scope.NewObjectSet(), t.Scope.NewObjectSetList(), func(error) {})
 	}
 	return o
 }
 
-// Changed is sent to after something changed, however much it was.
+// Changed is sent to after one or more changes.
 func (o *Observer) Changed() <-chan struct{} { return o.changed }
 
-// watch keeps a shelf filled until ctx ends and tells report of every answer.
-func (o *Observer) watch(ctx context.Context, opts client.ListOptions, example runtime.Object, list func() client.ObjectList, report func(error)) *shelf {
+// inform runs an informer until ctx ends, and passes every result of a request to report.
+func (o *Observer) inform(ctx context.Context, opts client.ListOptions, example runtime.Object, list client.ObjectList, report func(error)) cache.SharedIndexInformer {
 	with := func(raw metav1.ListOptions) *client.ListOptions {
 		own := opts
 		own.Raw = &raw
@@ -74,24 +79,28 @@ func (o *Observer) watch(ctx context.Context, opts client.ListOptions, example r
 	}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
-			l := list()
+			l := list.DeepCopyObject().(client.ObjectList)
 			err := o.cluster.List(ctx, l, with(raw))
 			report(err)
 			return l, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-			w, err := o.cluster.Watch(ctx, list(), with(raw))
+			w, err := o.cluster.Watch(ctx, list.DeepCopyObject().(client.ObjectList), with(raw))
 			report(err)
 			return w, err
 		},
 	}
-	s := &shelf{changed: o.notify}
-	silent := logr.Discard() // errors go to report
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, o.cluster.WithWatch), example, s, cache.ReflectorOptions{
-		Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5, Cap: retryInterval, Jitter: 0.1},
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, o.cluster.WithWatch), example, 0, cache.Indexers{})
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { o.notify() }, UpdateFunc: func(any, any) { o.notify() }, DeleteFunc: func(any) { o.notify() },
 	})
-	go reflector.RunWithContext(logr.NewContext(ctx, silent))
-	return s
+	go informer.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			o.notify() // an empty list has no events
+		}
+	}()
+	return informer
 }
 
 func (o *Observer) notify() {
@@ -101,8 +110,7 @@ func (o *Observer) notify() {
 	}
 }
 
-// setLost notes whether the API server answers. The reflector tries again by
-// itself, with pauses, and begins anew where a version is too old.
+// setLost records whether the API server answers; the informer retries.
 func (o *Observer) setLost(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		err = nil
@@ -116,14 +124,7 @@ func (o *Observer) setLost(err error) {
 	}
 }
 
-// setsError gives up on revisions that may not be read.
-func (o *Observer) setsError(err error) {
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		o.stopSets()
-	}
-}
-
-// Snapshot returns what is known now; ok is false before anything is.
+// Snapshot returns the observed state; ok is false before the first list is complete.
 func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok bool, err error) {
 	o.mu.Lock()
 	lost := o.lost
@@ -131,78 +132,52 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	if apierrors.IsForbidden(lost) || apierrors.IsUnauthorized(lost) || Unserved(lost) {
 		return snap, false, o.cluster.Explain("cannot watch "+o.target.String(), lost)
 	}
-	packages, ok := o.packages.all()
-	if !ok {
+	if !o.packages.HasSynced() {
 		return snap, false, nil
 	}
 	snap.Target = o.target
 	if lost != nil {
 		snap.Lost = brief(lost)
 	}
-	for _, obj := range packages {
-		if obj.GetUID() == o.uid {
-			snap.Package = obj.(corev1alpha1.GenericPackage)
+	for _, item := range o.packages.GetStore().List() {
+		if pkg := item.(corev1alpha1.GenericPackage); pkg.GetUID() == o.uid {
+			snap.Package = pkg
 		}
 	}
 	if o.sets != nil {
-		sets, _ := o.sets.all()
-		snap.Set = newest(sets)
-		snap.Slices = o.slicesOf(ctx, snap.Set)
+		var sets []corev1alpha1.GenericObjectSet
+		for _, item := range o.sets.GetStore().List() {
+			sets = append(sets, item.(corev1alpha1.GenericObjectSet))
+		}
+		if snap.Set = newest(sets); snap.Set != nil {
+			o.readSlices(ctx, snap.Set)
+			snap.Slices = o.slices
+		}
 	}
 	return snap, true, nil
 }
 
 // newest returns the set of the highest revision that is not archived.
-func newest(all []client.Object) corev1alpha1.GenericObjectSet {
-	var found corev1alpha1.GenericObjectSet
-	for _, obj := range all {
-		set := obj.(corev1alpha1.GenericObjectSet)
-		if set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
-			continue
-		}
-		if found == nil || set.ObjectSetSpec().Revision > found.ObjectSetSpec().Revision {
+func newest(sets []corev1alpha1.GenericObjectSet) (found corev1alpha1.GenericObjectSet) {
+	for _, set := range sets {
+		spec := set.ObjectSetSpec()
+		if spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived && (found == nil || spec.Revision > found.ObjectSetSpec().Revision) {
 			found = set
 		}
 	}
 	return found
 }
 
-// slicesOf returns the slices of a set that were read, and has the others read.
-// A slice never changes.
-func (o *Observer) slicesOf(ctx context.Context, set corev1alpha1.GenericObjectSet) map[string][]corev1alpha1.ObjectSetObject {
-	if set == nil {
-		return nil
-	}
-	known := map[string][]corev1alpha1.ObjectSetObject{}
-	var missing []string
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// readSlices reads each slice of a set once. Objects of one that cannot be read are not
+// shown.
+func (o *Observer) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) {
 	for _, ph := range set.ObjectSetSpec().Phases {
 		for _, name := range ph.Slices {
-			switch content, ok := o.slices[name]; {
-			case ok:
-				known[name] = content
-			case !o.asked[name]:
-				o.asked[name] = true
-				missing = append(missing, name)
+			if _, known := o.slices[name]; !known {
+				slice := o.target.Scope.NewObjectSlice()
+				_ = o.cluster.Get(ctx, client.ObjectKey{Namespace: o.target.Namespace, Name: name}, slice)
+				o.slices[name] = *slice.SliceObjects()
 			}
 		}
 	}
-	if len(missing) > 0 {
-		go o.readSlices(ctx, missing)
-	}
-	return known
-}
-
-func (o *Observer) readSlices(ctx context.Context, names []string) {
-	for _, name := range names {
-		slice := o.target.Scope.NewObjectSlice()
-		if o.cluster.Get(ctx, client.ObjectKey{Namespace: o.target.Namespace, Name: name}, slice) != nil {
-			continue // its objects are not shown
-		}
-		o.mu.Lock()
-		o.slices[name] = *slice.SliceObjects()
-		o.mu.Unlock()
-	}
-	o.notify()
 }

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,50 +16,20 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// Resource names what has revisions: a package, or a deployment of its own.
-type Resource struct {
-	Name
-	// Deployment is set for an ObjectDeployment or ClusterObjectDeployment.
-	Deployment bool
-}
-
-var deploymentKinds = map[string]corev1alpha1.Scope{
-	"objectdeployment": corev1alpha1.ScopeNamespaced, "objectdeployments": corev1alpha1.ScopeNamespaced,
-	"objdeploy": corev1alpha1.ScopeNamespaced, "od": corev1alpha1.ScopeNamespaced,
-	"clusterobjectdeployment": corev1alpha1.ScopeCluster, "clusterobjectdeployments": corev1alpha1.ScopeCluster,
-	"clobjdeploy": corev1alpha1.ScopeCluster, "cod": corev1alpha1.ScopeCluster,
-}
-
-// ParseResource reads NAME, KIND/NAME or KIND NAME.
-func ParseResource(args []string) (Resource, error) {
-	arg := strings.Join(args, "/")
-	kind, name, slash := strings.Cut(arg, "/")
-	if scope, ok := deploymentKinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]; ok && slash && name != "" && !strings.Contains(name, "/") {
-		return Resource{Name: Name{Scope: scope, Name: name}, Deployment: true}, nil
-	}
-	n, err := ParseName(arg)
-	if err != nil && slash {
-		return Resource{}, fmt.Errorf("%q is no name of something with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
-	}
-	return Resource{Name: n}, err
-}
-
-// Rollout is something with revisions.
+// Rollout is a package or deployment with its revisions.
 type Rollout struct {
-	// Target of the package; that of a deployment of its own has its name.
 	Target progress.Target
-	// Package is nil for a deployment that was asked for by itself.
+	// Package is nil for a deployment that was named itself.
 	Package    corev1alpha1.GenericPackage
 	Deployment corev1alpha1.GenericObjectDeployment
 	// Sets are the revisions, the oldest first.
 	Sets []corev1alpha1.GenericObjectSet
 }
 
-// String names what was asked for, as in "package shop/web".
+// String names the package or deployment, as in "package shop/web".
 func (r *Rollout) String() string {
 	if r.Package != nil {
 		return r.Target.String()
@@ -73,13 +42,13 @@ func (r *Rollout) String() string {
 }
 
 // Rollout reads a package or deployment with its revisions.
-func (c *Cluster) Rollout(ctx context.Context, res Resource) (*Rollout, error) {
+func (c *Cluster) Rollout(ctx context.Context, n Name) (*Rollout, error) {
 	r := &Rollout{}
-	if res.Deployment {
-		r.Target = c.Target(res.Scope, res.Name.Name)
+	if n.Deployment {
+		r.Target = c.Target(n.Scope, n.Name)
 	} else {
 		var err error
-		if r.Target, r.Package, err = c.Find(ctx, res.Name); err != nil {
+		if r.Target, r.Package, err = c.Find(ctx, n); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +74,7 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 		opts = append(opts, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: r.Target.Name})
 	}
 	list := r.Target.Scope.NewObjectSetList()
-	if err := c.List(ctx, list.(client.ObjectList), opts...); err != nil {
+	if err := c.List(ctx, list, opts...); err != nil {
 		return c.Explain("cannot read the revisions of "+r.String(), err)
 	}
 	for _, set := range list.GenericObjectSets() {
@@ -140,9 +109,8 @@ func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
 	return r.Sets[len(r.Sets)-1]
 }
 
-// Objects returns the objects of a revision, those in slices included. Those that
-// are kept in Secrets, as they have sensitive values, are not read: sealed says
-// that there are some.
+// Objects returns the objects of a revision, without those in Secrets; sealed reports
+// whether there are such.
 func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet) (all []objectdiff.Object, sealed bool, err error) {
 	scope := corev1alpha1.ScopeOf(set.GetNamespace())
 	for _, phase := range set.ObjectSetSpec().Phases {
@@ -160,20 +128,9 @@ func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet
 			if err := json.Unmarshal(o.Object.Raw, &object.Value); err != nil {
 				return nil, sealed, fmt.Errorf("an object of revision %d in phase %s cannot be read", set.ObjectSetSpec().Revision, phase.Name)
 			}
-			object.Key = keyOf(object.Value, set.GetNamespace())
+			object.Key = objectdiff.KeyOf(object.Value, set.GetNamespace())
 			all = append(all, object)
 		}
 	}
 	return all, sealed, nil
-}
-
-// keyOf names an object; namespace is that of objects of namespaced revisions
-// that name none.
-func keyOf(value map[string]any, namespace string) objects.Key {
-	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
-	meta, _ := value["metadata"].(map[string]any)
-	return objects.Key{
-		Group: schema.FromAPIVersionAndKind(text(value, "apiVersion"), text(value, "kind")).Group,
-		Kind:  text(value, "kind"), Namespace: cmp.Or(text(meta, "namespace"), namespace), Name: text(meta, "name"),
-	}
 }

@@ -2,7 +2,6 @@ package describe
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // Key is one key of the configuration.
@@ -24,7 +24,7 @@ type Key struct {
 	Description string          `json:"description,omitempty"`
 	// Required is set for keys that have to be there.
 	Required bool `json:"required"`
-	// Allowed says in words which values may stand there.
+	// Allowed describes the values.
 	Allowed string `json:"allowed,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 		case props.Default != nil:
 			key.Default = props.Default.Raw
 		}
-		// A mapping is told by what is in it, unless it says something itself.
+		// A mapping is described by its content, unless it has a description itself.
 		if len(props.Properties) == 0 || key.Description != "" || key.Required || key.Allowed != "" {
 			*keys = append(*keys, key)
 		}
@@ -83,7 +83,7 @@ func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	return props.Type
 }
 
-// allowed says which values a schema admits.
+// allowed describes the values that a schema admits.
 func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	var parts []string
 	if len(props.Enum) > 0 {
@@ -99,12 +99,8 @@ func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 		}
 	}
 	length := func(most, noun string, value *int64) {
-		switch {
-		case value == nil:
-		case *value == 1:
-			parts = append(parts, fmt.Sprintf("at %s 1 %s", most, noun))
-		default:
-			parts = append(parts, fmt.Sprintf("at %s %d %ss", most, *value, noun))
+		if value != nil {
+			parts = append(parts, "at "+most+" "+terminal.Count(int(*value), noun))
 		}
 	}
 	number(map[bool]string{false: "≥", true: ">"}[props.ExclusiveMinimum], props.Minimum)

@@ -1,9 +1,7 @@
-// Package describe tells what a package is: its phases, objects, probes,
-// configuration, images, constraints, the rights that it gives away and those
-// that its installation takes.
+// Package describe reports what a package is: its phases, objects, probes, configuration,
+// images, constraints, the rights that it grants and those that its installation needs.
 //
-//	loaded package ─► Report ─► text for people, or JSON
+//	loaded package ─► Report ─► text, or JSON
 //
-// It is pure. What it cannot know without a cluster it guesses as kubectl does
-// (the plural of a kind that the package does not define), or leaves out.
+// It is pure: plurals of kinds that the package does not define are guessed as kubectl does.
 package describe

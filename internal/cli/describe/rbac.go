@@ -2,19 +2,20 @@ package describe
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"lockstep.run/lockstep/internal/objects"
 )
 
-// Grant is what a role of the package, or one that it binds, allows.
+// Grant has the rules of a role that the package contains or binds.
 type Grant struct {
 	// Role such as "ClusterRole cache-operator".
 	Role string `json:"role"`
@@ -24,10 +25,11 @@ type Grant struct {
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 }
 
-// grants are the rights that objects of a package give.
+// grants are the roles and bindings of a package.
 func grants(all []*unstructured.Unstructured) []Grant {
 	byRole := map[string]*Grant{}
-	of := func(role string) *Grant {
+	of := func(kind, namespace, name string) *Grant {
+		role := roleName(kind, namespace, name)
 		if byRole[role] == nil {
 			byRole[role] = &Grant{Role: role}
 		}
@@ -39,11 +41,9 @@ func grants(all []*unstructured.Unstructured) []Grant {
 		}
 		switch u.GetKind() {
 		case "Role", "ClusterRole":
-			var role struct {
-				Rules []rbacv1.PolicyRule `json:"rules"`
-			}
+			var role rbacv1.ClusterRole
 			if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role) == nil {
-				of(roleName(u.GetKind(), u.GetNamespace(), u.GetName())).Rules = role.Rules
+				of(u.GetKind(), u.GetNamespace(), u.GetName()).Rules = role.Rules
 			}
 		case "RoleBinding", "ClusterRoleBinding":
 			var binding rbacv1.RoleBinding
@@ -54,7 +54,7 @@ func grants(all []*unstructured.Unstructured) []Grant {
 			if binding.RoleRef.Kind == "Role" {
 				namespace = u.GetNamespace()
 			}
-			grant := of(roleName(binding.RoleRef.Kind, namespace, binding.RoleRef.Name))
+			grant := of(binding.RoleRef.Kind, namespace, binding.RoleRef.Name)
 			for _, subject := range binding.Subjects {
 				to := roleName(subject.Kind, subject.Namespace, subject.Name)
 				if u.GetKind() == "RoleBinding" && u.GetNamespace() != "" {
@@ -72,18 +72,14 @@ func grants(all []*unstructured.Unstructured) []Grant {
 }
 
 func roleName(kind, namespace, name string) string {
-	if namespace != "" {
-		name = namespace + "/" + name
-	}
-	return kind + " " + name
+	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
 // appliedBy are the verbs that the engine uses on what it manages.
 var appliedBy = []string{"get", "list", "watch", "create", "patch", "delete"}
 
-// needs are the rights to apply and delete the objects: one rule for each API
-// group. Who installs roles has to have what they allow as well, or the verbs
-// escalate and bind.
+// needs are the rights to apply and delete the objects, one rule for each API group.
+// Roles need what they allow as well, or the verbs escalate and bind.
 func needs(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 	plurals := map[schema.GroupKind]string{}
 	for _, u := range all {
@@ -94,44 +90,29 @@ func needs(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 			plurals[schema.GroupKind{Group: group, Kind: kind}] = plural
 		}
 	}
-	resources := map[string]map[string]bool{}
+	resources := map[string]sets.Set[string]{}
 	for _, u := range all {
 		gvk := u.GroupVersionKind()
-		plural := plurals[gvk.GroupKind()]
-		if plural == "" {
-			guessed, _ := meta.UnsafeGuessKindToResource(gvk)
-			plural = guessed.Resource
-		}
+		guessed, _ := meta.UnsafeGuessKindToResource(gvk)
 		if resources[gvk.Group] == nil {
-			resources[gvk.Group] = map[string]bool{}
+			resources[gvk.Group] = sets.New[string]()
 		}
-		resources[gvk.Group][plural] = true
+		resources[gvk.Group].Insert(cmp.Or(plurals[gvk.GroupKind()], guessed.Resource))
 	}
 	rules := []rbacv1.PolicyRule{}
 	for _, group := range slices.Sorted(maps.Keys(resources)) {
-		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{group}, Resources: slices.Sorted(maps.Keys(resources[group])), Verbs: appliedBy,
-		})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: sets.List(resources[group]), Verbs: appliedBy})
 	}
 	return rules
 }
 
-// ruleText is a rule in one line: "get, list  deployments.apps".
-func ruleText(rule rbacv1.PolicyRule) (verbs, on string) {
+// Targets names what a rule is about, such as deployments.apps.
+func Targets(groups, resources, urls []string) []string {
 	var targets []string
-	for _, resource := range rule.Resources {
-		for _, group := range rule.APIGroups {
-			target := resource
-			if group != "" {
-				target += "." + group
-			}
-			targets = append(targets, target)
+	for _, resource := range resources {
+		for _, group := range groups {
+			targets = append(targets, schema.GroupResource{Group: group, Resource: resource}.String())
 		}
 	}
-	targets = append(targets, rule.NonResourceURLs...)
-	on = strings.Join(targets, ", ")
-	if len(rule.ResourceNames) > 0 {
-		on += fmt.Sprintf(" (only %s)", strings.Join(rule.ResourceNames, ", "))
-	}
-	return cmp.Or(strings.Join(rule.Verbs, ", "), "nothing"), on
+	return append(targets, urls...)
 }

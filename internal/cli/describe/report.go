@@ -16,23 +16,21 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Report is what a package is, as JSON and YAML.
+// Report describes a package, as JSON and YAML.
 type Report struct {
 	Name     string `json:"name"`
 	Version  string `json:"version,omitempty"`
 	Provider string `json:"provider,omitempty"`
-	// Component that is described; Components are those that the package has.
-	Component  string   `json:"component,omitempty"`
-	Components []string `json:"components,omitempty"`
-	Scopes     []string `json:"scopes"`
-	// Display is what the manifest says for people.
-	Display *manifestsv1alpha1.PackageManifestDisplay `json:"display,omitempty"`
-	// Constraints and Dependencies in words.
-	Constraints  []string `json:"constraints,omitempty"`
-	Dependencies []string `json:"dependencies,omitempty"`
-	Phases       []Phase  `json:"phases"`
-	Config       []Key    `json:"config"`
-	Images       []Image  `json:"images,omitempty"`
+	// Component that is described, of all Components of the package.
+	Component    string                                    `json:"component,omitempty"`
+	Components   []string                                  `json:"components,omitempty"`
+	Scopes       []string                                  `json:"scopes"`
+	Display      *manifestsv1alpha1.PackageManifestDisplay `json:"display,omitempty"`
+	Constraints  []string                                  `json:"constraints,omitempty"`
+	Dependencies []string                                  `json:"dependencies,omitempty"`
+	Phases       []Phase                                   `json:"phases"`
+	Config       []Key                                     `json:"config"`
+	Images       []Image                                   `json:"images,omitempty"`
 	// Grants are the rights that objects of the package give to others.
 	Grants []Grant `json:"grants,omitempty"`
 	// Needs are the rights that the identity needs which applies the objects.
@@ -56,9 +54,9 @@ type Object struct {
 	Name       string `json:"name"`
 	// Path of the file that it comes from.
 	Path string `json:"path,omitempty"`
-	// Probes that judge it, in words.
+	// Probes of the object, in words.
 	Probes []string `json:"probes,omitempty"`
-	// Keep is set for an object that stays when the package is deleted.
+	// Keep is set for an object that is kept when the package is deleted.
 	Keep bool `json:"keep,omitempty"`
 }
 
@@ -120,7 +118,7 @@ func images(pkg *loader.Package) []Image {
 	return out
 }
 
-// probesOf are the probes that judge an object.
+// probesOf are the probes of an object.
 func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured) []string {
 	var out []string
 	kind := u.GroupVersionKind().GroupKind()

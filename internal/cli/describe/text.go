@@ -1,35 +1,33 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 )
 
-// Options of the text for people.
-type Options struct {
-	Styles terminal.Styles
-	// Width of the terminal; 0 means that lines may be of any length.
-	Width int
-}
-
-// Text describes a package to a person.
-func Text(r *Report, opts Options) string {
-	w := &writer{opts: opts}
+// Text describes a package, with lines of at most width columns; 0 means no limit.
+func Text(r *Report, styles terminal.Styles, width int) string {
+	w := &writer{styles: styles, width: width}
 	w.head(r)
 	w.phases(r)
 	w.config(r)
 	w.images(r)
 	w.rights(r)
-	return w.b.String()
+	return w.String()
 }
 
 type writer struct {
-	b    strings.Builder
-	opts Options
+	strings.Builder
+	styles terminal.Styles
+	width  int
 }
 
 func (w *writer) line(format string, args ...any) {
@@ -38,12 +36,12 @@ func (w *writer) line(format string, args ...any) {
 			args[i] = terminal.Line(text)
 		}
 	}
-	w.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+	w.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-func (w *writer) title(text string) { w.b.WriteString("\n" + w.opts.Styles.Strong(text) + "\n") }
+func (w *writer) title(text string) { w.WriteString("\n" + w.styles.Strong(text) + "\n") }
 
-// table writes rows below the first one, which is the head, indented.
+// table writes rows, the first of which is the head.
 func (w *writer) table(rows [][]string) {
 	for i := range rows {
 		for j := range rows[i] {
@@ -51,47 +49,39 @@ func (w *writer) table(rows [][]string) {
 		}
 	}
 	for i, line := range terminal.Table(rows) {
-		if w.opts.Width > 0 {
-			line = terminal.Truncate(line, w.opts.Width-2)
+		if w.width > 0 {
+			line = terminal.Truncate(line, w.width-2)
 		}
 		if i == 0 {
-			line = w.opts.Styles.Faint(line)
+			line = w.styles.Faint(line)
 		}
-		w.b.WriteString("  " + line + "\n")
+		w.WriteString("  " + line + "\n")
 	}
 }
 
 func (w *writer) head(r *Report) {
-	name := r.Name
-	if r.Version != "" {
-		name += " " + r.Version
-	}
-	w.b.WriteString(w.opts.Styles.Strong(terminal.Line(name)) + "\n")
+	w.WriteString(w.styles.Strong(terminal.Line(strings.TrimSpace(r.Name+" "+r.Version))) + "\n")
 	kinds := map[string]string{"Cluster": "ClusterPackage", "Namespaced": "Package"}
 	var as []string
 	for _, scope := range r.Scopes {
 		as = append(as, kinds[scope])
 	}
-	rows := [][]string{}
-	add := func(label, value string) {
-		if value != "" {
-			rows = append(rows, []string{label, terminal.Line(value)})
+	display := manifestsv1alpha1.PackageManifestDisplay{}
+	if r.Display != nil {
+		display = *r.Display
+	}
+	var rows [][]string
+	for _, row := range [][]string{
+		{"Is", strings.TrimPrefix(display.Name+": "+display.ShortDescription, ": ")}, {"Requires", display.Requirements}, {"Support", display.Support},
+		{"Provider", r.Provider}, {"Installs as", strings.Join(as, " or ")}, {"Component", r.Component}, {"Components", strings.Join(r.Components, ", ")},
+		{"Only", strings.Join(r.Constraints, "; ")}, {"Depends on", strings.Join(r.Dependencies, "; ")}, {"Test cases", strings.Join(r.TestCases, ", ")},
+	} {
+		if row[1] = terminal.Line(row[1]); row[1] != "" {
+			rows = append(rows, row)
 		}
 	}
-	if d := r.Display; d != nil {
-		add("Is", strings.TrimPrefix(d.Name+": "+d.ShortDescription, ": "))
-		add("Requires", d.Requirements)
-		add("Support", d.Support)
-	}
-	add("Provider", r.Provider)
-	add("Installs as", strings.Join(as, " or "))
-	add("Component", r.Component)
-	add("Components", strings.Join(r.Components, ", "))
-	add("Only", strings.Join(r.Constraints, "; "))
-	add("Depends on", strings.Join(r.Dependencies, "; "))
-	add("Test cases", strings.Join(r.TestCases, ", "))
 	for _, line := range terminal.Table(rows) {
-		w.b.WriteString("  " + line + "\n")
+		w.WriteString("  " + line + "\n")
 	}
 }
 
@@ -110,7 +100,7 @@ func (w *writer) phases(r *Report) {
 			}
 			w.line("     %s%s", objectName(o), kept)
 			for _, probe := range o.Probes {
-				w.b.WriteString("       " + w.opts.Styles.Faint("waits for "+terminal.Line(probe)) + "\n")
+				w.WriteString("       " + w.styles.Faint("waits for "+terminal.Line(probe)) + "\n")
 			}
 		}
 	}
@@ -120,15 +110,8 @@ func (w *writer) phases(r *Report) {
 }
 
 func objectName(o Object) string {
-	kind := o.Kind
-	if group, _, grouped := strings.Cut(o.APIVersion, "/"); grouped {
-		kind += "." + group
-	}
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + name
-	}
-	return kind + " " + name
+	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
+	return kind.String() + " " + objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
 }
 
 func (w *writer) config(r *Report) {
@@ -159,11 +142,7 @@ func (w *writer) images(r *Report) {
 	w.title("Images")
 	rows := [][]string{{"NAME", "IMAGE", "DIGEST"}}
 	for _, image := range r.Images {
-		digest := image.Digest
-		if digest == "" {
-			digest = "not pinned"
-		}
-		rows = append(rows, []string{image.Name, image.Image, digest})
+		rows = append(rows, []string{image.Name, image.Image, cmp.Or(image.Digest, "not pinned")})
 	}
 	w.table(rows)
 }
@@ -172,10 +151,7 @@ func (w *writer) rights(r *Report) {
 	if len(r.Grants) > 0 {
 		w.title("Gives these rights")
 		for _, grant := range r.Grants {
-			to := "to nobody yet"
-			if len(grant.To) > 0 {
-				to = "to " + strings.Join(grant.To, ", ")
-			}
+			to := "to " + cmp.Or(strings.Join(grant.To, ", "), "nobody yet")
 			w.line("  %s %s", grant.Role, to)
 			if len(grant.Rules) == 0 {
 				w.line("     what that role allows; the package does not bring it")
@@ -192,7 +168,10 @@ func (w *writer) rights(r *Report) {
 
 func (w *writer) rules(indent string, rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
-		verbs, on := ruleText(rule)
-		w.line("%s%s: %s", indent, on, verbs)
+		on := strings.Join(Targets(rule.APIGroups, rule.Resources, rule.NonResourceURLs), ", ")
+		if len(rule.ResourceNames) > 0 {
+			on += fmt.Sprintf(" (only %s)", strings.Join(rule.ResourceNames, ", "))
+		}
+		w.line("%s%s: %s", indent, on, cmp.Or(strings.Join(rule.Verbs, ", "), "nothing"))
 	}
 }

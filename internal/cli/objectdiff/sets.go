@@ -1,6 +1,10 @@
 package objectdiff
 
 import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -11,6 +15,14 @@ type Object struct {
 	Phase string
 	// Value of the object as JSON has it.
 	Value map[string]any
+}
+
+// KeyOf returns the key of an object; namespace is the default.
+func KeyOf(value map[string]any, namespace string) objects.Key {
+	u := unstructured.Unstructured{Object: value}
+	return objects.Key{
+		Group: u.GroupVersionKind().Group, Kind: u.GetKind(), Namespace: cmp.Or(u.GetNamespace(), namespace), Name: u.GetName(),
+	}
 }
 
 // Kind says what happens to an object from one set to the other.

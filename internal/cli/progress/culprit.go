@@ -8,8 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Culprit says in words what a rollout or a deletion waits for. It may have
-// several lines.
+// Culprit is what a rollout or a deletion waits for. It may have several lines.
 func Culprit(s State) string {
 	switch {
 	case s.Lost != "":
@@ -33,8 +32,8 @@ func Culprit(s State) string {
 	case s.Stalled != "":
 		return listed("the rollout is stuck", []string{s.Stalled})
 	}
-	if ph, ok := s.first(func(ph Phase) bool { return !finished(ph, false) }); ok {
-		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, phaseWord(ph, false), count(ph, false))
+	if ph, ok := s.unfinished(); ok {
+		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.word(), ph.count())
 	}
 	if s.Unavailable != "" {
 		return listed("it is not available", []string{s.Unavailable})
@@ -42,7 +41,7 @@ func Culprit(s State) string {
 	return "the manager has not reported that the rollout is complete"
 }
 
-// holding says what keeps a package that is being deleted.
+// holding is what a deletion waits for.
 func (s State) holding() string {
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
@@ -53,18 +52,18 @@ func (s State) holding() string {
 	if !s.Observed {
 		return "no manager has looked at the deletion. " + managerRunning
 	}
-	if ph, ok := s.first(func(ph Phase) bool { return !finished(ph, true) }); ok {
-		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, count(ph, true))
+	if ph, ok := s.unfinished(); ok {
+		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, ph.count())
 	}
 	return "the manager has not finished it. " + managerRunning
 }
 
 const managerRunning = "Is lockstep-manager running? See: kubectl -n " + corev1alpha1.DefaultNamespace + " get deployment,pods"
 
-// first returns the first phase, in the order of work, that is so.
-func (s State) first(is func(Phase) bool) (Phase, bool) {
+// unfinished returns the first phase, in the order of work, that is not finished.
+func (s State) unfinished() (Phase, bool) {
 	for _, ph := range s.inOrder() {
-		if is(ph) {
+		if !ph.finished() {
 			return ph, true
 		}
 	}
@@ -83,7 +82,7 @@ func (s State) blocked(verb string) string {
 		head = "it " + verb
 	}
 	if len(s.Blocking) >= corev1alpha1.MaxBlockingObjects {
-		head = fmt.Sprintf("%s, among others", head)
+		head = head + ", among others"
 	}
 	return listed(head, items)
 }

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,17 +12,17 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// FrameOptions say how a Frame is drawn.
+// FrameOptions of a Frame.
 type FrameOptions struct {
 	// Title begins the first line, as in "Installing clusterpackage cert".
 	Title string
 	// Width and Height of the terminal. The frame fits into them.
 	Width, Height int
 	Elapsed       time.Duration
-	// Tick counts the pictures and turns what moves.
+	// Tick counts the pictures.
 	Tick   int
 	Styles terminal.Styles
-	// Done stops what moves: this is the last picture.
+	// Done is set for the last picture.
 	Done bool
 }
 
@@ -54,7 +55,7 @@ type frame struct {
 	lines []string
 }
 
-// put adds a line: a mark, and text that is cut at the edge and then styled.
+// put adds a line: a mark, and text that is truncated and then styled.
 func (f *frame) put(indent int, mark, text string, style func(string) string) {
 	room := f.Width - indent - 2
 	if mark == "" {
@@ -62,11 +63,11 @@ func (f *frame) put(indent int, mark, text string, style func(string) string) {
 	} else {
 		mark += " "
 	}
-	f.lines = append(f.lines, strings.Repeat(" ", indent)+mark+style(terminal.Truncate(oneLineKeep(text), room)))
+	f.lines = append(f.lines, strings.Repeat(" ", indent)+mark+style(terminal.Truncate(unbroken(text), room)))
 }
 
-// oneLineKeep keeps the spaces that columns are made of.
-func oneLineKeep(text string) string {
+// unbroken is oneLine with the spaces of columns.
+func unbroken(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(text)
 }
 
@@ -83,19 +84,15 @@ func (f *frame) head() {
 	f.lines = append(f.lines, f.Styles.Strong(terminal.Pad(title, f.Width-len(elapsed)-1))+" "+f.Styles.Faint(elapsed))
 }
 
-// image says what is installed, and how far that is known.
+// image shows what is installed.
 func (f *frame) image() {
-	plain := func(text string) string { return text }
-	switch {
+	text := "image " + f.Image
+	switch problem := cmp.Or(f.PullError, f.Invalid); {
 	case f.Deleting:
-	case f.PullError != "":
-		f.put(0, f.Styles.Bad(markFailed), "image "+f.Image, plain)
-		f.message(4, f.PullError)
-	case f.Invalid != "":
-		f.put(0, f.Styles.Bad(markFailed), "image "+f.Image, plain)
-		f.message(4, f.Invalid)
+	case problem != "":
+		f.put(0, f.Styles.Bad(markFailed), text, plain)
+		f.message(4, problem)
 	case f.Unpacked:
-		text := "image " + f.Image
 		if f.title() != "" {
 			text += "  " + f.title()
 		}
@@ -104,13 +101,13 @@ func (f *frame) image() {
 		}
 		f.put(0, f.Styles.Good(markDone), text, plain)
 	case f.Noticed:
-		f.put(0, f.turning(), "image "+f.Image+"  loading", plain)
+		f.put(0, f.turning(), text+"  loading", plain)
 	default:
-		f.put(0, f.turning(), "image "+f.Image+"  waiting for the manager", plain)
+		f.put(0, f.turning(), text+"  waiting for the manager", plain)
 	}
 }
 
-// message wraps what is wrong below its subject, three lines at most.
+// message wraps a problem below its subject, in three lines at most.
 func (f *frame) message(indent int, text string) {
 	const most = 3
 	lines := terminal.Wrap(oneLine(text), f.Width-indent)
@@ -124,29 +121,29 @@ func (f *frame) message(indent int, text string) {
 }
 
 func (f *frame) phases() {
-	// The phase names' column; a very long name is cut with its line.
+	// The width of names; the line of a very long one is truncated.
 	wide := 0
 	for _, ph := range f.Phases {
 		wide = max(wide, min(len([]rune(ph.Name)), 30))
 	}
 	rows := f.folded(f.Height - len(f.lines) - 3)
-	// Objects have the lines that phases leave them.
+	// Objects have the remaining lines.
 	room := f.Height - len(f.lines) - len(rows) - 2
 	for _, row := range rows {
 		if len(row) > 1 {
-			f.put(0, f.mark(row[0]), fmt.Sprintf("%s  %s", plural(len(row), "phase"), phaseWord(row[0], f.Deleting)), f.tone(row[0]))
+			f.put(0, f.mark(row[0]), terminal.Count(len(row), "phase")+"  "+row[0].word(), f.tone(row[0]))
 			continue
 		}
 		ph := row[0]
-		f.put(0, f.mark(ph), fmt.Sprintf("%s  %7s  %s", terminal.Pad(ph.Name, wide), count(ph, f.Deleting), phaseWord(ph, f.Deleting)), f.tone(ph))
+		f.put(0, f.mark(ph), fmt.Sprintf("%s  %7s  %s", terminal.Pad(ph.Name, wide), ph.count(), ph.word()), f.tone(ph))
 		if f.busy(ph) {
 			room -= f.objects(ph, room)
 		}
 	}
 }
 
-// folded returns the phases in the order of work, one a row. Where they are more
-// than fit, neighbours in which nothing goes on share a row.
+// folded returns the phases in the order of work, one a row. If they do not fit, adjacent
+// ones that are not busy share a row.
 func (f *frame) folded(fit int) [][]Phase {
 	var rows [][]Phase
 	for _, ph := range f.inOrder() {
@@ -160,22 +157,21 @@ func (f *frame) folded(fit int) [][]Phase {
 	return rows
 }
 
-// cut keeps the frame within the screen, less a line for the cursor; the end is
-// where things happen.
+// cut keeps the end of the frame within the screen, less a line for the cursor.
 func (f *frame) cut() {
 	if over := len(f.lines) - max(f.Height-1, 4); over > 0 {
 		f.lines = append([]string{f.lines[0], f.Styles.Faint("…")}, f.lines[over+2:]...)
 	}
 }
 
-// busy reports whether something goes on in a phase, or something is in its way.
+// busy reports whether a phase is active or blocked.
 func (f *frame) busy(ph Phase) bool {
-	return active(ph, f.Deleting) || !finished(ph, f.Deleting) && slices.ContainsFunc(f.Blocking, func(b Object) bool { return b.Phase == ph.Name })
+	return ph.active() || !ph.finished() && slices.ContainsFunc(f.Blocking, func(b Object) bool { return b.Phase == ph.Name })
 }
 
 func (f *frame) mark(ph Phase) string {
 	switch {
-	case finished(ph, f.Deleting):
+	case ph.finished():
 		return f.Styles.Good(markDone)
 	case f.busy(ph):
 		return f.turning()
@@ -187,11 +183,12 @@ func (f *frame) tone(ph Phase) func(string) string {
 	if ph.State == corev1alpha1.PhaseStateWaiting && !f.Deleting && !f.busy(ph) {
 		return f.Styles.Faint
 	}
-	return func(text string) string { return text }
+	return plain
 }
 
-// objects draws the objects of a phase in at most room lines, those that block
-// first of all, and returns the number of lines.
+func plain(text string) string { return text }
+
+// objects draws the objects of a phase in at most room lines, and returns their number.
 func (f *frame) objects(ph Phase, room int) int {
 	begin := len(f.lines)
 	shown := f.shown(ph)
@@ -202,7 +199,7 @@ func (f *frame) objects(ph Phase, room int) int {
 		}
 		last := i == len(shown)-1
 		if used := len(f.lines) - begin; used+need > room || !last && used+need+1 > room {
-			f.put(4, "", "… and "+plural(countObjects(shown[i:]), "more object"), f.Styles.Faint)
+			f.put(4, "", "… and "+terminal.Count(countObjects(shown[i:]), "more object"), f.Styles.Faint)
 			break
 		}
 		f.object(o, room-(len(f.lines)-begin))
@@ -210,23 +207,13 @@ func (f *frame) objects(ph Phase, room int) int {
 	return len(f.lines) - begin
 }
 
-// shown are the objects of a phase with what blocks it first; where the objects
-// are not known, those that block.
+// shown are the objects of a phase, the blocked ones first, which are grouped by message.
 func (f *frame) shown(ph Phase) []Object {
-	var first, rest []Object
-	for _, o := range ph.Objects {
-		if o.State == ObjectBlocked {
-			first = append(first, o)
-		} else {
-			rest = append(rest, o)
-		}
-	}
+	blocked := func(o Object) bool { return o.State == ObjectBlocked }
+	first, rest := slices.Clone(ph.Objects), slices.DeleteFunc(slices.Clone(ph.Objects), blocked)
+	first = slices.DeleteFunc(first, func(o Object) bool { return !blocked(o) })
 	if len(first) == 0 {
-		for _, b := range f.Blocking {
-			if b.Phase == ph.Name {
-				first = append(first, b)
-			}
-		}
+		first = slices.DeleteFunc(slices.Clone(f.Blocking), func(b Object) bool { return b.Phase != ph.Name })
 	}
 	var once []Object
 	for _, remark := range remarks(first, func(Object) bool { return true }) {
@@ -247,25 +234,24 @@ func countObjects(shown []Object) int {
 }
 
 func (f *frame) object(o Object, room int) {
-	same := func(text string) string { return text }
 	switch o.State {
 	case ObjectReady:
-		f.put(4, f.Styles.Good(markDone), o.Name, same)
+		f.put(4, f.Styles.Good(markDone), o.Name, plain)
 	case ObjectBlocked:
-		f.put(4, f.turning(), o.Name, same)
+		f.put(4, f.turning(), o.Name, plain)
 		if room > 3 {
 			f.message(8, o.Message)
 		} else if room > 1 {
 			f.put(8, "", o.Message, f.Styles.Bad)
 		}
 	case ObjectWritten:
-		f.put(4, f.Styles.Faint(markWaiting), o.Name+"  written", same)
+		f.put(4, f.Styles.Faint(markWaiting), o.Name+"  written", plain)
 	default:
 		f.put(4, f.Styles.Faint(markWaiting), o.Name, f.Styles.Faint)
 	}
 }
 
-// note is the last line: what the rest does not say.
+// note is the last line.
 func (f *frame) note() {
 	switch {
 	case f.Gone:
@@ -274,12 +260,12 @@ func (f *frame) note() {
 	case f.Paused != "":
 		f.put(0, "", "paused: "+f.Paused, f.Styles.Busy)
 	case f.Unnoticed:
-		f.put(0, "", unnoticed, f.Styles.Bad)
+		f.put(0, "", Unnoticed, f.Styles.Bad)
 	case len(f.Finalizers) > 0 && f.Deleting:
 		f.put(0, "", "held by the finalizer "+strings.Join(f.Finalizers, ", "), f.Styles.Bad)
 	case f.Stalled != "" && f.Invalid == "" && f.PullError == "" && len(f.Blocking) == 0:
 		f.message(0, f.Stalled)
 	case len(f.Ignored) > 0:
-		f.put(0, "", fmt.Sprintf("%s of the package ignored, see status: %s", plural(len(f.Ignored), "part"), f.Ignored[0]), f.Styles.Busy)
+		f.put(0, "", fmt.Sprintf("%s of the package ignored, see status: %s", terminal.Count(len(f.Ignored), "part"), f.Ignored[0]), f.Styles.Busy)
 	}
 }

@@ -1,42 +1,37 @@
 package progress
 
-import (
-	"time"
-)
+import "time"
 
 const (
-	// UnnoticedAfter is the time after which a manager should have looked at a
-	// package: a rate-limited queue and a slow start are covered.
+	// UnnoticedAfter is the time after which a manager should have reported on a package.
 	UnnoticedAfter = 10 * time.Second
-	// pullGrace is how long a registry may fail that may work later. The manager
-	// tries again 10 s after the first time, so this covers one more attempt.
+	// pullGrace is the grace period of pull errors. The manager retries after 10 s.
 	pullGrace = 15 * time.Second
-	// stallGrace is how long a package may say that it is stuck, as by an image
-	// that does not exist or an object of someone else's. Some refusals pass by
-	// themselves, as those of a webhook that is just starting.
+	// stallGrace is the grace period of Stalled: some refusals are transient, such as those
+	// of a webhook that is starting.
 	stallGrace = 5 * time.Second
 )
 
-// Verdict is what a Judge says of a State.
+// Verdict is the result of a Judge.
 type Verdict struct {
-	// Done: there is nothing left to wait for. Failed: it went wrong.
+	// Done: there is nothing left to wait for. Failed: it cannot succeed.
 	Done, Failed bool
-	// Reason says why it failed, with the culprit; it may have several lines.
+	// Reason of a failure; it may have several lines.
 	Reason string
-	// Again is when to ask again although nothing has changed; 0 means never.
+	// Again is when to judge again without a change; 0 means never.
 	Again time.Duration
 }
 
-// Install judges whether an installation is done or has failed.
+// Install judges an installation.
 type Install struct {
-	// Retry is the retry that the status has to have handled before it is judged;
-	// empty for none.
+	// Retry is the retry that the status has to have handled before; empty for none.
 	Retry string
 
 	pulling, stalled time.Time
 }
 
-// Judge looks at a State. What may pass by itself fails only when it lasts.
+// Judge returns whether the installation is done or has failed; pull errors and Stalled
+// have a grace period.
 func (j *Install) Judge(s State, now time.Time) Verdict {
 	if s.PullError == "" {
 		j.pulling = time.Time{}
@@ -65,7 +60,7 @@ func (j *Install) Judge(s State, now time.Time) Verdict {
 	return Verdict{}
 }
 
-// lasting fails when what began at since goes on for longer than grace.
+// lasting fails after a grace period that began at since.
 func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Verdict {
 	if since.IsZero() {
 		*since = now
@@ -78,8 +73,8 @@ func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Verd
 
 func failed(reason string) Verdict { return Verdict{Done: true, Failed: true, Reason: reason} }
 
-// Delete judges whether a deletion is done.
+// Delete judges a deletion.
 type Delete struct{}
 
-// Judge looks at a State.
+// Judge returns whether the package is deleted.
 func (Delete) Judge(s State, _ time.Time) Verdict { return Verdict{Done: s.Gone} }

@@ -4,17 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// objectLines is the size of a phase up to which each object that becomes ready
-// has a line of its own; of larger phases, each tenth has one.
+// objectLines is the size of a phase up to which each object that becomes ready has a
+// line; in larger phases each tenth has one.
 const objectLines = 20
 
-// Lines says what changed from one State to the next, one transition a line.
-// The zero State stands for nothing known yet.
+// Unnoticed is reported when no manager has reported on a package.
+const Unnoticed = "no manager has looked at it yet: is lockstep-manager running?"
+
+// Lines describes what changed from one State to the next, one transition a line. The zero
+// State is one of which nothing is known.
 func Lines(before, after State) []string {
 	var lines []string
 	add := func(changed bool, format string, args ...any) {
@@ -28,7 +33,7 @@ func Lines(before, after State) []string {
 		add(!before.Gone, "gone")
 		return lines
 	}
-	add(after.Unnoticed && !before.Unnoticed, "%s", unnoticed)
+	add(after.Unnoticed && !before.Unnoticed, Unnoticed)
 	if after.Deleting {
 		add(!before.Deleting, "deletion has begun")
 	} else {
@@ -41,7 +46,11 @@ func Lines(before, after State) []string {
 		}
 	}
 	if after.Revision != 0 && after.Revision != before.Revision {
-		add(!after.Deleting, "revision %d: %s, %s", after.Revision, plural(len(after.Phases), "phase"), plural(total(after.Phases), "object"))
+		total := 0
+		for _, ph := range after.Phases {
+			total += ph.Total
+		}
+		add(!after.Deleting, "revision %d: %s, %s", after.Revision, terminal.Count(len(after.Phases), "phase"), terminal.Count(total, "object"))
 		before = forget(before)
 	}
 	lines = append(lines, phaseLines(before, after)...)
@@ -50,8 +59,8 @@ func Lines(before, after State) []string {
 	return lines
 }
 
-// forget keeps of a revision only which objects were ready: of those that the
-// next one does not change there is nothing to tell.
+// forget keeps only which objects were ready: what the next revision does not change is
+// not reported again.
 func forget(s State) State {
 	phases := make([]Phase, len(s.Phases))
 	for i, ph := range s.Phases {
@@ -61,36 +70,35 @@ func forget(s State) State {
 	return s
 }
 
-// Remember is before brought up to after, with what after does not know yet: so
-// that nothing is told twice.
+// Remember is after, with what only before knows, so that Lines reports nothing twice.
 func Remember(before, after State) State {
 	if after.Revision == 0 {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
 		return after
 	}
-	// What a new revision has not reached is as ready as it was.
+	// What a new revision has not reached is still ready.
 	ready := readyObjects(before.Phases)
-	phases := make([]Phase, len(after.Phases))
-	for i, ph := range after.Phases {
+	after.Phases = slices.Clone(after.Phases)
+	for i := range after.Phases {
+		ph := &after.Phases[i]
 		ph.Objects = slices.Clone(ph.Objects)
 		for j := range ph.Objects {
-			if o := &ph.Objects[j]; o.State == ObjectWaiting && ready[ph.Name+"\x00"+o.Name] {
+			if o := &ph.Objects[j]; o.State == ObjectWaiting && ready[phaseObject{ph.Name, o.Name}] {
 				o.State = ObjectReady
 			}
 		}
-		phases[i] = ph
 	}
-	after.Phases = phases
 	return after
 }
 
-// readyObjects names the objects that are ready, by phase.
-func readyObjects(phases []Phase) map[string]bool {
-	ready := map[string]bool{}
+type phaseObject struct{ phase, name string }
+
+func readyObjects(phases []Phase) map[phaseObject]bool {
+	ready := map[phaseObject]bool{}
 	for _, ph := range phases {
 		for _, o := range ph.Objects {
 			if o.State == ObjectReady {
-				ready[ph.Name+"\x00"+o.Name] = true
+				ready[phaseObject{ph.Name, o.Name}] = true
 			}
 		}
 	}
@@ -113,9 +121,9 @@ func phaseLines(before, after State) []string {
 	for _, ph := range before.Phases {
 		old[ph.Name] = ph
 	}
-	messages := map[string]string{}
+	messages := map[phaseObject]string{}
 	for _, b := range before.Blocking {
-		messages[b.Phase+"\x00"+b.Name] = b.Message
+		messages[phaseObject{b.Phase, b.Name}] = b.Message
 	}
 	var lines []string
 	for _, ph := range after.inOrder() {
@@ -123,46 +131,29 @@ func phaseLines(before, after State) []string {
 		for _, name := range newlyReady(was, ph) {
 			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
 		}
-		if moved(was, ph, after.Deleting) {
-			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, phaseWord(ph, after.Deleting), count(ph, after.Deleting)))
+		if moved(was, ph) {
+			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.word(), ph.count()))
 		}
-		news := func(b Object) bool { return b.Phase == ph.Name && messages[b.Phase+"\x00"+b.Name] != b.Message }
-		for _, remark := range remarks(after.Blocking, news) {
+		changed := func(b Object) bool {
+			return b.Phase == ph.Name && messages[phaseObject{b.Phase, b.Name}] != b.Message
+		}
+		for _, remark := range remarks(after.Blocking, changed) {
 			lines = append(lines, objects.Cut("phase "+ph.Name+": "+remark.String()))
 		}
 	}
 	return lines
 }
 
-// inOrder returns the phases in the order in which they are worked on.
-func (s State) inOrder() []Phase {
-	if !s.Deleting {
-		return s.Phases
-	}
-	reverse := make([]Phase, 0, len(s.Phases))
-	for i := len(s.Phases) - 1; i >= 0; i-- {
-		reverse = append(reverse, s.Phases[i])
-	}
-	return reverse
-}
-
-// moved reports whether a phase is to be told of: it changed its state, or a tenth
-// of its objects did. A phase that waits from the beginning is no news.
-func moved(was, is Phase, deleting bool) bool {
-	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || deleting && !active(is, true) && !finished(is, true) {
+// moved reports whether a phase changed its state, or a tenth of its objects did.
+func moved(was, is Phase) bool {
+	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || is.Deleting && !is.active() && !is.finished() {
 		return false
 	}
 	if was.State != is.State || was.Later != is.Later {
 		return true
 	}
-	return is.Total > objectLines && tenth(was) != tenth(is) && active(is, deleting)
-}
-
-func tenth(ph Phase) int {
-	if ph.Total == 0 {
-		return 0
-	}
-	return ph.Ready * 10 / ph.Total
+	tenth := func(ph Phase) int { return ph.Ready * 10 / max(ph.Total, 1) }
+	return is.Total > objectLines && tenth(was) != tenth(is) && is.active()
 }
 
 // newlyReady names the objects of a small phase that were not ready before.
@@ -173,7 +164,7 @@ func newlyReady(was, is Phase) []string {
 	ready := readyObjects([]Phase{was})
 	var names []string
 	for _, o := range is.Objects {
-		if o.State == ObjectReady && !ready[was.Name+"\x00"+o.Name] {
+		if o.State == ObjectReady && !ready[phaseObject{was.Name, o.Name}] {
 			names = append(names, o.Name)
 		}
 	}
@@ -186,7 +177,22 @@ func firstOf(text string) string {
 	if !more {
 		return text
 	}
-	return fmt.Sprintf("%s (and %s)", first, plural(strings.Count(rest, "\n")+1, "more problem"))
+	return fmt.Sprintf("%s (and %s)", first, terminal.Count(strings.Count(rest, "\n")+1, "more problem"))
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Elapsed formats a duration as 0.4s, 12.3s, 1m05s or 2h03m.
+func Elapsed(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute-50*time.Millisecond:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour-500*time.Millisecond:
+		d = d.Round(time.Second)
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	default:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+}

@@ -9,32 +9,40 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Summary is how a package stands in one word, for programs.
+// Summary is the state of a package in one word, for programs.
 type Summary string
 
 const (
-	// SummaryAvailable is that everything is as the spec asks for.
+	// SummaryAvailable: everything is as the spec demands.
 	SummaryAvailable Summary = "Available"
-	// SummaryPending is that no manager has looked at the spec yet.
+	// SummaryPending: no manager has reported on the spec.
 	SummaryPending Summary = "Pending"
-	// SummaryProgressing is that a rollout goes on.
+	// SummaryProgressing: a rollout goes on.
 	SummaryProgressing Summary = "Progressing"
-	// SummaryStalled is that a rollout does not go on without help.
+	// SummaryStalled: a rollout does not go on without help.
 	SummaryStalled Summary = "Stalled"
-	// SummaryUnavailable is that the rollout was complete and something fails now.
+	// SummaryUnavailable: the rollout was complete, and something fails now.
 	SummaryUnavailable Summary = "Unavailable"
-	// SummaryInvalid is that the package cannot be installed as it is.
+	// SummaryInvalid: the package cannot be installed as it is.
 	SummaryInvalid Summary = "Invalid"
-	// SummaryImagePullError is that the image cannot be pulled.
+	// SummaryImagePullError: the image cannot be pulled.
 	SummaryImagePullError Summary = "ImagePullError"
-	// SummaryPaused is that nothing is written.
+	// SummaryPaused: nothing is written.
 	SummaryPaused Summary = "Paused"
-	// SummaryDeleting is that the package is being torn down.
+	// SummaryDeleting: the package is being torn down.
 	SummaryDeleting Summary = "Deleting"
 )
 
-// Report is what the status command prints as JSON and YAML. Fields are added to
-// it, and none is taken away or changes its meaning.
+var headlines = map[Summary]string{
+	SummaryAvailable: "available", SummaryPending: "pending", SummaryProgressing: "rolling out",
+	SummaryStalled: "stuck", SummaryUnavailable: "unavailable", SummaryInvalid: "invalid",
+	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
+}
+
+// Words are the Summary in a sentence, as in "package shop/web: rolling out".
+func (s Summary) Words() string { return headlines[s] }
+
+// Report is the status of a package as JSON and YAML. Its fields are stable.
 type Report struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -48,7 +56,7 @@ type Report struct {
 	Available bool   `json:"available"`
 	Image     string `json:"image"`
 	Component string `json:"component,omitempty"`
-	// Package, Version and Digest are those that were unpacked last.
+	// Package, Version and Digest that were unpacked last.
 	Package  string                        `json:"package,omitempty"`
 	Version  string                        `json:"version,omitempty"`
 	Digest   string                        `json:"digest,omitempty"`
@@ -74,7 +82,7 @@ func ReportOf(snap Snapshot) Report {
 		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
 	}
 	for _, b := range status.Blocking {
-		if blocksNow(b.Phase, status.Phases, s.Deleting) {
+		if blocksNow(b, status.Phases, s.Deleting) {
 			r.Blocking = append(r.Blocking, b)
 		}
 	}
@@ -93,23 +101,18 @@ func ReportOf(snap Snapshot) Report {
 	return r
 }
 
-// conditionOrder has the conditions that say most first.
+// conditionOrder has the most important conditions first.
 var conditionOrder = []string{
 	corev1alpha1.ConditionReady, corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing,
 	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
 	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
 }
 
-// ordered returns the conditions in a fixed order, others by name at the end.
+// ordered sorts conditions by conditionOrder, and others by type at the end.
 func ordered(conds []metav1.Condition) []metav1.Condition {
-	rank := func(typ string) int {
-		if i := slices.Index(conditionOrder, typ); i >= 0 {
-			return i
-		}
-		return len(conditionOrder)
-	}
+	rank := func(c metav1.Condition) uint { return uint(slices.Index(conditionOrder, c.Type)) } // the largest if it is absent
 	return slices.SortedStableFunc(slices.Values(conds), func(a, b metav1.Condition) int {
-		return cmp.Or(cmp.Compare(rank(a.Type), rank(b.Type)), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Type, b.Type))
 	})
 }
 

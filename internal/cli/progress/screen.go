@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// ScreenOptions say how a Screen is laid out.
+// ScreenOptions of a Screen.
 type ScreenOptions struct {
 	// Width in columns that messages are wrapped at; 0 means never.
 	Width  int
@@ -21,8 +22,7 @@ type ScreenOptions struct {
 	Styles terminal.Styles
 }
 
-// Screen describes a package on one screen: what it is, its phases, what blocks
-// them and why, and its conditions.
+// Screen shows what a package is, its phases, what blocks them, and its conditions.
 func Screen(r Report, o ScreenOptions) string {
 	s := screen{Report: r, ScreenOptions: o}
 	s.head()
@@ -66,7 +66,7 @@ func (s *screen) tone() func(string) string {
 	return s.Styles.Bad
 }
 
-// also says that a package works all the same.
+// also reports that the revision before is available.
 func (s *screen) also() string {
 	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
 		return " (what was installed before is available)"
@@ -74,20 +74,17 @@ func (s *screen) also() string {
 	return ""
 }
 
-// why shows the message, unless the phases below do.
+// why shows the message, unless the phases do.
 func (s *screen) why() {
 	if len(s.Blocking) > 0 && s.Summary != SummaryInvalid && s.Summary != SummaryImagePullError {
 		return
 	}
-	const indent = 13
 	lines := strings.Split(terminal.Text(s.Message), "\n")
 	if len(lines) > 1 && (s.Summary == SummaryInvalid || s.Summary == SummaryImagePullError) {
 		lines = lines[1:] // the first one is the summary in other words
 	}
 	for _, line := range lines {
-		for _, part := range s.wrap(strings.TrimSpace(line), indent) {
-			s.lines = append(s.lines, strings.Repeat(" ", indent)+part)
-		}
+		s.wrapped(strings.TrimSpace(line), 13, plain)
 	}
 }
 
@@ -97,29 +94,25 @@ func (s *screen) field(name, value string) {
 	}
 }
 
-func (s *screen) wrap(text string, indent int) []string {
-	if s.Width == 0 {
-		return []string{text}
+// wrapped adds indented lines.
+func (s *screen) wrapped(text string, indent int, style func(string) string) {
+	parts := []string{text}
+	if s.Width > 0 {
+		parts = terminal.Wrap(text, max(s.Width-indent, 20))
 	}
-	return terminal.Wrap(text, max(s.Width-indent, 20))
+	for _, part := range parts {
+		s.lines = append(s.lines, strings.Repeat(" ", indent)+style(part))
+	}
 }
 
 func (s *screen) phases() {
 	if len(s.Phases) == 0 {
 		return
 	}
-	deleting := s.Summary == SummaryDeleting
 	s.title("Phases")
-	phases := make([]Phase, len(s.Phases))
-	for i, ph := range s.Phases {
-		phases[i] = Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total)}
-	}
-	if deleting {
-		putOff(phases)
-	}
 	var rows [][]string
-	for _, p := range phases {
-		rows = append(rows, []string{"  " + s.mark(p, deleting) + " " + p.Name, count(p, deleting), phaseWord(p, deleting)})
+	for _, p := range phasesOf(s.Phases, s.Summary == SummaryDeleting) {
+		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.count(), p.word()})
 	}
 	for i, line := range terminal.Table(rows) {
 		s.lines = append(s.lines, line)
@@ -127,51 +120,35 @@ func (s *screen) phases() {
 	}
 }
 
-func (s *screen) mark(ph Phase, deleting bool) string {
+func (s *screen) mark(ph Phase) string {
 	switch {
-	case finished(ph, deleting):
+	case ph.finished():
 		return s.Styles.Good(markDone)
-	case len(s.in(ph.Name)) > 0:
+	case slices.ContainsFunc(s.Blocking, func(b corev1alpha1.BlockingObject) bool { return terminal.Line(b.Phase) == ph.Name }):
 		return s.Styles.Bad(markFailed)
-	case active(ph, deleting):
+	case ph.active():
 		return s.Styles.Busy(markBusy)
 	}
 	return s.Styles.Faint(markWaiting)
 }
 
-// in returns what blocks a phase.
-func (s *screen) in(phase string) []corev1alpha1.BlockingObject {
-	var found []corev1alpha1.BlockingObject
-	for _, b := range s.Blocking {
-		if terminal.Line(b.Phase) == terminal.Line(phase) {
-			found = append(found, b)
-		}
-	}
-	return found
-}
-
+// blocking shows what blocks a phase.
 func (s *screen) blocking(phase string, indent int) {
 	var notes []objects.Note
-	for _, b := range s.in(phase) {
-		name := b.Name
-		if b.Namespace != "" {
-			name = b.Namespace + "/" + name
+	for _, b := range s.Blocking {
+		if terminal.Line(b.Phase) == terminal.Line(phase) {
+			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
+			name := terminal.Line(key.GroupKind().String() + " " + key.NamespacedName())
+			notes = append(notes, objects.Note{Object: name, Text: oneLine(terminal.Text(b.Message))})
 		}
-		kind := b.Kind
-		if b.Group != "" {
-			kind += "." + b.Group
-		}
-		notes = append(notes, objects.Note{Object: terminal.Line(kind + " " + name), Text: oneLine(terminal.Text(b.Message))})
 	}
 	for _, remark := range objects.Remarks(notes) {
 		s.lines = append(s.lines, strings.Repeat(" ", indent)+remark.Names())
-		for _, part := range s.wrap(objects.Cut(remark.Text), indent+2) {
-			s.lines = append(s.lines, strings.Repeat(" ", indent+2)+s.Styles.Bad(part))
-		}
+		s.wrapped(objects.Cut(remark.Text), indent+2, s.Styles.Bad)
 	}
 }
 
-// loose lists what blocks and is in none of the phases.
+// loose shows what blocks outside the phases.
 func (s *screen) loose() {
 	known := map[string]bool{}
 	for _, ph := range s.Phases {
@@ -200,9 +177,7 @@ func (s *screen) ignored() {
 	}
 	s.title("Ignored parts of the package")
 	for _, line := range s.Ignored {
-		for _, part := range s.wrap(line, 2) {
-			s.lines = append(s.lines, "  "+part)
-		}
+		s.wrapped(line, 2, plain)
 	}
 }
 
@@ -229,11 +204,10 @@ func (s *screen) conditions() {
 	}
 }
 
-// repeatable is up to how many bytes a text is repeated: a reference to it would be as
-// long.
+// repeatable is the most bytes of a text that is repeated.
 const repeatable = 20
 
-// withoutShown returns a message without the parts that are shown further up.
+// withoutShown replaces the parts of a message that are shown above.
 func (s *screen) withoutShown(message string) string {
 	above := strings.Split(terminal.Text(s.Message), "\n")
 	for _, b := range s.Blocking {

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,103 +12,54 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Snapshot is what the API server showed at one moment.
+// Snapshot is what the API server returned at one moment.
 type Snapshot struct {
 	Target Target
-	// Package is nil when there is none any more.
+	// Package is nil if it does not exist.
 	Package corev1alpha1.GenericPackage
-	// Set is the newest revision that is not archived; nil where there is none or
-	// where it may not be read.
+	// Set is the newest revision that is not archived; nil if there is none or it may not
+	// be read.
 	Set corev1alpha1.GenericObjectSet
-	// Slices are the objects of the slices that Set names; those that are missing
-	// are just not shown.
+	// Slices of Set, as far as they are known.
 	Slices map[string][]corev1alpha1.ObjectSetObject
-	// Lost says why the connection to the API server is lost; empty while it
-	// works.
+	// Lost is why the connection to the API server is lost; empty while it works.
 	Lost string
 }
 
-// State is how a package stands.
+// State is the state of a package.
 type State struct {
 	Target Target
-	// Gone: there is no such package any more. Deleting: it is on its way.
+	// Gone: the package does not exist. Deleting: it has a deletion timestamp.
 	Gone, Deleting bool
-	// Noticed: a manager has put its finalizer on. Observed: it has reported on the
-	// spec at hand. Unnoticed: it has not for longer than UnnoticedAfter; Of does
-	// not know the time and leaves it unset.
+	// Noticed: a manager has set its finalizer. Observed: it has reported on the current
+	// generation. Unnoticed: it has not for longer than UnnoticedAfter, which the caller
+	// of Of sets.
 	Noticed, Observed, Unnoticed bool
 	// Image of the spec.
 	Image string
-	// Unpacked: the image was pulled. Package, Version and Digest say what is in
-	// it.
+	// Unpacked: the image was pulled. It contains Package, Version and Digest.
 	Unpacked                 bool
 	Package, Version, Digest string
-	// Ignored are the parts of the package that have no effect.
+	// Ignored parts of the package.
 	Ignored []string
-	// PullError and Invalid say why the image cannot be installed; empty where it
-	// can.
-	PullError, Invalid string
-	// Paused, Stalled and Unavailable are the messages of those conditions; empty
-	// where they do not hold.
-	Paused, Stalled, Unavailable string
+	// Messages of conditions that hold; PullError and Invalid exclude each other.
+	PullError, Invalid, Paused, Stalled, Unavailable string
 	// Retried is the last retry that the manager has handled.
 	Retried string
-	// Available: it works, in this revision or the one before. RolledOut: the
-	// revision at hand was complete once. Ready: everything is as the spec asks
-	// for.
+	// Available: this revision or the one before works. RolledOut: this revision was once
+	// complete. Ready: everything is as the spec demands.
 	Available, RolledOut, Ready bool
 	// Revision, its phases in their order, and what blocks them.
 	Revision int64
 	Phases   []Phase
 	Blocking []Object
-	// Finalizers are those that are neither the engine's nor the garbage
-	// collector's.
+	// Finalizers of others than the engine and the garbage collector.
 	Finalizers []string
 	Lost       string
 }
 
-// Phase is how one phase stands.
-type Phase struct {
-	Name  string
-	State corev1alpha1.PhaseState
-	// Ready of Total objects are ready; while the phase is torn down, gone.
-	Ready, Total int
-	// Later: a deletion has not reached it.
-	Later bool
-	// Objects in their order; empty where they are not known.
-	Objects []Object
-}
-
-// ObjectState is how far an object is.
-type ObjectState int
-
-const (
-	// ObjectWaiting was not written yet.
-	ObjectWaiting ObjectState = iota
-	// ObjectWritten was written; whether it is ready is not known.
-	ObjectWritten
-	// ObjectBlocked holds its phase up.
-	ObjectBlocked
-	// ObjectReady passes its probes.
-	ObjectReady
-)
-
-// Object is how one object stands.
-type Object struct {
-	// Name with kind and namespace, such as "Deployment shop/web". The namespace
-	// is left out where it is the package's own.
-	Name  string
-	Group string
-	Phase string
-	State ObjectState
-	// Message says what a blocked object lacks.
-	Message string
-	// others is how many more objects share the message.
-	others int
-}
-
-// Before makes a State of what was there before a change: as Of, but with the
-// phases of the revision that is there, whatever the image of the spec is.
+// Before is Of, with the phases of the existing revision even if the image of the spec is
+// another one.
 func Before(snap Snapshot) State {
 	s := Of(snap)
 	if snap.Package != nil && len(s.Phases) == 0 {
@@ -116,12 +68,11 @@ func Before(snap Snapshot) State {
 	return s
 }
 
-// Ended is the State of a package that is gone, with its phases as far as they
-// were being torn down when it was last seen.
+// Ended is the State of a deleted package, with the phases that were being torn down.
 func Ended(last State) State {
 	s := State{Target: last.Target, Gone: true, Deleting: true}
 	for _, ph := range last.Phases {
-		if !last.Deleting || ph.State != corev1alpha1.PhaseStateTearingDown && ph.State != corev1alpha1.PhaseStateGone {
+		if !last.Deleting || !ph.tornDown() {
 			s.Phases = nil
 			break
 		}
@@ -133,9 +84,8 @@ func Ended(last State) State {
 
 // Of makes a State of a Snapshot.
 func Of(snap Snapshot) State {
-	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost)}
-	if snap.Package == nil {
-		s.Gone = true
+	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost), Gone: snap.Package == nil}
+	if s.Gone {
 		return s
 	}
 	pkg := snap.Package
@@ -152,8 +102,8 @@ func Of(snap Snapshot) State {
 	}
 	s.Retried = pkg.PackageStatus().LastHandledRetry
 	s.fromConditions(pkg)
-	if why := pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation]; s.Paused != "" && strings.TrimSpace(why) != "" {
-		s.Paused = terminal.Line(strings.TrimSpace(why))
+	if why := strings.TrimSpace(pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation]); s.Paused != "" && why != "" {
+		s.Paused = terminal.Line(why)
 	}
 	if r := pkg.PackageStatus().Resolved; r != nil && s.Unpacked {
 		s.Package, s.Version, s.Digest = terminal.Line(r.PackageName), terminal.Line(r.Version), terminal.Line(r.Digest)
@@ -165,25 +115,29 @@ func Of(snap Snapshot) State {
 }
 
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
-	current := func(typ string) *metav1.Condition {
+	// current returns a condition of the current generation; an empty one if there is none.
+	current := func(typ string) metav1.Condition {
 		c := meta.FindStatusCondition(*pkg.StatusConditions(), typ)
 		if c == nil || c.ObservedGeneration < pkg.GetGeneration() {
-			return nil
+			return metav1.Condition{}
 		}
 		s.Observed = true
-		return c
+		return *c
 	}
-	is := func(typ string, status metav1.ConditionStatus) bool {
-		c := current(typ)
-		return c != nil && c.Status == status
-	}
+	is := func(typ string, status metav1.ConditionStatus) bool { return current(typ).Status == status }
+	// message may have several lines; it is empty unless the condition has the status.
 	message := func(typ string, status metav1.ConditionStatus) string {
-		if !is(typ, status) {
-			return ""
-		}
 		c := current(typ)
-		return reasoned(c.Reason, c.Message)
+		switch text := strings.TrimSpace(c.Message); {
+		case c.Status != status:
+			return ""
+		case text == "":
+			return terminal.Line(c.Reason)
+		default:
+			return terminal.Text(text)
+		}
 	}
+	s.Observed = pkg.PackageStatus().ObservedGeneration >= max(pkg.GetGeneration(), 1)
 	s.Unpacked = is(corev1alpha1.ConditionUnpacked, metav1.ConditionTrue)
 	s.Invalid = message(corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
 	if s.Invalid == "" {
@@ -199,26 +153,14 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.RolledOut = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) &&
 		current(corev1alpha1.ConditionProgressing).Reason == corev1alpha1.ReasonIdle
 	s.Ready = is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
-	if current(corev1alpha1.ConditionReady) == nil {
-		// Another engine of the same API, which does not report Ready.
+	if is(corev1alpha1.ConditionReady, "") {
+		// Package Operator does not report Ready.
 		s.Ready = s.Available && s.RolledOut && s.Unpacked && s.Invalid == ""
 	}
-	if pkg.PackageStatus().ObservedGeneration >= pkg.GetGeneration() && pkg.PackageStatus().ObservedGeneration > 0 {
-		s.Observed = true
-	}
 }
 
-// reasoned is the message of a condition, or its reason where it has none. It
-// may have several lines.
-func reasoned(reason, message string) string {
-	if strings.TrimSpace(message) == "" {
-		return terminal.Line(reason)
-	}
-	return terminal.Text(strings.TrimSpace(message))
-}
-
-// ignored returns what the message of Unpacked says that was ignored: all lines
-// after the first.
+// ignored returns the ignored parts of a package: all lines after the first of the message
+// of Unpacked.
 func ignored(message string) []string {
 	_, rest, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	var lines []string
@@ -230,19 +172,8 @@ func ignored(message string) []string {
 	return lines
 }
 
-// putOff marks the phases that a deletion has not reached: a status calls all of them
-// torn down that are not gone.
-func putOff(phases []Phase) {
-	reached := true
-	for i := len(phases) - 1; i >= 0; i-- {
-		ph := &phases[i]
-		ph.Later = !reached && ph.Ready == 0
-		reached = reached && finished(*ph, true)
-	}
-}
-
-// fromRevision fills in the phases. In a rollout a set is ahead of its package,
-// whose status is written less often; a teardown is told by the package alone.
+// fromRevision adds the phases. During a rollout the status of the set is newer than that
+// of its package; a teardown is only in that of the package.
 func (s *State) fromRevision(snap Snapshot) {
 	status := snap.Package.PackageStatus()
 	s.Revision = status.Revision
@@ -257,7 +188,7 @@ func (s *State) fromRevision(snap Snapshot) {
 	}
 	blocked := map[objects.Key]string{}
 	for _, b := range blocking {
-		if !blocksNow(b.Phase, phases, s.Deleting) {
+		if !blocksNow(b, phases, s.Deleting) {
 			continue
 		}
 		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
@@ -267,13 +198,25 @@ func (s *State) fromRevision(snap Snapshot) {
 			State: ObjectBlocked, Message: blocked[key],
 		})
 	}
-	for _, ph := range phases {
-		s.Phases = append(s.Phases, Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total)})
-	}
-	if s.Deleting {
-		putOff(s.Phases)
-	}
+	s.Phases = phasesOf(phases, s.Deleting)
 	if set != nil {
 		s.fillObjects(set, snap.Slices, blocked, len(blocking) < corev1alpha1.MaxBlockingObjects)
 	}
+}
+
+// inOrder returns the phases in the order of work.
+func (s State) inOrder() []Phase {
+	phases := slices.Clone(s.Phases)
+	if s.Deleting {
+		slices.Reverse(phases)
+	}
+	return phases
+}
+
+// title names the content of the image.
+func (s State) title() string {
+	if s.Package == "" {
+		return ""
+	}
+	return strings.TrimSpace(s.Package + " " + s.Version)
 }

@@ -63,3 +63,11 @@ func escapeRune(r rune) string {
 	}
 	return fmt.Sprintf(`\u%04x`, r)
 }
+
+// Count is "1 object", "2 objects".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

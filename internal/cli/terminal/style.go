@@ -60,3 +60,12 @@ func Size(w io.Writer) (width, height int) {
 	}
 	return 80, 24
 }
+
+// WidthOf returns the columns of the terminal that w is, 0 if it is none.
+func WidthOf(w io.Writer) int {
+	if !IsTerminal(w) {
+		return 0
+	}
+	width, _ := Size(w)
+	return width
+}

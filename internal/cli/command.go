@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// dialer connects to a cluster; cluster.Connect except in tests.
+type dialer func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error)
+
+// command is what commands about a cluster have in common.
+type command struct {
+	streams genericiooptions.IOStreams
+	dial    dialer
+	flags   *genericclioptions.ConfigFlags
+	output  output.Flags
+	wait    bool
+	timeout time.Duration
+}
+
+// connects adds kubectl's flags, and completion of names, to a command. kubectl's
+// --cluster is left out: here it means cluster packages.
+func (c *command) connects(cmd *cobra.Command) {
+	c.flags = genericclioptions.NewConfigFlags(false)
+	c.flags.ClusterName, c.flags.CacheDir = nil, nil
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.flags.AddFlags(own)
+	usage := map[string]string{
+		"namespace":  "the `namespace`, instead of the context's",
+		"context":    "the `context` of the kubeconfig, instead of its current one",
+		"kubeconfig": "the kubeconfig `file`, instead of KUBECONFIG's",
+	}
+	own.VisitAll(func(f *pflag.Flag) {
+		// kubectl options explains the hidden ones.
+		f.Usage, f.Hidden = usage[f.Name], usage[f.Name] == ""
+	})
+	cmd.Flags().AddFlagSet(own)
+	if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = c.completeNames
+	}
+}
+
+// about completes a command whose arguments name one package or deployment, which parse
+// reads; checks are of its flags.
+func (c *command) about(
+	cmd *cobra.Command, parse func([]string) (cluster.Name, error), run func(context.Context, cluster.Name) error, checks ...func() error,
+) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := parse(args)
+		err = cmp.Or(err, c.output.Check())
+		for _, check := range checks {
+			err = cmp.Or(err, check())
+		}
+		if err != nil {
+			return usageError(cmd, err)
+		}
+		return run(cmd.Context(), n)
+	}
+	c.connects(cmd)
+	return cmd
+}
+
+// addTimeout adds --timeout, which has to be positive.
+func (c *command) addTimeout(cmd *cobra.Command, fallback time.Duration, usage string) {
+	cmd.Flags().DurationVar(&c.timeout, "timeout", fallback, usage)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if c.timeout <= 0 {
+			return usageError(cmd, errors.New("--timeout must be positive"))
+		}
+		return nil
+	}
+}
+
+// addWait adds --wait and --timeout.
+func (c *command) addWait(cmd *cobra.Command, fallback time.Duration, usage string) {
+	cmd.Flags().BoolVar(&c.wait, "wait", true, usage)
+	c.addTimeout(cmd, fallback, "how long to wait")
+}
+
+func (c *command) connect() (*cluster.Cluster, error) { return c.dial(c.flags, c.streams.ErrOut) }
+
+// find connects, and reads an installed package.
+func (c *command) find(ctx context.Context, n cluster.Name) (*cluster.Cluster, progress.Target, corev1alpha1.GenericPackage, error) {
+	cl, err := c.connect()
+	if err != nil {
+		return nil, progress.Target{}, nil, err
+	}
+	target, pkg, err := cl.Find(ctx, n)
+	return cl, target, pkg, err
+}
+
+// rollout connects, and reads a package or deployment with its revisions.
+func (c *command) rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster, *cluster.Rollout, error) {
+	cl, err := c.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := cl.Rollout(ctx, n)
+	return cl, r, err
+}
+
+// completeNames completes a first argument with the names of packages.
+func (c *command) completeNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cl, err := c.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return cl.Complete(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
+}

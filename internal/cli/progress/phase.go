@@ -1,0 +1,169 @@
+package progress
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Phase is the state of one phase.
+type Phase struct {
+	Name  string
+	State corev1alpha1.PhaseState
+	// Ready of Total objects are ready; while the phase is torn down, absent.
+	Ready, Total int
+	// Deleting: the package is being deleted. Later: the deletion has not reached the phase.
+	Deleting, Later bool
+	// Objects in their order; empty where they are not known.
+	Objects []Object
+}
+
+// ObjectState is the state of one object.
+type ObjectState int
+
+const (
+	// ObjectWaiting was not written yet.
+	ObjectWaiting ObjectState = iota
+	// ObjectWritten was written; whether it is ready is not known.
+	ObjectWritten
+	// ObjectBlocked blocks its phase.
+	ObjectBlocked
+	// ObjectReady passes its probes.
+	ObjectReady
+)
+
+// Object is one object of a phase.
+type Object struct {
+	// Name with kind and namespace, such as "Deployment shop/web". The namespace of the
+	// package is left out.
+	Name  string
+	Group string
+	Phase string
+	State ObjectState
+	// Message is why a blocked object is not ready.
+	Message string
+	// others is the number of further objects with the same message.
+	others int
+}
+
+// phasesOf makes phases of those of a status, which calls all phases torn down that a
+// deletion has not reached.
+func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
+	phases := make([]Phase, len(status))
+	reached := true
+	for i, ph := range slices.Backward(status) {
+		p := Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total), Deleting: deleting}
+		p.Later = deleting && !reached && p.Ready == 0
+		reached = reached && p.finished()
+		phases[i] = p
+	}
+	return phases
+}
+
+var phaseWords = map[corev1alpha1.PhaseState]string{
+	corev1alpha1.PhaseStateTearingDown: "deleting", corev1alpha1.PhaseStateGone: "gone", corev1alpha1.PhaseStateWaiting: "waiting",
+	corev1alpha1.PhaseStateApplying: "applying", corev1alpha1.PhaseStateProbing: "waiting for probes",
+	corev1alpha1.PhaseStateReady: "ready", corev1alpha1.PhaseStateUnready: "not ready any more",
+}
+
+func (p *Phase) tornDown() bool {
+	return p.State == corev1alpha1.PhaseStateTearingDown || p.State == corev1alpha1.PhaseStateGone
+}
+
+// word is the state of the phase as text.
+func (p *Phase) word() string {
+	word, known := phaseWords[p.State]
+	switch {
+	case p.Later, p.Deleting && !p.tornDown():
+		return "not yet"
+	case !known:
+		return "unknown"
+	}
+	return word
+}
+
+// active reports whether the phase is being rolled out or torn down.
+func (p *Phase) active() bool {
+	switch p.State {
+	case corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateUnready:
+		return !p.Later && !p.Deleting
+	case corev1alpha1.PhaseStateTearingDown:
+		return !p.Later
+	}
+	return false
+}
+
+// finished reports whether nothing is left to do in the phase.
+func (p *Phase) finished() bool {
+	if p.Deleting {
+		return p.State == corev1alpha1.PhaseStateGone
+	}
+	return p.State == corev1alpha1.PhaseStateReady
+}
+
+// count is the number of finished objects.
+func (p *Phase) count() string {
+	done := p.Ready
+	if p.Deleting && !p.tornDown() {
+		done = 0
+	}
+	return fmt.Sprintf("%d/%d", done, p.Total)
+}
+
+// blocksNow reports whether a blocking object of a status is waited for: at the beginning
+// of a deletion it is still about the rollout.
+func blocksNow(b corev1alpha1.BlockingObject, phases []corev1alpha1.PhaseStatus, deleting bool) bool {
+	i := slices.IndexFunc(phases, func(ph corev1alpha1.PhaseStatus) bool { return ph.Name == b.Phase })
+	return !deleting || i < 0 || phases[i].State == corev1alpha1.PhaseStateTearingDown
+}
+
+// name is a key without the namespace of the package.
+func (s *State) name(k objects.Key) string {
+	if k.Namespace == s.Target.Namespace {
+		k.Namespace = ""
+	}
+	return terminal.Line(k.Kind + " " + k.NamespacedName())
+}
+
+// fillObjects adds the objects of each phase. blocked has all blocking objects if complete
+// is set.
+func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string][]corev1alpha1.ObjectSetObject, blocked map[objects.Key]string, complete bool) {
+	written := map[objects.Key]bool{}
+	for _, c := range set.ObjectSetStatus().ControllerOf {
+		written[objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}] = true
+	}
+	for i, ph := range set.ObjectSetSpec().Phases {
+		if i >= len(s.Phases) || s.Phases[i].Name != terminal.Line(ph.Name) {
+			return
+		}
+		all := ph.Objects
+		for _, name := range ph.Slices {
+			all = append(all[:len(all):len(all)], slices[name]...)
+		}
+		for _, raw := range all {
+			var value map[string]any
+			if json.Unmarshal(raw.Object.Raw, &value) != nil {
+				continue
+			}
+			key := objectdiff.KeyOf(value, s.Target.Namespace)
+			obj := Object{Name: s.name(key), Group: terminal.Line(key.Group), Phase: s.Phases[i].Name}
+			message, isBlocked := blocked[key]
+			switch {
+			case s.Phases[i].State == corev1alpha1.PhaseStateReady:
+				obj.State = ObjectReady
+			case isBlocked:
+				obj.State, obj.Message = ObjectBlocked, message
+			case written[key] && complete:
+				obj.State = ObjectReady
+			case written[key]:
+				obj.State = ObjectWritten
+			}
+			s.Phases[i].Objects = append(s.Phases[i].Objects, obj)
+		}
+	}
+}

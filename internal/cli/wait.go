@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+var (
+	errTimeout     = errors.New("timeout")
+	errInterrupted = errors.New("interrupted")
+)
+
+const (
+	// waitTimeout is the default of --timeout: the default progress deadline of a Package.
+	waitTimeout = 10 * time.Minute
+	// refineInterval is the time between polls of what is not watched.
+	refineInterval = 3 * time.Second
+)
+
+// waiter waits for a package.
+type waiter struct {
+	streams genericiooptions.IOStreams
+	cluster *cluster.Cluster
+	target  progress.Target
+	uid     types.UID
+	// title of the picture, and the beginning of an error, such as "is not available".
+	title, failing string
+	// before is the state that was known before.
+	before  progress.State
+	judge   func(progress.State, time.Time) progress.Verdict
+	timeout time.Duration
+	// refine, which may be nil, adds to a Snapshot what is not watched.
+	refine func(context.Context, progress.Snapshot) progress.Snapshot
+}
+
+// run shows the package until the judge is done, the timeout, or an interrupt. It
+// returns the last State and the time that it took; everything but success is an error.
+func (w *waiter) run(ctx context.Context) (progress.State, time.Duration, error) {
+	begin := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	observer := w.cluster.Observe(ctx, w.target, w.uid)
+	timeout := time.NewTimer(w.timeout)
+	defer timeout.Stop()
+	again := time.NewTimer(w.timeout)
+	defer again.Stop()
+	shown := newView(w.streams, w.title+" "+w.target.String(), w.before)
+
+	state := progress.State{Target: w.target}
+	var verdict progress.Verdict
+	var err error
+	for !verdict.Done && err == nil {
+		select {
+		case <-observer.Changed():
+		case <-again.C:
+		case <-timeout.C:
+			err = errTimeout
+			continue
+		case <-ctx.Done():
+			err = errInterrupted
+			continue
+		}
+		snap, ok, failure := observer.Snapshot(ctx)
+		if failure != nil || !ok {
+			err = failure
+			continue
+		}
+		now := time.Now()
+		if w.refine != nil && snap.Package != nil {
+			snap = w.refine(ctx, snap)
+			again.Reset(refineInterval)
+		}
+		if snap.Package == nil {
+			state = progress.Ended(state)
+		} else {
+			state = progress.Of(snap)
+		}
+		state.Unnoticed = !state.Gone && !state.Deleting && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
+		verdict = w.judge(state, now)
+		if verdict.Again > 0 && !state.Unnoticed {
+			again.Reset(verdict.Again)
+		}
+		shown.show(state, verdict, now.Sub(begin))
+	}
+	elapsed := time.Since(begin)
+	shown.close(state)
+	return state, elapsed, w.failure(state, verdict, elapsed, err)
+}
+
+// failure is the error of a wait; nil after a success.
+func (w *waiter) failure(s progress.State, v progress.Verdict, elapsed time.Duration, err error) error {
+	failing := w.target.String() + " " + w.failing
+	see := "\nSee: kubectl package status " + w.target.Flags()
+	switch {
+	case errors.Is(err, errTimeout):
+		return fmt.Errorf("%s after %s: %s%s", failing, progress.Elapsed(elapsed), progress.Culprit(s), see)
+	case errors.Is(err, errInterrupted):
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it%s", failing, see)
+	case err != nil:
+		return err
+	case v.Failed && s.Gone:
+		return fmt.Errorf("%s: %s", failing, v.Reason)
+	case v.Failed:
+		return fmt.Errorf("%s: %s%s", failing, v.Reason, see)
+	}
+	return nil
+}
