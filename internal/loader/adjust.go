@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,9 +28,7 @@ func (l *load) adjustments() *patch.Set {
 	l.add(checkDefaultNamespace(l.opts)...)
 	if mode := string(l.opts.CollisionProtection); mode != "" {
 		if remedy, ok := checkCollisionMode(mode); !ok {
-			l.add(violation.Violation{
-				Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection", Details: fmt.Sprintf("%q is no mode", mode), Remedy: remedy,
-			})
+			l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection"}.Because(remedy, "%q is no mode", mode))
 		}
 	}
 	return set
@@ -40,10 +37,7 @@ func (l *load) adjustments() *patch.Set {
 // unusedPatches rejects patches that match no object.
 func (l *load) unusedPatches(set *patch.Set) {
 	for _, source := range set.Unused() {
-		l.add(violation.Violation{
-			Reason: violation.ReasonPatchInvalid, Field: source, Details: "it matches no object of the package",
-			Remedy: "Correct its target, or remove the patch.",
-		})
+		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: source}.Because("Correct its target, or remove the patch.", "it matches no object of the package"))
 	}
 }
 
@@ -58,7 +52,7 @@ func isReserved(key string) bool {
 func checkCommonMetadata(m *CommonMetadata) violation.Violations {
 	var problems violation.Violations
 	add := func(field, remedy, format string, args ...any) {
-		problems = append(problems, violation.Violation{Reason: violation.ReasonMetadataInvalid, Field: field, Details: fmt.Sprintf(format, args...), Remedy: remedy})
+		problems = append(problems, violation.Violation{Reason: violation.ReasonMetadataInvalid, Field: field}.Because(remedy, format, args...))
 	}
 	for _, part := range []struct {
 		name   string
@@ -87,12 +81,10 @@ func checkDefaultNamespace(o *Options) violation.Violations {
 	}
 	v := violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.defaultNamespace"}
 	if o.scope() != corev1alpha1.ScopeCluster {
-		v.Details, v.Remedy = "it is for a ClusterPackage only; objects of a Package are in its own namespace", "Remove it."
-		return violation.Violations{v}
+		return violation.Violations{v.Because("Remove it.", "it is for a ClusterPackage only; objects of a Package are in its own namespace")}
 	}
 	if errs := validation.IsDNS1123Label(o.DefaultNamespace); len(errs) > 0 {
-		v.Details, v.Remedy = fmt.Sprintf("%q is no namespace: %s", o.DefaultNamespace, errs[0]), "Name a namespace."
-		return violation.Violations{v}
+		return violation.Violations{v.Because("Name a namespace.", "%q is no namespace: %s", o.DefaultNamespace, errs[0])}
 	}
 	return nil
 }

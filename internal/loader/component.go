@@ -1,7 +1,7 @@
 package loader
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,9 +25,7 @@ type unit struct {
 // readUnit reads the manifest of the component that was asked for.
 func readUnit(files Files, component string) *unit {
 	if len(files) == 0 {
-		return &unit{problems: violation.Violations{{
-			Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package.",
-		}}}
+		return &unit{problems: violation.Violations{{Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package."}}}
 	}
 	result, problems := manifest.Read(files, "")
 	multi := result != nil && result.Manifest.Spec.Components != nil
@@ -45,10 +43,8 @@ func readUnit(files Files, component string) *unit {
 		return &unit{problems: problems}
 	}
 	if !multi {
-		return &unit{component: component, problems: violation.Violations{{
-			Reason: violation.ReasonComponentsDisabled, Details: fmt.Sprintf("component %q is asked for", component),
-			Remedy: "Remove spec.component of the Package; this package has no components.",
-		}}}
+		return &unit{component: component, problems: violation.Violations{violation.Violation{Reason: violation.ReasonComponentsDisabled}.
+			Because("Remove spec.component of the Package; this package has no components.", "component %q is asked for", component)}}
 	}
 	root := result.Manifest.Name
 	u := readComponent(files, component)
@@ -59,16 +55,14 @@ func readUnit(files Files, component string) *unit {
 func readComponent(files Files, component string) *unit {
 	u := &unit{component: component}
 	if strings.ContainsAny(component, `/\`) || strings.HasPrefix(component, ".") {
-		u.add(violation.Violation{Reason: violation.ReasonComponentPath, Details: fmt.Sprintf("%q is no name of a folder", component)})
+		u.add(violation.Violation{Reason: violation.ReasonComponentPath}.Because("", "%q is no name of a folder", component))
 		return u
 	}
 	u.files = files.Below(componentsFolder + "/" + component)
 	if len(u.files) == 0 {
 		names := componentNames(files)
-		u.add(violation.Violation{
-			Reason: violation.ReasonComponentNotFound, Details: fmt.Sprintf("component %q", component),
-			Remedy: violation.Suggest(component, names, "The package has: "+violation.Listed(names)+"."),
-		})
+		u.add(violation.Violation{Reason: violation.ReasonComponentNotFound}.
+			Because(violation.Suggest(component, names, "The package has: "+violation.Listed(names)+"."), "component %q", component))
 		return u
 	}
 	u.result, u.problems = manifest.Read(u.files, component)
@@ -89,12 +83,8 @@ func (u *unit) mark(vs violation.Violations) violation.Violations {
 }
 
 func withoutComponents(files Files) Files {
-	out := Files{}
-	for p, data := range files {
-		if !strings.HasPrefix(p, componentsFolder+"/") {
-			out[p] = data
-		}
-	}
+	out := maps.Clone(files)
+	maps.DeleteFunc(out, func(p string, _ []byte) bool { return strings.HasPrefix(p, componentsFolder+"/") })
 	return out
 }
 

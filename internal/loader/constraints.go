@@ -15,9 +15,8 @@ func (l *load) notUnique() violation.Violations {
 		return nil
 	}
 	if l.opts.Others == nil {
-		v := r.At(violation.ReasonUnsupported, "spec.constraints")
-		v.Details = "uniqueInScope cannot be checked, because the other packages are not known here"
-		return violation.Violations{v}
+		return violation.Violations{r.At(violation.ReasonUnsupported, "spec.constraints").
+			Because("", "uniqueInScope cannot be checked, because the other packages are not known here")}
 	}
 	meta := &l.opts.Package.Metadata
 	return r.NotUnique(Other{Namespace: meta.Namespace, Name: meta.Name}, l.opts.Others(l.unit.name))

@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,9 +28,6 @@ func checkPackageName(name string) violation.Violations {
 	if len(errs) == 0 {
 		return nil
 	}
-	return violation.Violations{{
-		Reason:  violation.ReasonLabelsInvalid,
-		Details: fmt.Sprintf("the name of the Package, %q, becomes the value of the label %s: %s", name, corev1alpha1.PackageLabel, errs[0]),
-		Remedy:  "Give the Package another name, of at most 63 characters.",
-	}}
+	return violation.Violations{violation.Violation{Reason: violation.ReasonLabelsInvalid}.Because("Give the Package another name, of at most 63 characters.",
+		"the name of the Package, %q, becomes the value of the label %s: %s", name, corev1alpha1.PackageLabel, errs[0])}
 }

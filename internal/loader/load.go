@@ -29,10 +29,8 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	l.problems = l.unit.problems
 	pkg := l.run()
 	if cause := context.Cause(ctx); errors.Is(cause, errLoadTime) {
-		return nil, violation.Violations{{
-			Reason: violation.ReasonLimit, Component: l.unit.component, Details: fmt.Sprintf("loading the package takes longer than %v", limits.LoadTime),
-			Remedy: "Split the package, or make its templates and expressions simpler.",
-		}}
+		return nil, violation.Violations{violation.Violation{Reason: violation.ReasonLimit, Component: l.unit.component}.
+			Because("Split the package, or make its templates and expressions simpler.", "loading the package takes longer than %v", limits.LoadTime)}
 	} else if cause != nil {
 		return nil, fmt.Errorf("load the package: %w", cause)
 	}
@@ -122,21 +120,12 @@ func (l *load) scope() {
 	if len(scopes) == 0 {
 		return
 	}
-	v := l.unit.result.At(violation.ReasonUnsupportedScope, "spec.scopes")
-	v.Details = fmt.Sprintf("the package allows %s only, and this is a %s", joinScopes(scopes), kind)
-	v.Remedy = "Install it as a Package."
-	if want == manifestsv1alpha1.PackageManifestScopeNamespaced {
-		v.Remedy = "Install it as a ClusterPackage."
-	}
-	l.add(v)
-}
-
-func joinScopes(scopes []manifestsv1alpha1.PackageManifestScope) string {
-	text := make([]string, len(scopes))
+	allowed, other := make([]string, len(scopes)), map[string]string{"Package": "ClusterPackage", "ClusterPackage": "Package"}[kind]
 	for i, s := range scopes {
-		text[i] = string(s)
+		allowed[i] = string(s)
 	}
-	return strings.Join(text, ", ")
+	l.add(l.unit.result.At(violation.ReasonUnsupportedScope, "spec.scopes").Because("Install it as a "+other+".",
+		"the package allows %s only, and this is a %s", strings.Join(allowed, ", "), kind))
 }
 
 // probes reports probes that do not compile.
@@ -147,9 +136,7 @@ func (l *load) probes() {
 		return
 	}
 	for _, e := range all {
-		v := l.unit.result.At(violation.ReasonProbeInvalid, "spec."+e.Path)
-		v.Details, v.Remedy = e.Problem, e.Remedy
-		l.add(v)
+		l.add(l.unit.result.At(violation.ReasonProbeInvalid, "spec."+e.Path).Because(e.Remedy, "%s", e.Problem))
 	}
 }
 
@@ -159,9 +146,7 @@ func (l *load) config() (values map[string]any, ok bool) {
 	schemaPath := field.NewPath("spec", "config", "openAPIV3Schema")
 	schema, errs := config.Compile(l.ctx, schemaPath, r.Manifest.Spec.Config.OpenAPIV3Schema)
 	for _, e := range errs {
-		v := r.At(violation.ReasonManifestInvalid, e.Field)
-		v.Details = e.ErrorBody()
-		l.add(v)
+		l.add(r.At(violation.ReasonManifestInvalid, e.Field).Because("", "%s", e.ErrorBody()))
 	}
 	if len(errs) > 0 {
 		return nil, false
@@ -271,9 +256,7 @@ func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool)
 	for i, c := range l.unit.result.Manifest.Spec.Filter.Conditions {
 		value, err := e.Bool(l.ctx, c.Expression)
 		if err != nil {
-			v := l.unit.result.At(violation.ReasonFilterInvalid, fmt.Sprintf("spec.filter.conditions[%d].expression", i))
-			v.Details = err.Error()
-			l.add(v)
+			l.add(l.unit.result.At(violation.ReasonFilterInvalid, fmt.Sprintf("spec.filter.conditions[%d].expression", i)).Because("", "%v", err))
 			ok = false
 		}
 		values[c.Name] = value

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -116,12 +117,7 @@ func (c *check) labels() {
 }
 
 func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }
 
 // walkNulls calls report for every null, in order, until it returns false.
@@ -129,26 +125,18 @@ func walkNulls(v any, field string, report func(string) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			child := document.Child(field, key)
-			if v[key] == nil {
-				if !report(child) {
-					return false
-				}
-			} else if !walkNulls(v[key], child, report) {
+			if !walkNulls(v[key], document.Child(field, key), report) {
 				return false
 			}
 		}
 	case []any:
 		for i, item := range v {
-			child := document.Index(field, i)
-			if item == nil {
-				if !report(child) {
-					return false
-				}
-			} else if !walkNulls(item, child, report) {
+			if !walkNulls(item, document.Index(field, i), report) {
 				return false
 			}
 		}
+	case nil:
+		return report(field)
 	}
 	return true
 }

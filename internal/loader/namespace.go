@@ -20,24 +20,20 @@ func (l *load) defaultNamespaces(all []*object) {
 	defined := definitionsOf(all)
 	for _, o := range all {
 		kind := o.gvk.GroupKind()
-		if _, known := builtInScope(kind); known || o.namespace != "" {
+		if _, known := BuiltInScope(kind); known || o.namespace != "" {
 			continue
 		}
 		namespaced, known := l.scopeOf(kind, defined)
 		if !known {
-			w := o.at
-			w.Reason, w.Field = violation.ReasonObjectScope, "metadata.namespace"
-			w.Details = fmt.Sprintf("it is not known whether %s is namespaced; spec.defaultNamespace is not applied", o.gvk.GroupKind())
-			w.Remedy = "Where it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package."
-			l.warnings = append(l.warnings, w)
+			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(
+				"Where it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package.",
+				"it is not known whether %s is namespaced; spec.defaultNamespace is not applied", kind))
 		}
 		if !namespaced {
 			continue
 		}
 		if err := o.setNamespace(l.opts.DefaultNamespace); err != nil {
-			v := o.at
-			v.Reason, v.Details = violation.ReasonObjectInvalid, err.Error()
-			l.add(v)
+			l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))
 		}
 	}
 }
@@ -52,7 +48,7 @@ func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*defi
 	return false, false
 }
 
-// setNamespace writes the object anew, in a namespace.
+// setNamespace moves the object to a namespace.
 func (o *object) setNamespace(namespace string) error {
 	body := map[string]any{}
 	if err := json.Unmarshal(o.stored.Object.Raw, &body); err != nil {

@@ -2,7 +2,8 @@ package loader
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -33,9 +34,8 @@ type check struct {
 }
 
 func (c *check) at(reason violation.Reason, field string) violation.Violation {
-	v := violation.Violation{
-		Reason: reason, Path: c.doc.Path, Document: c.doc.Index, Line: c.doc.Line(field), Field: field, Object: c.describe(),
-	}
+	v := c.doc.At(reason, field)
+	v.Object = c.describe()
 	return v
 }
 
@@ -43,15 +43,19 @@ func (c *check) fail(reason violation.Reason, field, remedy, format string, args
 	if len(c.problems) > limits.Violations {
 		return // finding the line of a field takes a while, and more are not shown
 	}
-	v := c.at(reason, field)
-	v.Details, v.Remedy = fmt.Sprintf(format, args...)+c.afterPatches(), remedy
+	v := c.at(reason, field).Because(remedy, format, args...)
+	if len(c.patched) > 0 {
+		v.Details += " (after " + strings.Join(c.patched, ", ") + ")"
+	}
 	c.problems = append(c.problems, c.r.sourceOf(v))
 }
 
-func (c *check) warn(field, remedy, format string, args ...any) {
-	v := c.at(violation.ReasonObjectInvalid, field)
-	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
-	c.warnings = append(c.warnings, c.r.sourceOf(v))
+func (c *check) invalid(field, remedy, format string, args ...any) {
+	c.fail(violation.ReasonObjectInvalid, field, remedy, format, args...)
+}
+
+func (c *check) warn(reason violation.Reason, field, remedy, format string, args ...any) {
+	c.warnings = append(c.warnings, c.r.sourceOf(c.at(reason, field).Because(remedy, format, args...)))
 }
 
 // doubtful reports an error if the manifest states a version, else a warning.
@@ -60,9 +64,7 @@ func (c *check) doubtful(reason violation.Reason, field, remedy, format string, 
 		c.fail(reason, field, remedy, format, args...)
 		return
 	}
-	v := c.at(reason, field)
-	v.Details, v.Remedy = fmt.Sprintf(format, args...), remedy
-	c.warnings = append(c.warnings, c.r.sourceOf(v))
+	c.warn(reason, field, remedy, format, args...)
 }
 
 // dropped is doubtful for what is removed from the object.
@@ -71,14 +73,6 @@ func (c *check) dropped(reason violation.Reason, field, remedy, format string, a
 		format += ", dropped"
 	}
 	c.doubtful(reason, field, remedy, format, args...)
-}
-
-// afterPatches notes that the object differs from its file.
-func (c *check) afterPatches() string {
-	if len(c.patched) == 0 {
-		return ""
-	}
-	return " (after " + strings.Join(c.patched, ", ") + ")"
 }
 
 // describe names the object as far as it is known: "apps/v1 Deployment web".
@@ -103,7 +97,7 @@ func (c *check) run() *object {
 	if meta, ok := body["metadata"].(map[string]any); ok {
 		c.meta = meta
 	} else if body["metadata"] != nil {
-		c.fail(violation.ReasonObjectInvalid, "metadata", "", "metadata has to be a mapping")
+		c.invalid("metadata", "", "metadata has to be a mapping")
 		return nil
 	}
 	if !c.conditionHolds() || !c.patch() {
@@ -140,7 +134,7 @@ func (c *check) gvk() {
 		c.fail(violation.ReasonMissingGVK, "kind", "", "Object 'Kind' is missing")
 	}
 	if _, isList := c.body["items"].([]any); isList && strings.HasSuffix(kind, "List") {
-		c.fail(violation.ReasonObjectInvalid, "items", "Write its items as documents of their own.", "a list is no object of a package")
+		c.invalid("items", "Write its items as documents of their own.", "a list is no object of a package")
 	}
 	c.out.gvk = gv.WithKind(kind)
 }
@@ -154,7 +148,7 @@ func (c *check) conditionHolds() bool {
 	}
 	keep, err := c.r.keep(expression)
 	if err != nil {
-		c.fail(violation.ReasonInvalidCELCondition, document.Child("metadata.annotations", corev1alpha1.ConditionAnnotation), "", "%v", err)
+		c.fail(violation.ReasonInvalidCELCondition, annotationField(corev1alpha1.ConditionAnnotation), "", "%v", err)
 	}
 	c.left = err == nil && !keep
 	return keep
@@ -165,19 +159,19 @@ func (c *check) identity() {
 	name, isText := c.meta["name"].(string)
 	switch {
 	case c.meta["generateName"] != nil:
-		c.fail(violation.ReasonObjectInvalid, "metadata.generateName", "Set metadata.name.", "a package cannot find an object again whose name the API server makes up")
+		c.invalid("metadata.generateName", "Set metadata.name.", "a package cannot find an object again whose name the API server makes up")
 	case c.meta["name"] != nil && !isText:
-		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Put it in quotes.", "the name is no text")
+		c.invalid("metadata.name", "Put it in quotes.", "the name is no text")
 	case name == "":
-		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Set metadata.name.", "the object has no name")
+		c.invalid("metadata.name", "Set metadata.name.", "the object has no name")
 	case len(name) > validation.DNS1123SubdomainMaxLength:
-		c.fail(violation.ReasonObjectInvalid, "metadata.name", "Shorten it.", "the name has %d characters; the limit is %d", len(name), validation.DNS1123SubdomainMaxLength)
+		c.invalid("metadata.name", "Shorten it.", "the name has %d characters; the limit is %d", len(name), validation.DNS1123SubdomainMaxLength)
 	default:
 		if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }) {
-			c.fail(violation.ReasonObjectInvalid, "metadata.name", "", "control characters are not allowed")
+			c.invalid("metadata.name", "", "control characters are not allowed")
 		}
 		if errs := content.IsPathSegmentName(name); len(errs) > 0 {
-			c.fail(violation.ReasonObjectInvalid, "metadata.name", "", "%q is no name: %s", name, errs[0])
+			c.invalid("metadata.name", "", "%q is no name: %s", name, errs[0])
 		}
 	}
 	c.out.name = name
@@ -188,11 +182,11 @@ func (c *check) identity() {
 		if namespace == "" {
 			delete(c.meta, "namespace")
 		} else if errs := validation.IsDNS1123Label(namespace); len(errs) > 0 {
-			c.fail(violation.ReasonObjectInvalid, "metadata.namespace", "", "%q is no namespace: %s", namespace, errs[0])
+			c.invalid("metadata.namespace", "", "%q is no namespace: %s", namespace, errs[0])
 		}
 		c.out.namespace = namespace
 	default:
-		c.fail(violation.ReasonObjectInvalid, "metadata.namespace", "Put it in quotes.", "the namespace is no text")
+		c.invalid("metadata.namespace", "Put it in quotes.", "the namespace is no text")
 	}
 }
 
@@ -207,7 +201,7 @@ func (c *check) serverFields() {
 	const remedy = "Remove it; the API server sets it."
 	for _, key := range refusedFields {
 		if v, ok := c.meta[key]; ok && !isEmpty(v) {
-			c.fail(violation.ReasonObjectInvalid, "metadata."+key, remedy, "a package must not set it")
+			c.invalid("metadata."+key, remedy, "a package must not set it")
 		}
 		delete(c.meta, key)
 	}
@@ -226,31 +220,15 @@ func (c *check) serverFields() {
 // isEmpty reports whether a value and all that is in it says nothing.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
-	case nil:
-		return true
-	case string:
-		return v == ""
-	case bool:
-		return !v
-	case int64:
-		return v == 0
 	case map[string]any:
-		for _, item := range v {
-			if !isEmpty(item) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(slices.Collect(maps.Values(v)), isFilled)
 	case []any:
-		for _, item := range v {
-			if !isEmpty(item) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(v, isFilled)
 	}
-	return false
+	return v == nil || v == "" || v == false || v == int64(0)
 }
+
+func isFilled(v any) bool { return !isEmpty(v) }
 
 // nulls warns of values that a template rendered to nothing.
 func (c *check) nulls() {
@@ -260,7 +238,7 @@ func (c *check) nulls() {
 	const most = 5
 	count := 0
 	walkNulls(c.body, "", func(field string) bool {
-		c.warn(field, "Quote it, give it a default, or leave the field out.", "the template renders it to null")
+		c.warn(violation.ReasonObjectInvalid, field, "Quote it, give it a default, or leave the field out.", "the template renders it to null")
 		count++
 		return count < most
 	})
@@ -285,7 +263,7 @@ func (c *check) finish(annotations map[string]any) *object {
 	c.out.defines = definitionOf(c.out.gvk.GroupKind(), c.body)
 	raw, err := json.Marshal(c.body)
 	if err != nil {
-		c.fail(violation.ReasonObjectInvalid, "", "", "%v", err)
+		c.invalid("", "", "%v", err)
 		return nil
 	}
 	if len(raw) > limits.ObjectBytes {

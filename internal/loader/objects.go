@@ -62,9 +62,8 @@ type reader struct {
 	// secrets are the sensitive values; nil where there are none.
 	secrets *sensitive.Values
 
-	mu    sync.Mutex
-	bytes atomic.Int64
-	count atomic.Int64
+	mu           sync.Mutex
+	bytes, count atomic.Int64
 	// wrong counts problems.
 	wrong atomic.Int64
 }
@@ -120,14 +119,10 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	}
 	if r.count.Load() > limits.PackageObjects {
 		all.objects = nil
-		all.problems = append(all.problems, violation.Violation{
-			Reason: violation.ReasonLimit, Details: fmt.Sprintf("the package has more than %d objects", limits.PackageObjects), Remedy: "Split the package.",
-		})
+		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because("Split the package.", "the package has more than %d objects", limits.PackageObjects))
 	}
-	if n := r.bytes.Load(); n > limits.PackageBytes {
-		all.problems = append(all.problems, violation.Violation{
-			Reason: violation.ReasonLimit, Details: fmt.Sprintf("the objects have more than %d bytes of JSON", limits.PackageBytes), Remedy: "Split the package.",
-		})
+	if r.bytes.Load() > limits.PackageBytes {
+		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because("Split the package.", "the objects have more than %d bytes of JSON", limits.PackageBytes))
 	}
 	return all
 }
@@ -163,8 +158,11 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 			r.count.Add(1)
 			into.objects = append(into.objects, o)
 		}
+		if c.left && into.left == nil {
+			into.left = map[string][]document.Span{}
+		}
 		if c.left {
-			into.leave(d)
+			into.left[p] = append(into.left[p], d.Span())
 		}
 		r.wrong.Add(int64(len(c.problems)))
 		into.problems = append(into.problems, c.problems...)
@@ -174,14 +172,6 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 	for _, v := range problems {
 		into.problems = append(into.problems, r.sourceOf(v))
 	}
-}
-
-// leave notes a document that a condition leaves out.
-func (f *found) leave(d *document.Document) {
-	if f.left == nil {
-		f.left = map[string][]document.Span{}
-	}
-	f.left[d.Path] = append(f.left[d.Path], d.Span())
 }
 
 // sourceOf makes a violation in the output of a template point at the template.

@@ -21,16 +21,19 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 			key.Namespace = namespace
 		}
 		if other, twice := first[key]; twice {
-			v := o.at
-			v.Reason = violation.ReasonDuplicateObject
-			v.Details = "it is in " + place(other.at) + " as well"
-			v.Remedy = "Remove one of them."
-			problems = append(problems, v)
+			problems = append(problems, o.violation(violation.ReasonDuplicateObject, "").Because("Remove one of them.", "it is in %s as well", place(other.at)))
 			continue
 		}
 		first[key] = o
 	}
 	return problems
+}
+
+// violation returns one at the object.
+func (o *object) violation(reason violation.Reason, field string) violation.Violation {
+	v := o.at
+	v.Reason, v.Field = reason, field
+	return v
 }
 
 func place(at violation.Violation) string {
@@ -50,11 +53,7 @@ func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Viol
 		if d == nil || scope != corev1alpha1.ScopeCluster || !d.namespaced || o.namespace != "" {
 			continue
 		}
-		v := o.at
-		v.Reason, v.Field = violation.ReasonObjectScope, "metadata.namespace"
-		v.Details = o.gvk.Kind + " is namespaced, and a ClusterPackage has no namespace of its own"
-		v.Remedy = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage."
-		problems = append(problems, v)
+		problems = append(problems, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(namespaceRemedy, namespaceMissing, o.gvk.Kind))
 	}
 	return problems
 }
@@ -91,11 +90,8 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 			if needed == nil || number[needed.phase] < number[o.phase] {
 				continue
 			}
-			v := o.at
-			v.Reason = violation.ReasonObjectInvalid
-			v.Details = fmt.Sprintf("phase %q does not come after phase %q, which brings the %s that it needs", o.phase, needed.phase, needed.gvk.Kind)
-			v.Remedy = "Put it into a later phase."
-			warnings = append(warnings, v)
+			warnings = append(warnings, o.violation(violation.ReasonObjectInvalid, "").Because("Put it into a later phase.",
+				"phase %q does not come after phase %q, which brings the %s that it needs", o.phase, needed.phase, needed.gvk.Kind))
 		}
 	}
 	return warnings
@@ -103,18 +99,22 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 
 // collect puts objects into the phases of the manifest that have some.
 func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source, sensitive [][]bool) {
-	byPhase, sourcesByPhase, sensitiveByPhase := map[string][]corev1alpha1.ObjectSetObject{}, map[string][]Source{}, map[string][]bool{}
+	byPhase := map[string][]*object{}
 	for _, o := range all {
-		byPhase[o.phase] = append(byPhase[o.phase], o.stored)
-		sensitiveByPhase[o.phase] = append(sensitiveByPhase[o.phase], o.sensitive)
-		sourcesByPhase[o.phase] = append(sourcesByPhase[o.phase], Source{Path: o.at.Path, Document: o.at.Document, Line: o.at.Line, Object: o.at.Object})
+		byPhase[o.phase] = append(byPhase[o.phase], o)
 	}
 	for _, p := range phases {
-		if len(byPhase[p.Name]) > 0 {
-			out = append(out, corev1alpha1.ObjectSetTemplatePhase{Name: p.Name, Class: p.Class, Objects: byPhase[p.Name]})
-			sources = append(sources, sourcesByPhase[p.Name])
-			sensitive = append(sensitive, sensitiveByPhase[p.Name])
+		n := len(byPhase[p.Name])
+		if n == 0 {
+			continue
 		}
+		stored, at, holds := make([]corev1alpha1.ObjectSetObject, n), make([]Source, n), make([]bool, n)
+		for i, o := range byPhase[p.Name] {
+			stored[i], holds[i] = o.stored, o.sensitive
+			at[i] = Source{Path: o.at.Path, Document: o.at.Document, Line: o.at.Line, Object: o.at.Object}
+		}
+		out = append(out, corev1alpha1.ObjectSetTemplatePhase{Name: p.Name, Class: p.Class, Objects: stored})
+		sources, sensitive = append(sources, at), append(sensitive, holds)
 	}
 	return out, sources, sensitive
 }

@@ -14,10 +14,15 @@ var (
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 )
 
+const (
+	namespaceMissing = "%s is namespaced, and a ClusterPackage has no namespace of its own"
+	namespaceRemedy  = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage."
+)
+
 // scope checks the scope without a cluster. The engine repeats that by RESTMapping.
 func (c *check) scope() {
 	kind := c.out.gvk.GroupKind()
-	namespaced, known := builtInScope(kind)
+	namespaced, known := BuiltInScope(kind)
 	if c.r.opts.scope() == corev1alpha1.ScopeCluster {
 		if known && !namespaced && c.out.namespace != "" {
 			c.dropped(violation.ReasonObjectInvalid, "metadata.namespace", "Remove it.", "%s is cluster-scoped", kind.Kind)
@@ -29,7 +34,7 @@ func (c *check) scope() {
 			c.out.namespace = own
 		}
 		if known && namespaced && c.out.namespace == "" {
-			c.fail(violation.ReasonObjectScope, "metadata.namespace", "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage.", "%s is namespaced, and a ClusterPackage has no namespace of its own", kind.Kind)
+			c.fail(violation.ReasonObjectScope, "metadata.namespace", namespaceRemedy, namespaceMissing, kind.Kind)
 		}
 		return
 	}
@@ -42,15 +47,15 @@ func (c *check) scope() {
 		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage, or leave the object out.",
 			"%s is cluster-scoped, and a Package may only bring objects of its own namespace", kind.Kind)
 	case c.out.namespace != "" && c.r.opts.anyNamespace:
-		c.warn("metadata.namespace", "Remove metadata.namespace.", "the package can be installed in the namespace %q only", c.out.namespace)
+		c.warn(violation.ReasonObjectInvalid, "metadata.namespace", "Remove metadata.namespace.", "the package can be installed in the namespace %q only", c.out.namespace)
 	case c.out.namespace != "" && c.out.namespace != own:
 		c.fail(violation.ReasonObjectScope, "metadata.namespace", "Remove metadata.namespace, or install the package as a ClusterPackage.",
 			"the object is in the namespace %q, the Package in %q", c.out.namespace, own)
 	}
 }
 
-// builtInScope tells the scope of the kinds of Kubernetes and of this engine.
-func builtInScope(kind schema.GroupKind) (namespaced, known bool) {
+// BuiltInScope returns the scope of a kind of Kubernetes or this engine.
+func BuiltInScope(kind schema.GroupKind) (namespaced, known bool) {
 	namespaced, known = builtIn[kind]
 	return namespaced, known
 }

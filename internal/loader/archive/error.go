@@ -2,30 +2,29 @@ package archive
 
 import "fmt"
 
-// Kind tells why an image or a folder was refused.
+// Kind is why an image or a folder was rejected.
 type Kind string
 
 const (
-	// KindLimit says that a limit is exceeded.
+	// KindLimit is an exceeded limit.
 	KindLimit Kind = "limit exceeded"
-	// KindEntry says that an entry may not be in a package.
+	// KindEntry is an entry that may not be in a package.
 	KindEntry Kind = "entry refused"
-	// KindCorrupt says that the content is not what an image layer is.
+	// KindCorrupt is content that is no image layer.
 	KindCorrupt Kind = "corrupt"
 )
 
-// Error says what was refused and why.
+// Error is why an image or a folder was rejected.
 type Error struct {
 	Kind Kind
 	// Layer counts from 1; 0 for a folder or a whole image.
 	Layer int
-	// Entry is the name as it stands in the archive.
-	Entry string
-	// Details say what is wrong.
+	// Entry is the name in the archive.
+	Entry   string
 	Details string
-	// Remedy says what to do, as a sentence.
+	// Remedy is a sentence.
 	Remedy string
-	// Err is the cause, where there is one.
+	// Err is the cause; may be nil.
 	Err error
 }
 

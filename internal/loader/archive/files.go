@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,12 +13,7 @@ type Files map[string][]byte
 
 // Paths returns the paths in their order.
 func (f Files) Paths() []string {
-	paths := make([]string, 0, len(f))
-	for p := range f {
-		paths = append(paths, p)
-	}
-	slices.SortFunc(paths, ComparePaths)
-	return paths
+	return slices.SortedFunc(maps.Keys(f), ComparePaths)
 }
 
 // ComparePaths orders the slash first: folder "a" before "a.yaml" and "ab".

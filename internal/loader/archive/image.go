@@ -24,21 +24,18 @@ func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
 		return nil, fmt.Errorf("read the image layers: %w", err)
 	}
 	u := NewUnpacker()
-	for _, layer := range layers {
-		if err := readLayer(ctx, u, layer); err != nil {
+	for i, layer := range layers {
+		r, err := layer.Compressed()
+		if err != nil {
+			return nil, fmt.Errorf("open layer %d: %w", i+1, err)
+		}
+		err = u.Layer(ctx, r)
+		_ = r.Close()
+		if err != nil {
 			return nil, err
 		}
 	}
 	return u.Files(), nil
-}
-
-func readLayer(ctx context.Context, u *Unpacker, layer v1.Layer) error {
-	r, err := layer.Compressed()
-	if err != nil {
-		return fmt.Errorf("open layer %d: %w", u.layers+1, err)
-	}
-	defer func() { _ = r.Close() }()
-	return u.Layer(ctx, r)
 }
 
 // CheckManifest rejects an image by its manifest, before the download.

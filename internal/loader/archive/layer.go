@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -36,7 +37,7 @@ func NewUnpackerOf(folder string) *Unpacker {
 // Files returns the files of the folder as the layers so far make it up.
 func (u *Unpacker) Files() Files { return u.files }
 
-// overlay is what one layer says about the package.
+// overlay is what one layer changes.
 type overlay struct {
 	files  Files
 	dirs   map[string]bool
@@ -85,7 +86,6 @@ func (u *Unpacker) corrupt(err error) error {
 	return &Error{Kind: KindCorrupt, Layer: u.layers, Details: "the layer is no complete tar archive", Remedy: "Build and push the image again.", Err: err}
 }
 
-// entry takes one entry of a layer into account.
 func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) error {
 	u.entries++
 	if u.entries > limits.ArchiveEntries {
@@ -109,7 +109,7 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 		}
 		return nil
 	case ok:
-		// What hides anything else is not kept: its name may have a megabyte.
+		// Others are not kept: their names may have a megabyte.
 		if at.inside || hidden == u.folder {
 			o.hidden[hidden] = true
 		}
@@ -124,7 +124,7 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	case tar.TypeReg:
 		return u.file(o, at.path, header, content)
 	default:
-		return entryError(u.layers, header.Name, "Only files and folders may be in a package.", "it is a %s", typeName(header.Typeflag))
+		return entryError(u.layers, header.Name, "Only files and folders may be in a package.", "it is a %s", cmp.Or(typeNames[header.Typeflag], "special entry"))
 	}
 }
 
@@ -193,13 +193,7 @@ func (o *overlay) covers(p string) bool {
 	}
 }
 
-func parent(p string) string {
-	i := strings.LastIndexByte(p, '/')
-	if i < 0 {
-		return ""
-	}
-	return p[:i]
-}
+func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
 
 // decompress detects compression by the first bytes, as media types are often wrong.
 func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
@@ -247,19 +241,7 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func typeName(flag byte) string {
-	switch flag {
-	case tar.TypeSymlink:
-		return "symbolic link"
-	case tar.TypeLink:
-		return "hard link"
-	case tar.TypeChar, tar.TypeBlock:
-		return "device"
-	case tar.TypeFifo:
-		return "FIFO"
-	case tar.TypeGNUSparse:
-		return "sparse file"
-	default:
-		return "special entry"
-	}
+var typeNames = map[byte]string{
+	tar.TypeSymlink: "symbolic link", tar.TypeLink: "hard link", tar.TypeChar: "device", tar.TypeBlock: "device",
+	tar.TypeFifo: "FIFO", tar.TypeGNUSparse: "sparse file",
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ type Unknown struct {
 func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, broken, errs field.ErrorList) {
 	values = map[string]any{}
 	if len(raw) > limits.ConfigBytes {
-		return nil, nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, tooLarge(len(raw), limits.ConfigBytes))}
+		return nil, nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the configuration has %d bytes; the limit is %d", len(raw), limits.ConfigBytes))}
 	}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &values); err != nil {
@@ -106,9 +107,8 @@ var prunedStep = regexp.MustCompile(`\[\d+\]|[^.\[\]]+`)
 
 // splitPruned takes a path such as a.b[0].c apart.
 func splitPruned(path string) []string {
-	steps := prunedStep.FindAllString(path, -1)
-	if len(steps) == 0 {
-		return []string{path}
+	if steps := prunedStep.FindAllString(path, -1); len(steps) > 0 {
+		return steps
 	}
-	return steps
+	return []string{path}
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -66,14 +65,13 @@ const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
 // validateAsCRD applies the rules on schemas of CustomResourceDefinitions, which are
 // exported for a whole definition only.
 func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.JSONSchemaProps) field.ErrorList {
-	preserve := false
 	crd := &apiextensions.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "configs.lockstep.run"},
 		Spec: apiextensions.CustomResourceDefinitionSpec{
 			Group: "lockstep.run", Scope: apiextensions.ClusterScoped,
 			Names:                 apiextensions.CustomResourceDefinitionNames{Plural: "configs", Singular: "config", Kind: "Config", ListKind: "ConfigList"},
 			Versions:              []apiextensions.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true}},
-			PreserveUnknownFields: &preserve,
+			PreserveUnknownFields: new(bool),
 			Conversion:            &apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter},
 			Validation: &apiextensions.CustomResourceValidation{OpenAPIV3Schema: &apiextensions.JSONSchemaProps{
 				Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"config": *props},
@@ -106,33 +104,14 @@ func (s *Schema) Properties() []string {
 func (s *Schema) knownAt(path []string) []string {
 	node := s.structural
 	for _, step := range path {
-		switch {
-		case node == nil:
-			return nil
-		case strings.HasPrefix(step, "["):
+		if node != nil && strings.HasPrefix(step, "[") {
 			node = node.Items
-		default:
-			child, ok := node.Properties[step]
-			if !ok {
-				if node.AdditionalProperties == nil {
-					return nil
-				}
-				node = node.AdditionalProperties.Structural
-				continue
-			}
-			node = &child
+		} else {
+			node = childOf(node, step)
 		}
 	}
 	if node == nil {
 		return nil
 	}
-	names := make([]string, 0, len(node.Properties))
-	for name := range node.Properties {
-		names = append(names, name)
-	}
-	return names
-}
-
-func tooLarge(n, limit int) string {
-	return fmt.Sprintf("the configuration has %d bytes; the limit is %d", n, limit)
+	return slices.Collect(maps.Keys(node.Properties))
 }

@@ -3,6 +3,7 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -103,40 +104,32 @@ func keepIdentity(out, object map[string]any) {
 	restore(after, before, "name", "namespace")
 }
 
-// nodeOf makes YAML nodes of the values of JSON.
+// nodeOf converts the values of JSON to YAML nodes.
 func nodeOf(v any) *yaml.Node {
-	scalar := func(tag, text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text} }
+	n := &yaml.Node{}
 	switch v := v.(type) {
 	case map[string]any:
-		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-		keys := make([]string, 0, len(v))
-		for key := range v {
-			keys = append(keys, key)
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			n.Content = append(n.Content, nodeOf(key), nodeOf(v[key]))
 		}
-		slices.Sort(keys)
-		for _, key := range keys {
-			n.Content = append(n.Content, scalar("!!str", key), nodeOf(v[key]))
-		}
-		return n
 	case []any:
-		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 		for _, item := range v {
 			n.Content = append(n.Content, nodeOf(item))
 		}
-		return n
 	case string:
-		n := scalar("!!str", v)
-		n.Style = yaml.DoubleQuotedStyle
-		return n
-	case int64:
-		return scalar("!!int", strconv.FormatInt(v, 10))
+		n.Kind, n.Tag, n.Value, n.Style = yaml.ScalarNode, "!!str", v, yaml.DoubleQuotedStyle
 	case float64:
-		return scalar("!!float", strconv.FormatFloat(v, 'g', -1, 64))
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!float", strconv.FormatFloat(v, 'g', -1, 64)
+	case int64:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!int", strconv.FormatInt(v, 10)
 	case bool:
-		return scalar("!!bool", strconv.FormatBool(v))
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!bool", strconv.FormatBool(v)
 	default:
-		return scalar("!!null", "null")
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!null", "null"
 	}
+	return n
 }
 
 // valueOf is the reverse of nodeOf.
@@ -155,19 +148,14 @@ func valueOf(n *yaml.Node) any {
 		}
 		return out
 	}
-	switch n.Tag {
-	case "!!str":
+	var v any
+	if n.Tag == "!!str" {
 		return n.Value
-	case "!!int":
-		if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
-			return v
-		}
-	case "!!float":
-		if v, err := strconv.ParseFloat(n.Value, 64); err == nil {
-			return v
-		}
-	case "!!bool":
-		return n.Value == "true"
+	} else if err := n.Decode(&v); err != nil {
+		return nil
 	}
-	return nil
+	if i, ok := v.(int); ok {
+		return int64(i)
+	}
+	return v
 }

@@ -38,8 +38,8 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 		if part.text == "" {
 			continue
 		}
-		if len(part.text) > limits.TemplatePatternBytes {
-			return nil, &Problem{Part: "target." + part.field, Details: fmt.Sprintf("%d bytes; the limit is %d", len(part.text), limits.TemplatePatternBytes), Limit: true}
+		if problem := tooLong(part.field, part.text); problem != nil {
+			return nil, problem
 		}
 		compiled, err := regexp.Compile("^(?:" + part.text + ")$")
 		if err != nil {
@@ -50,8 +50,8 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 	if t.LabelSelector == "" {
 		return m, nil
 	}
-	if len(t.LabelSelector) > limits.TemplatePatternBytes {
-		return nil, &Problem{Part: "target.labelSelector", Details: fmt.Sprintf("%d bytes; the limit is %d", len(t.LabelSelector), limits.TemplatePatternBytes), Limit: true}
+	if problem := tooLong("labelSelector", t.LabelSelector); problem != nil {
+		return nil, problem
 	}
 	selector, err := labels.Parse(t.LabelSelector)
 	if err != nil {
@@ -59,6 +59,13 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 	}
 	m.labels = selector
 	return m, nil
+}
+
+func tooLong(field, text string) *Problem {
+	if len(text) <= limits.TemplatePatternBytes {
+		return nil
+	}
+	return &Problem{Part: "target." + field, Details: fmt.Sprintf("%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes), Limit: true}
 }
 
 // implied is the target of a merge that names its object itself.

@@ -83,21 +83,11 @@ func (c *canonical) put(text string, at int) {
 	}
 }
 
-// blanks returns how many bytes at the beginning of a text are white space.
-func blanks(text string) (n int) {
-	for n < len(text) && (text[n] == ' ' || text[n] == '\t') {
-		n++
-	}
-	return n
-}
+// blanks returns the length of white space at the start of a text.
+func blanks(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 
-// backslashes returns how many bytes at the beginning of a text are backslashes.
-func backslashes(text string) (n int) {
-	for n < len(text) && text[n] == '\\' {
-		n++
-	}
-	return n
-}
+// backslashes returns the number of backslashes at the start of a text.
+func backslashes(text string) int { return len(text) - len(strings.TrimLeft(text, `\`)) }
 
 // character returns the first character of a text, unescaped, and its size in bytes.
 func character(text string) (r rune, size int) {

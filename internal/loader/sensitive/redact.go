@@ -4,6 +4,7 @@ import (
 	"index/suffixarray"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -101,7 +102,8 @@ func replaceWord(text, word string) string {
 			return b.String()
 		}
 		end := i + len(word)
-		before, after := lastRune(text[:i]), firstRune(text[end:])
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[end:])
 		b.WriteString(text[:i])
 		if isWord(before) || isWord(after) {
 			b.WriteString(word)
@@ -113,18 +115,3 @@ func replaceWord(text, word string) string {
 }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-func firstRune(s string) rune {
-	for _, r := range s {
-		return r
-	}
-	return ' '
-}
-
-func lastRune(s string) rune {
-	r := ' '
-	for _, last := range s[max(0, len(s)-4):] {
-		r = last
-	}
-	return r
-}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -119,19 +120,9 @@ func (v *Values) Is(value any) bool {
 		found, err := v.In(value)
 		return v.whole[value] || found || err != nil
 	case map[string]any:
-		for _, item := range value {
-			if v.Is(item) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), v.Is)
 	case []any:
-		for _, item := range value {
-			if v.Is(item) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(value, v.Is)
 	default:
 		return v.whole[fmt.Sprint(value)]
 	}
