@@ -9,9 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,53 +20,6 @@ type Manager struct {
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{}
-}
-
-// binaries builds each command once for all tests of a process.
-var binaries struct {
-	sync.Mutex
-	dir  string
-	path map[string]string
-}
-
-// Binary returns the path of a command of this project, such as
-// "lockstep-manager", built from the present sources.
-func Binary(tb testing.TB, name string) string {
-	tb.Helper()
-	binaries.Lock()
-	defer binaries.Unlock()
-	if path := binaries.path[name]; path != "" {
-		return path
-	}
-	if binaries.dir == "" {
-		dir, err := os.MkdirTemp("", "lockstep-bin-")
-		must(tb, err)
-		binaries.dir, binaries.path = dir, map[string]string{}
-	}
-	path := filepath.Join(binaries.dir, name)
-	build := exec.Command("go", "build", "-race="+strconv.FormatBool(race()), "-o", path, "lockstep.run/lockstep/cmd/"+name)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if race() {
-		build.Env = append(build.Env, "CGO_ENABLED=1")
-	}
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("cannot build %s: %v\n%s", name, err, out)
-	}
-	binaries.path[name] = path
-	return path
-}
-
-// race reports whether commands are built with the race detector, which ends them at the
-// first finding.
-func race() bool { return os.Getenv("LOCKSTEP_RACE") != "" }
-
-// removeBinaries deletes what Binary built.
-func removeBinaries() {
-	binaries.Lock()
-	defer binaries.Unlock()
-	if binaries.dir != "" {
-		os.RemoveAll(binaries.dir)
-	}
 }
 
 // StartManager starts a manager under the service account of config and waits

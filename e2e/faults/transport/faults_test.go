@@ -157,7 +157,8 @@ func (s *suite) sweep(t *testing.T, w sweep) {
 			s.missed = s.elsewhere(s.missed)
 		}
 		if tries > 1 {
-			left, s.missed = s.missed, nil
+			left = slices.DeleteFunc(s.missed, func(f fault) bool { return !w.exact && s.enoughOf(f) })
+			s.missed = nil
 		}
 	}
 }
@@ -208,6 +209,12 @@ func (s *suite) elsewhere(faults []fault) []fault {
 		moved[i].position = same[s.random.IntN(len(same))]
 	}
 	return moved
+}
+
+// enoughOf reports whether a fault was met, and a position of its kind met one.
+func (s *suite) enoughOf(f fault) bool {
+	return slices.ContainsFunc(s.hits, func(o fault) bool { return o.Fault == f.Fault }) &&
+		slices.ContainsFunc(s.hits, func(o fault) bool { return o.kind == f.kind })
 }
 
 // met reports whether a fault was met at a position.

@@ -22,8 +22,8 @@ const (
 	density, dense = 3, 4
 	// handful is up to how many faults a choice counts as one to be looked into.
 	handful = 20
-	// wantAll and wantWrites are how many faults are injected at least.
-	wantAll, wantWrites = 500, 300
+	// wantAll and wantWrites are how many faults are injected at least where not all are.
+	wantAll, wantWrites = 110, 80
 )
 
 // plan has the faults of one package by stage.
@@ -64,8 +64,9 @@ func comparePositions(a, b position) int {
 	return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.kind, b.kind), cmp.Compare(a.which, b.which))
 }
 
-// sweeps plans the test: without a choice every kind of position with every
-// fault; "all" is every position of a write or read with every fault; else those
+// sweeps plans the test: without a choice one fault for each kind of write and
+// read in each stage, each fault of the process in each stage, and each of watches;
+// "all" is every position of a write or read with every fault; else those
 // whose name matches the regular expression, a handful of them three times each.
 func (s *suite) sweeps(choice string) []sweep {
 	writes, reads, watches, starts := s.split()
@@ -74,10 +75,10 @@ func (s *suite) sweeps(choice string) []sweep {
 	s.starts = s.cross(starts, gateway.OnStarts())
 	switch choice {
 	case "all":
-		streams = s.sampleStages(streams)
+		streams = thin(streams, inStage(func(f fault) string { return f.kind + string(f.Fault) }), stageOf)
 	case "":
-		alone = s.fill(s.sample(alone), alone)
-		shared, streams = s.sample(shared), s.sample(streams)
+		alone = thin(alone, inStage(kindOf), faultOf)
+		shared, streams, s.starts = thin(shared, inStage(faultOf), kindOf), thin(streams, faultOf, stageOf), thin(s.starts, kindOf, faultOf)
 	default:
 		match := regexp.MustCompile(choice)
 		for _, all := range []*[]fault{&alone, &shared, &streams, &s.starts} {
@@ -158,20 +159,18 @@ func (s *suite) length(f fault) time.Duration {
 	return time.Second + time.Duration(s.chance(f)%1500)*time.Millisecond
 }
 
-// sample has every fault once for every kind of position, spread over the stages.
-func (s *suite) sample(all []fault) []fault {
-	return thin(all, func(f fault) string { return f.kind + string(f.Fault) })
+func kindOf(f fault) string  { return f.kind }
+func faultOf(f fault) string { return string(f.Fault) }
+func stageOf(f fault) string { return f.stage }
+
+func inStage(of func(fault) string) func(fault) string {
+	return func(f fault) string { return f.stage + " " + of(f) }
 }
 
-// sampleStages has every fault once for every kind of position in every stage.
-func (s *suite) sampleStages(all []fault) []fault {
-	return thin(all, func(f fault) string { return f.stage + f.kind + string(f.Fault) })
-}
-
-// thin keeps one fault of each sort, of the stage that has the fewest so far.
-func thin(all []fault, sort func(fault) string) []fault {
+// thin keeps one fault of each sort, spread evenly over a further property.
+func thin(all []fault, sort, spread func(fault) string) []fault {
 	at := map[string]int{}
-	stages := map[string]int{}
+	used := map[string]int{}
 	var chosen []fault
 	for _, f := range all {
 		i, ok := at[sort(f)]
@@ -179,26 +178,12 @@ func thin(all []fault, sort func(fault) string) []fault {
 		case !ok:
 			at[sort(f)] = len(chosen)
 			chosen = append(chosen, f)
-			stages[f.stage]++
-		case stages[f.stage]+1 < stages[chosen[i].stage]:
-			stages[chosen[i].stage]--
-			stages[f.stage]++
+			used[spread(f)]++
+		case used[spread(f)]+1 < used[spread(chosen[i])]:
+			used[spread(chosen[i])]--
+			used[spread(f)]++
 			chosen[i] = f
 		}
 	}
 	return chosen
-}
-
-// fill adds faults to a sample until there are as many as promised.
-func (s *suite) fill(sample, all []fault) []fault {
-	filled := slices.Clone(sample)
-	for _, f := range all {
-		if len(filled) >= wantAll {
-			break
-		}
-		if !slices.Contains(sample, f) {
-			filled = append(filled, f)
-		}
-	}
-	return filled
 }

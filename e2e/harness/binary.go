@@ -1,0 +1,91 @@
+package harness
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockstep.run/lockstep/e2e/sandbox/binary"
+)
+
+// binaries are the commands that this process has built, in a folder of its own.
+var binaries struct {
+	sync.Mutex
+	dir  string
+	path map[string]string
+}
+
+// leftover is the age from which folders of killed processes are removed.
+const leftover = 24 * time.Hour
+
+// Binary returns the path of a command of this project, such as
+// "lockstep-manager", built from the present sources. All processes build to
+// .task/test of the checkout, so that the go command links once per change, and
+// run a hard link, which no later build replaces.
+func Binary(tb testing.TB, name string) string {
+	tb.Helper()
+	binaries.Lock()
+	defer binaries.Unlock()
+	if path := binaries.path[name]; path != "" {
+		return path
+	}
+	root, err := binary.Repository(".")
+	must(tb, err)
+	store := filepath.Join(root, ".task", "test")
+	must(tb, os.MkdirAll(store, 0o755))
+	lock, err := os.OpenFile(filepath.Join(store, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	must(tb, err)
+	defer lock.Close()
+	must(tb, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	if binaries.dir == "" {
+		sweep(store)
+		binaries.dir, err = os.MkdirTemp(store, "run-")
+		must(tb, err)
+		binaries.path = map[string]string{}
+	}
+	built, path := filepath.Join(store, name), filepath.Join(binaries.dir, name)
+	build(tb, root, name, built)
+	must(tb, os.Link(built, path))
+	binaries.path[name] = path
+	return path
+}
+
+func build(tb testing.TB, root, name, path string) {
+	tb.Helper()
+	cmd := exec.Command("go", "build", "-race="+strconv.FormatBool(race()), "-ldflags=-s -w", "-o", path, "./cmd/"+name)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if race() {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("cannot build %s: %v\n%s", name, err, out)
+	}
+}
+
+// race reports whether commands are built with the race detector, which ends them at the
+// first finding.
+func race() bool { return os.Getenv("LOCKSTEP_RACE") != "" }
+
+// sweep removes what killed processes left in the store.
+func sweep(store string) {
+	dirs, _ := filepath.Glob(filepath.Join(store, "run-*"))
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > leftover {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// removeBinaries deletes the links of this process.
+func removeBinaries() {
+	binaries.Lock()
+	defer binaries.Unlock()
+	if binaries.dir != "" {
+		_ = os.RemoveAll(binaries.dir)
+	}
+}
