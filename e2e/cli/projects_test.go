@@ -64,7 +64,7 @@ var projects = []project{
 func TestProjects(t *testing.T) {
 	env := harness.Shared(t)
 	for _, p := range projects {
-		if !p.quick && os.Getenv("LOCKSTEP_PROJECTS") != "all" {
+		if !p.quick && !harness.Deep() {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) { p.live(t, env) })

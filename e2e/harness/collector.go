@@ -7,12 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// WaitCollector waits until the garbage collector knows our kinds, which it
-// looks for every half minute: before that it neither orphans nor collects them.
+// WaitCollector waits until the garbage collector knows our kinds: before that it
+// neither orphans nor collects them. It finds new kinds every half minute, and when
+// it starts, so it is started anew.
 func (e *Env) WaitCollector(tb testing.TB) {
 	tb.Helper()
+	e.collector.Do(func() {
+		must(tb, e.KillComponent(tb.Context(), sandbox.ControllerManager))
+		must(tb, e.StartComponent(tb.Context(), sandbox.ControllerManager))
+	})
 	leftover := &corev1alpha1.ObjectSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", GenerateName: "leftover-",

@@ -35,6 +35,8 @@ type Env struct {
 	Client client.Client
 	// Kubeconfig of the manager's service account.
 	ManagerKubeconfig string
+	// collector starts the controller manager anew, once.
+	collector sync.Once
 }
 
 // New starts a sandbox for the test and installs everything of config but the
@@ -173,6 +175,10 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 	tb.Cleanup(w.Stop)
 	return w.ResultChan()
 }
+
+// Deep reports whether tests sweep what they otherwise sample, as in ./task
+// test:deep.
+func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
 // Eventually repeats check until it returns nil, and fails the test with the
 // last error after timeout.

@@ -13,6 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // Manager is a running manager process.
@@ -93,6 +99,13 @@ func (m *Manager) ready(ctx context.Context) error {
 		return fmt.Errorf("the manager answers %s", resp.Status)
 	}
 	return nil
+}
+
+// ClearLease lets the next manager lead at once, where the one before was killed.
+func (e *Env) ClearLease(tb testing.TB) {
+	tb.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
+	must(tb, client.IgnoreNotFound(e.Client.Delete(context.WithoutCancel(tb.Context()), lease)))
 }
 
 // Stop ends the manager in an orderly way, by force after ten seconds.

@@ -83,7 +83,7 @@ var managerCommands = commands{
 		c := s.cluster().Client
 		switch strings.Join(args, " ") {
 		case "clear":
-			s.check(client.IgnoreNotFound(c.Delete(s.Context(), lease)))
+			s.cluster().ClearLease(s)
 		case "await renewed":
 			s.check(c.Get(s.Context(), client.ObjectKeyFromObject(lease), lease))
 			before := lease.ResourceVersion

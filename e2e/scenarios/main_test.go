@@ -11,7 +11,7 @@
 // defined.
 //
 // Scenarios that take long are in testdata/extended and run with
-// LOCKSTEP_SCENARIOS=all. LOCKSTEP_UPDATE=1 rewrites what a "cmp" expects.
+// LOCKSTEP_DEEP=1. LOCKSTEP_UPDATE=1 rewrites what a "cmp" expects.
 package scenarios_test
 
 import (

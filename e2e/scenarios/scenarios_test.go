@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // commands are the words of a script beside those of testscript.
@@ -24,8 +26,8 @@ func TestScenarios(t *testing.T) {
 
 // TestExtendedScenarios plays those that take long.
 func TestExtendedScenarios(t *testing.T) {
-	if os.Getenv("LOCKSTEP_SCENARIOS") != "all" {
-		t.Skip("LOCKSTEP_SCENARIOS=all plays them")
+	if !harness.Deep() {
+		t.Skip("LOCKSTEP_DEEP=1 plays them")
 	}
 	play(t, "testdata/extended")
 }

@@ -67,6 +67,9 @@ func TestFaults(t *testing.T) {
 	}
 	s.listPositions(t)
 	choice := os.Getenv("LOCKSTEP_FAULTS")
+	if choice == "" && harness.Deep() {
+		choice = "all"
+	}
 	s.everything = choice == "all"
 	sweeps := s.sweeps(choice)
 	s.planned = len(s.starts)
