@@ -1,6 +1,8 @@
 package limits
 
-import "time"
+import (
+	"time"
+)
 
 // Limits of the rollout engine.
 const (
@@ -78,3 +80,18 @@ const RetryValue = 253
 // StatusInterval coalesces status writes that only count, and is how late a watch may be
 // with the manager's own write before a status reports it.
 const StatusInterval = time.Second
+
+// Limits of events.
+const (
+	// EventsQueued is how many events wait to be sent; a thousand take 2 MiB.
+	EventsQueued = 1000
+	// EventsInFlight bounds concurrent requests for events: they come after all else.
+	EventsInFlight = 4
+	// EventPatience is how long an event waits for other work, checked every EventYield.
+	EventPatience = 5 * time.Second
+	EventYield    = 50 * time.Millisecond
+	// EventAttempts and EventRetry: an event without response is sent again for two
+	// minutes.
+	EventAttempts = 12
+	EventRetry    = 10 * time.Second
+)

@@ -19,7 +19,7 @@ import (
 // object of it is complete, in a phase of the manifest, in the Package's own
 // namespace and with the engine's labels; twice the same.
 //
-// Code: load.go, objects.go, object.go, metadata.go, phases.go, assignment.go, labels.go, scope.go, component.go
+// Code: load.go, objects.go, object.go, metadata.go, phases.go, assignment.go, scope.go, component.go
 func FuzzLoad(f *testing.F) {
 	fuzzing.SetCanary(f)
 	fixed := configMap("a", "first", "data: {a: b}")

@@ -1,8 +1,15 @@
 package loader
 
 import (
+	"context"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -60,4 +67,41 @@ func (p *Package) Objects() int {
 		n += len(phase.Objects)
 	}
 	return n
+}
+
+// Files are the files of a package: content by path below /package.
+type Files = archive.Files
+
+// ReadFolder reads a package out of a folder.
+func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
+
+// ReadImage reads a package out of an image.
+func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
+
+// Describe reads the manifest alone. Errors are of type violation.Violations.
+func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
+	u := readUnit(files, "")
+	if err := u.problems.Err(); err != nil {
+		return nil, err
+	}
+	return u.result.Manifest, nil
+}
+
+// readme is the file that stands in for a missing description.
+const readme = "README.md"
+
+// About returns the long description, by default README.md, and the icon, nil for none. The
+// texts are not trusted.
+func About(files Files, m *manifestsv1alpha1.PackageManifest) (description string, icon []byte) {
+	if d := m.Spec.Display; d != nil {
+		description = d.LongDescription
+		if data := files[d.Icon]; len(data) <= limits.IconBytes {
+			icon = data
+		}
+	}
+	if description == "" {
+		text := files[readme]
+		description = strings.ToValidUTF8(string(text[:min(len(text), limits.ProseBytes)]), "")
+	}
+	return description, icon
 }

@@ -120,7 +120,7 @@ func checkRefusal(t *testing.T, err error) {
 
 // Two fields are compared, or not read, whatever their paths and the object say.
 //
-// Code: fieldsequal.go, trim.go, needs.go, object.go, result.go
+// Code: fields.go, trim.go, needs.go, object.go, result.go
 func FuzzFieldsEqual(f *testing.F) {
 	for _, obj := range fuzzObjects(f) {
 		for _, pair := range [][2]string{{".status.updatedReplicas", ".status.replicas"}, {"..data.a.", "stringData.b"}, {"metadata", ".status.conditions"}, {".status.a.b[1]", "(1)"}, {"-", "/"}} {
@@ -138,7 +138,7 @@ func FuzzFieldsEqual(f *testing.F) {
 
 // A condition is judged, whatever the object's status looks like.
 //
-// Code: condition.go, object.go, result.go
+// Code: fields.go, object.go, result.go
 func FuzzCondition(f *testing.F) {
 	for _, obj := range fuzzObjects(f) {
 		f.Add("Available", "True", obj)

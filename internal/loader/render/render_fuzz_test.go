@@ -51,7 +51,7 @@ func fuzzInput(c map[string]any, text, helper, rule string) Input {
 // reason, twice to the same bytes, and learns nothing of the process and leaves
 // its input alone.
 //
-// Code: render.go, scan.go, tree.go, guard.go, measure.go, functions.go, glob.go, buffer.go, context.go
+// Code: render.go, scan.go, tree.go, guard.go, measure.go, functions.go, glob.go, context.go
 func FuzzRender(f *testing.F) {
 	fuzzing.SetCanary(f)
 	for _, text := range fuzzing.Examples(f, ".gotmpl") {
