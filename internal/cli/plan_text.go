@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
@@ -227,20 +228,9 @@ func powerRows(powers []dryrun.Power) [][]string {
 	return rows
 }
 
-// powerOn names what a power is about, such as deployments.apps (web).
+// powerOn names the resources of a power, such as deployments.apps (web).
 func powerOn(p dryrun.Power) string {
-	var names []string
-	for _, resource := range p.Resources {
-		for _, group := range p.APIGroups {
-			text := resource
-			if group != "" {
-				text += "." + group
-			}
-			names = append(names, text)
-		}
-	}
-	names = append(names, p.URLs...)
-	text := strings.Join(names, ",")
+	text := strings.Join(describe.Targets(p.APIGroups, p.Resources, p.URLs), ",")
 	if len(p.Names) > 0 {
 		text += " (" + strings.Join(p.Names, ", ") + ")"
 	}

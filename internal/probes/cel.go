@@ -38,6 +38,7 @@ const self = "self"
 
 // celProgram is one compiled rule.
 type celProgram struct {
+	rule    string
 	program cel.Program
 	reads   [][]string
 }
@@ -91,7 +92,7 @@ func compileCEL(rule string) (*celProgram, error) {
 	if err != nil {
 		return nil, &refusal{err.Error(), "correct the constant that the message names"}
 	}
-	return &celProgram{program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
+	return &celProgram{rule: rule, program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
 }
 
 // issueText joins all issues.
@@ -117,7 +118,7 @@ func (p celProbe) evaluate(o *object) outcome {
 	value, details, err := p.program.ContextEval(ctx, variables)
 	o.cost += celCost(details)
 	if err != nil {
-		return outcome{message: "CEL program failed: " + celErrorText(err, o)}
+		return outcome{message: fmt.Sprintf("CEL program failed: %s, in the rule %s", celErrorText(err, o), quoted(strings.Join(strings.Fields(p.rule), " ")))}
 	}
 	if value == types.True {
 		return outcome{status: True}

@@ -147,20 +147,21 @@ func TestEvaluate(t *testing.T) {
 
 		{"rule is true", deployment, []corev1alpha1.Probe{rule(`self.spec.replicas == 2`, "not two")}, Result{Status: True}},
 		{"rule is false", deployment, []corev1alpha1.Probe{rule(`self.spec.replicas == 3`, "not three")}, failed("not three")},
-		{"rule fails", deployment, []corev1alpha1.Probe{rule(`self.status.x == 3`, "")}, unknown("CEL program failed: no such key: x")},
+		{"rule fails", deployment, []corev1alpha1.Probe{rule(`self.status.x == 3`, "")}, unknown("CEL program failed: no such key: x, in the rule self.status.x == 3")},
 		{"library of strings", deployment, []corev1alpha1.Probe{rule(`self.metadata.name.replace("w", "d") == "deb"`, "")}, Result{Status: True}},
 		{"library of lists", deployment, []corev1alpha1.Probe{rule(`[1, 2, 3].isSorted()`, "")}, Result{Status: True}},
 		{"library of expressions", deployment, []corev1alpha1.Probe{rule(`self.metadata.name.find("[e]") == "e"`, "")}, Result{Status: True}},
 		{"library of URLs", deployment, []corev1alpha1.Probe{rule(`url("https://a.b/c").getHost() == "a.b"`, "")}, Result{Status: True}},
 		{"rule at its cost limit", deployment,
 			[]corev1alpha1.Probe{rule(`[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f+self.spec.replicas > 0))))))`, "")},
-			unknown("CEL program failed: actual cost limit exceeded: the limit is 1000000")},
+			unknown("CEL program failed: actual cost limit exceeded: the limit is 1000000, in the rule "+
+				"[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4…")},
 
 		{"all Unknown and no False messages; a False condition is told all the same", deployment,
 			[]corev1alpha1.Probe{condition("Progressing", "True"), condition("Ready", "True"),
 				rule("self.spec.replicas == 3", "no"), rule("self.y == 1", "")},
 			Result{Status: Unknown, ConditionFalse: true, Messages: []string{
-				`missing .status.condition["Ready"]`, "CEL program failed: no such key: y"}}},
+				`missing .status.condition["Ready"]`, "CEL program failed: no such key: y, in the rule self.y == 1"}}},
 		{"all False messages", deployment,
 			[]corev1alpha1.Probe{condition("Progressing", "True"), condition("Available", "True"), rule("self.spec.replicas == 3", "no")},
 			Result{Status: False, ConditionFalse: true, Messages: []string{`.status.condition["Progressing"] is False`, "no"}}},

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// bad are the types of conditions that are wrong when they are True, and badEnds
-// how others of them end. All but these and idle are wrong when they are not True.
+// bad are the types of conditions that are problems if they are True, and badEnds the
+// suffixes of others. All but these and idle are problems if they are not True.
 var (
 	bad = []string{
 		"Failed", "Degraded", "Stalled", "FailureTarget", "NonStructuralSchema", "Terminating", "Suspended", "Paused", "DisruptionTarget",
@@ -19,8 +19,8 @@ var (
 	badEnds = []string{"Failure", "Failed", "Error", "Unhealthy", "Pressure", "Unavailable", "Remaining"}
 )
 
-// idle are the types of conditions that say whether something goes on: neither is
-// wrong. Of a Deployment, Progressing says that it has failed to go on.
+// idle are the types of conditions that are never problems, except Progressing of a
+// Deployment.
 var idle = []string{
 	"Progressing", "Reconciling", "Issuing", "ScalingLimited", "Deleting", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
 	"Resizing", "FileSystemResizePending", "ControllerResizeInProgress", "NodeResizeInProgress",

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -352,5 +353,18 @@ func TestOwnCause(t *testing.T) {
 		if text != tc.text || remedy != tc.remedy || len(below) != tc.below {
 			t.Errorf("%s: %q, %q, %d more", reason, text, remedy, len(below))
 		}
+	}
+}
+
+// The message of a rule that cannot be evaluated quotes the rule, which may contain any text.
+func TestRuleThatFailsIsNotRefused(t *testing.T) {
+	t.Parallel()
+	const message = `CEL program failed: no such key: reason, in the rule self.status.reason == "is invalid"`
+	if c, is := refused(shopConfig, "ConfigMap shop/web", message); is {
+		t.Errorf("got %+v", c)
+	}
+	f, err := (&explainer{client: fake.NewClientBuilder().Build()}).object(t.Context(), shopConfig, "ConfigMap shop/web", message)
+	if err != nil || !strings.HasSuffix(f.cause.text, message) || !strings.HasPrefix(f.cause.remedy, "Correct the rule") {
+		t.Errorf("got %+v, %v", f.cause, err)
 	}
 }

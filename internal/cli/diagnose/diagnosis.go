@@ -33,23 +33,20 @@ const (
 	ReasonProbe          Reason = "Probe"
 )
 
-// Diagnosis says why a package is not available. Fields are added to it as JSON,
-// and none is taken away or changes its meaning.
+// Diagnosis is why a package is not available. Its fields are stable.
 type Diagnosis struct {
 	Kind      string           `json:"kind"`
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name"`
 	Summary   progress.Summary `json:"summary"`
-	// Phase that is blocked, and Object that the cause is found at; empty where it is
-	// the package itself.
+	// Phase that is blocked, and Object with the cause; empty for the package itself.
 	Phase  string `json:"phase,omitempty"`
 	Object string `json:"object,omitempty"`
 	Reason Reason `json:"reason"`
 	// Cause in a sentence, and what to do about it.
 	Cause  string `json:"cause"`
 	Remedy string `json:"remedy,omitempty"`
-	// Chain leads from the package to the cause; what stands deeper explains what
-	// stands above it.
+	// Chain leads from the package to the cause.
 	Chain []Link `json:"chain"`
 }
 
@@ -79,8 +76,7 @@ type cause struct {
 	text, remedy string
 }
 
-// Weights of causes: what is said of the thing itself explains more than what
-// follows from it.
+// Weights of causes.
 const (
 	weightProbe = iota + 1
 	weightCondition
@@ -89,8 +85,7 @@ const (
 	weightCertain
 )
 
-// best returns the cause of the highest weight in a finding; the deeper one of two
-// that are alike.
+// best returns the cause of the highest weight, the deeper one of two that are equal.
 func (f *finding) best() cause {
 	found := f.cause
 	for i := range f.below {

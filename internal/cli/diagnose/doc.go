@@ -8,11 +8,7 @@
 //	    a workload: ReplicaSet ─► pods ─► containers, events ┤
 //	    anything else: its conditions and events ───────────┘
 //
-// The outcome is a [Diagnosis]: the cause in a sentence, what to do about it, and
-// the chain that leads to it. Of several blocking objects the one that explains
-// most is named as the cause; the others are in the chain.
-//
-// Only reads are made, by the rights of the caller; what may not be read is left
-// out, and said so in the chain. Texts of the cluster are as they are: whoever
-// prints them escapes them.
+// The result is a [Diagnosis]: the cause that explains most, its remedy, and the chain that
+// leads to it. Only reads are made, with the rights of the caller; what may not be read is
+// left out. Texts of the cluster are not escaped.
 package diagnose

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // eventsShown is how many events of one object are shown.
@@ -27,8 +28,8 @@ func eventFindings(object string, events []corev1.Event) []finding {
 			continue
 		}
 		said[e.Message] = true
-		state := ""
-		if n := max(e.Count, seriesCount(e)); n > 1 {
+		state, series := "", ptr.Deref(e.Series, corev1.EventSeries{})
+		if n := max(e.Count, series.Count); n > 1 {
 			state = fmt.Sprintf("%d times", n)
 		}
 		found = append(found, finding{
@@ -84,11 +85,4 @@ func seen(e *corev1.Event) time.Time {
 		return e.EventTime.Time
 	}
 	return e.CreationTimestamp.Time
-}
-
-func seriesCount(e *corev1.Event) int32 {
-	if e.Series != nil {
-		return e.Series.Count
-	}
-	return 0
 }

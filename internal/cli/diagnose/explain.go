@@ -61,15 +61,12 @@ func name(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
-// ownCause returns the problem that a package itself reports, its remedy, and its
-// further problems.
+// ownCause returns the problem of a package itself, its remedy, and further problems.
 func ownCause(s progress.State) (text, remedy string, below []finding) {
 	flags := s.Target.Flags()
 	text, remedy = split(progress.Culprit(s))
 	switch {
-	case s.Deleting:
-		text, remedy = lastSentence(text)
-	case s.Paused != "":
+	case s.Deleting, s.Paused != "":
 		text, remedy = lastSentence(text)
 	case s.Invalid != "":
 		problems := strings.Split(strings.TrimSpace(s.Invalid), "\n")
@@ -94,8 +91,7 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 	return text, remedy, below
 }
 
-// outside are the reasons of problems that are not in the package but in its
-// installation or in the cluster.
+// outside are reasons of problems in the installation or in the cluster.
 var outside = []violation.Reason{
 	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
 	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
@@ -109,8 +105,7 @@ func ofThePackage(problem string) bool {
 
 var lastSentences = regexp.MustCompile(`^(.*)\. (\p{Lu}.*)$`)
 
-// lastSentence parts a text of several sentences into those before the last, and the
-// last, which is the remedy.
+// lastSentence splits off the last of several sentences, the remedy.
 func lastSentence(text string) (before, last string) {
 	if m := lastSentences.FindStringSubmatch(text); m != nil {
 		return m[1], m[2]
@@ -118,7 +113,7 @@ func lastSentence(text string) (before, last string) {
 	return text, ""
 }
 
-// split parts what a person reads into a cause and what belongs to it.
+// split returns the first line of a text, or two if it ends in a colon, and the others.
 func split(text string) (cause, rest string) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
@@ -160,8 +155,7 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 	return phase
 }
 
-// ranBefore names the Jobs that succeeded earlier: nothing waits for them when they
-// are gone.
+// ranBefore names the Jobs that succeeded earlier, for which no rollout waits.
 func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
 	var keys []objects.Key
 	for _, j := range deployment.ObjectDeploymentStatus().Jobs {
@@ -195,8 +189,7 @@ type explainer struct {
 	deployment corev1alpha1.GenericObjectDeployment
 }
 
-// objectsExamined is how many blocking objects are followed; the others are just
-// named.
+// objectsExamined is the number of blocking objects that are examined; others are named.
 const objectsExamined = 5
 
 // phase examines the objects that block the first phase that is blocked.
@@ -232,8 +225,8 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 	return f, nil
 }
 
-// splitUnlessRefused keeps objects together that are refused for the same reason. Others
-// are examined one by one: each has its own pods and events.
+// splitUnlessRefused groups objects that are refused for the same reason. Others are
+// examined one by one: each has its own pods and events.
 func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
 	var out []objects.Remark
 	for _, remark := range remarks {
@@ -287,29 +280,29 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
 		remedy: "Its availability probes say what they wait for.",
 	}
-	if strings.Contains(message, "CEL program failed: ") {
+	if strings.HasPrefix(message, ruleFailed) {
 		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that may be absent by has()."
 	}
 	live, err := e.read(ctx, key)
-	if err != nil {
+	if err != nil || live == nil {
 		return f, err
 	}
-	if live == nil {
-		return f, nil
-	}
-	f.below = append(f.below, conditionFindings(key, live)...)
-	below, err := e.dependents(ctx, key, live)
-	if err != nil {
-		return f, err
-	}
-	f.below = append(f.below, below...)
-	events, err := e.events(ctx, live)
-	if err != nil {
-		return f, err
-	}
-	f.below = append(f.below, eventFindings(short(key), events)...)
-	return f, nil
+	f.below, err = e.below(ctx, key, live)
+	return f, err
 }
+
+// below are the conditions of an object, its dependents and its events.
+func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
+	dependents, err := e.dependents(ctx, key, live)
+	if err != nil {
+		return nil, err
+	}
+	events, err := e.events(ctx, live)
+	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(short(key), events)), err
+}
+
+// ruleFailed is how messages begin about rules that cannot be evaluated.
+const ruleFailed = "CEL program failed: "
 
 // served completes the cause for a kind that is not served because its APIService is not
 // available.
@@ -332,8 +325,7 @@ func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error
 	return nil
 }
 
-// read reads a live object; nil where there is none
-// or where it may not be read.
+// read reads a live object; nil if it is absent or may not be read.
 func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: e.version(key), Kind: key.Kind})

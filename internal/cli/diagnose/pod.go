@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// pod judges a pod by its status; events say what the status does not.
+// pod examines the status and the events of a pod.
 func pod(p *corev1.Pod, events []corev1.Event) finding {
 	object := "Pod " + p.Namespace + "/" + p.Name
 	f := finding{link: Link{Object: object, State: string(p.Status.Phase), Message: p.Status.Message}}
@@ -62,15 +64,14 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 }
 
 func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == typ {
-			return &p.Status.Conditions[i]
-		}
+	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == typ })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &p.Status.Conditions[i]
 }
 
-// container judges the status of one container; bad is false where it is fine.
+// container examines the status of a container; bad reports whether it has a problem.
 func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	object := fmt.Sprintf("Pod %s/%s", p.Namespace, p.Name)
 	f.link = Link{Object: "container " + s.Name}
@@ -87,7 +88,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	case s.State.Running != nil && !s.Ready && !isInit(p, s.Name):
 		f.link.State = "not ready"
 		if last := s.LastTerminationState.Terminated; last != nil {
-			f.link.Message = fmt.Sprintf("restarted %s, %s before", plural(int(s.RestartCount), "time"), ended(last))
+			f.link.Message = fmt.Sprintf("restarted %s, %s before", terminal.Count(int(s.RestartCount), "time"), ended(last))
 		}
 		c.weight, c.reason = weightEvent, ReasonNotReady
 		c.text = fmt.Sprintf("container %s of %s runs and is not ready", s.Name, object)
@@ -99,7 +100,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	return f, true
 }
 
-// waiting judges a container that does not start.
+// waiting is the cause of a container that does not start.
 func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 	w := s.State.Waiting
 	switch w.Reason {
@@ -113,7 +114,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 		if last := s.LastTerminationState.Terminated; last != nil {
 			how = ": it " + ended(last) + said(last.Message)
 		}
-		c.text = fmt.Sprintf("container %s of %s crashes again and again, %s so far%s", s.Name, c.object, plural(int(s.RestartCount), "restart"), how)
+		c.text = fmt.Sprintf("container %s of %s crashes again and again, %s so far%s", s.Name, c.object, terminal.Count(int(s.RestartCount), "restart"), how)
 		c.remedy = logs(p, s.Name, true)
 	default:
 		c.reason = ReasonContainer
@@ -124,7 +125,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 	return c
 }
 
-// imageOf is the image of the pod's spec; that in the status may be another name.
+// imageOf is the image of the spec; that of the status may have another name.
 func imageOf(p *corev1.Pod, s *corev1.ContainerStatus) string {
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if c.Name == s.Name {
@@ -155,8 +156,7 @@ func said(message string) string {
 	return ": " + message
 }
 
-// logs says how to see the log of a container; previous means that of its run
-// before, of a container that waits to be started again.
+// logs is the command for the log of a container, or of its previous run.
 func logs(p *corev1.Pod, container string, previous bool) string {
 	text := fmt.Sprintf("See its log: kubectl -n %s logs %s", p.Namespace, p.Name)
 	if container != "" {
@@ -166,10 +166,4 @@ func logs(p *corev1.Pod, container string, previous bool) string {
 		text += " --previous"
 	}
 	return text
-}
-
-// worst puts the pods that explain most first.
-func worst(pods []finding) []finding {
-	slices.SortStableFunc(pods, func(a, b finding) int { return cmp.Compare(b.best().weight, a.best().weight) })
-	return pods
 }

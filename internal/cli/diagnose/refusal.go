@@ -1,15 +1,14 @@
 package diagnose
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// refused reports whether a message of blocking objects is about a refused write, and
-// why it was refused. object names them.
+// refused reports whether a message of blocking objects, which object names, is about a
+// refused write, and its cause.
 func refused(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
 		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
@@ -17,6 +16,8 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	reason := trimRequest(message)
 	says := func(text string) bool { return strings.Contains(message, text) }
 	switch {
+	case strings.HasPrefix(message, ruleFailed): // a rule may contain any text
+		return cause{}, false
 	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("leave it out here"):
 		what, remedy, _ := strings.Cut(message, ": ")
 		return of(ReasonCollision, object+" "+what, upper(remedy))
@@ -43,7 +44,7 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	return unfit(key, object, message)
 }
 
-// unfit is refused for what is wrong with the object or its kind.
+// unfit is refused, for problems of the object or its kind.
 func unfit(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
 		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
@@ -72,8 +73,7 @@ func unfit(key objects.Key, object, message string) (cause, bool) {
 	return cause{}, false
 }
 
-// unserved parts what is said of a kind that is not served into the kind and a remedy,
-// which may be empty.
+// unserved returns the kind that is not served, and a remedy, which may be empty.
 func unserved(reason string) (kind, remedy string) {
 	kind = strings.TrimPrefix(reason, "the API server does not serve ")
 	if what, advice, found := strings.Cut(kind, ": "); found && (strings.HasPrefix(advice, "install ") || strings.HasPrefix(advice, "bring ")) {
@@ -111,12 +111,12 @@ func quotaCause(object, reason string) cause {
 
 var request = regexp.MustCompile(`^(dry-run apply|dry-run update|apply|create|patch|delete|get) [^:]*: `)
 
-// trimRequest takes off which request a message is of.
+// trimRequest removes the request from a message.
 func trimRequest(message string) string {
 	return request.ReplaceAllString(strings.TrimSpace(message), "")
 }
 
-// webhookReason is what a webhook says itself.
+// webhookReason is the reason that a webhook gives.
 func webhookReason(message string) string {
 	if _, says, found := strings.Cut(message, "denied the request: "); found {
 		return says
@@ -154,11 +154,4 @@ func (c cause) inNamespace(namespace string) cause {
 	}
 	c.remedy = strings.ReplaceAll(c.remedy, "NAMESPACE", namespace)
 	return c
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

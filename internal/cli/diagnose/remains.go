@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
 
 const (
-	// remainsListed bounds how many objects of a kind are listed, and remainsNamed how
-	// many of them are named.
+	// remainsListed is the most objects of a kind that are listed, remainsNamed that are named.
 	remainsListed = 500
 	remainsNamed  = 3
-	// kindsListed bounds how many kinds are listed in a namespace.
+	// kindsListed is the most kinds that are listed in a namespace.
 	kindsListed = 5
 )
 
@@ -156,10 +156,10 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	if more := total - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	f := finding{link: Link{Object: plural(total, kind.Kind) + " left", Message: strings.Join(names, ", ")}}
+	f := finding{link: Link{Object: terminal.Count(total, kind.Kind) + " left", Message: strings.Join(names, ", ")}}
 	f.cause = cause{
 		weight: weightCertain, reason: ReasonDeleting, object: short(of),
-		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), plural(total, kind.Kind), strings.Join(names, ", ")),
+		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
 		remedy: "They go by themselves.",
 	}
 	if first := &items[0]; len(first.Finalizers) > 0 {
@@ -168,20 +168,13 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 			where = " -n " + first.Namespace
 		}
 		f.cause.remedy = "Whoever set a finalizer removes it when its work is done: is that controller running? Where it is gone for good, and what it would clean up may stay: " +
-			fmt.Sprintf(`kubectl%s patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'.`, where, strings.ToLower(kind.Kind)+dotted(kind.Group), first.Name)
+			fmt.Sprintf(`kubectl%s patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'.`, where, schema.GroupKind{Group: kind.Group, Kind: strings.ToLower(kind.Kind)}, first.Name)
 	}
 	return f
 }
 
-func dotted(group string) string {
-	if group == "" {
-		return ""
-	}
-	return "." + group
-}
-
-// unavailable names the APIs that are not available: without them the content of a
-// namespace is not known.
+// unavailable names the unavailable APIs, without which the content of a namespace is
+// unknown.
 func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding, error) {
 	services, err := e.apiServices(ctx)
 	if err != nil {

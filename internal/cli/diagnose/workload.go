@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -73,8 +75,7 @@ func loadBalancer(key objects.Key, live *unstructured.Unstructured) []finding {
 	return []finding{{link: Link{Object: "load balancer", State: "no address"}, cause: c.inNamespace(key.Namespace)}}
 }
 
-// selectorOf is the selector of a workload; all objects of the namespace where it
-// has none.
+// selectorOf is the selector of a workload; all objects of the namespace if it has none.
 func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	raw, _, _ := unstructured.NestedMap(live.Object, "spec", "selector")
 	var selector metav1.LabelSelector
@@ -88,7 +89,7 @@ func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	return s
 }
 
-// readable turns an error that the caller's rights explain into nothing found.
+// readable ignores that the caller may not read.
 func readable(what string, err error) error {
 	if err == nil || apierrors.IsForbidden(err) {
 		return nil
@@ -103,7 +104,7 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	if err != nil {
 		return nil, readable("ReplicaSets", err)
 	}
-	sets := slices.DeleteFunc(list.Items, func(rs appsv1.ReplicaSet) bool { return !owned(&rs, deployment.GetUID()) })
+	sets := slices.DeleteFunc(list.Items, func(rs appsv1.ReplicaSet) bool { return !metav1.IsControlledBy(&rs, deployment) })
 	if len(sets) == 0 {
 		return nil, nil
 	}
@@ -112,42 +113,16 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	if err != nil {
 		return nil, err
 	}
-	u := &unstructured.Unstructured{Object: raw}
 	key := objects.Key{Group: "apps", Kind: "ReplicaSet", Namespace: newest.Namespace, Name: newest.Name}
-	f := finding{link: Link{Object: short(key), State: fmt.Sprintf("%d of %d pods ready", newest.Status.ReadyReplicas, wanted(&newest))}}
-	f.below = conditionFindings(key, u)
-	pods, err := e.pods(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	f.below = append(f.below, pods...)
-	events, err := e.events(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	f.below = append(f.below, eventFindings(short(key), events)...)
-	return []finding{f}, nil
-}
-
-func wanted(rs *appsv1.ReplicaSet) int32 {
-	if rs.Spec.Replicas == nil {
-		return 1
-	}
-	return *rs.Spec.Replicas
+	f := finding{link: Link{Object: short(key), State: fmt.Sprintf("%d of %d pods ready", newest.Status.ReadyReplicas, ptr.Deref(newest.Spec.Replicas, 1))}}
+	f.below, err = e.below(ctx, key, &unstructured.Unstructured{Object: raw})
+	return []finding{f}, err
 }
 
 // revision is the number that the Deployment's controller gave to a ReplicaSet.
 func revision(rs *appsv1.ReplicaSet) int {
-	n, err := strconv.Atoi(rs.Annotations["deployment.kubernetes.io/revision"])
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(rs.Annotations["deployment.kubernetes.io/revision"])
 	return n
-}
-
-func owned(obj metav1.Object, uid types.UID) bool {
-	ref := metav1.GetControllerOf(obj)
-	return ref != nil && ref.UID == uid
 }
 
 // pods examines the pods that an object controls, the worst first.
@@ -157,30 +132,22 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 	if err != nil {
 		return nil, readable("pods", err)
 	}
+	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, owner) || healthy(&p) })
+	weight := func(p *corev1.Pod) int {
+		f := pod(p, nil)
+		return f.best().weight
+	}
+	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(weight(&b), weight(&a)) })
 	var found []finding
-	for i := range list.Items {
-		p := &list.Items[i]
-		if !owned(p, owner.GetUID()) || healthy(p) {
-			continue
+	for i := range pods[:min(len(pods), podsExamined)] {
+		events, err := e.eventsOf(ctx, pods[i].Namespace, pods[i].UID)
+		if err != nil {
+			return nil, err
 		}
-		found = append(found, pod(p, nil))
+		found = append(found, pod(&pods[i], events))
 	}
-	found = worst(found)
-	more := len(found) - podsExamined
-	found = found[:min(len(found), podsExamined)]
-	for i := range found {
-		for j := range list.Items {
-			if p := &list.Items[j]; "Pod "+p.Namespace+"/"+p.Name == found[i].link.Object {
-				events, err := e.eventsOf(ctx, p.Namespace, p.UID)
-				if err != nil {
-					return nil, err
-				}
-				found[i] = pod(p, events)
-			}
-		}
-	}
-	if more > 0 {
-		found = append(found, finding{link: Link{Object: fmt.Sprintf("and %s that are not ready", plural(more, "more pod"))}})
+	if more := len(pods) - podsExamined; more > 0 {
+		found = append(found, finding{link: Link{Object: fmt.Sprintf("and %s that are not ready", terminal.Count(more, "more pod"))}})
 	}
 	return found, nil
 }
@@ -196,8 +163,8 @@ func (e *explainer) events(ctx context.Context, u *unstructured.Unstructured) ([
 	return e.eventsOf(ctx, u.GetNamespace(), u.GetUID())
 }
 
-// eventsOf finds events by the UID that they are about; those about objects
-// without a namespace are in the namespace default.
+// eventsOf lists the events of a UID; those of cluster-scoped objects are in the namespace
+// default.
 func (e *explainer) eventsOf(ctx context.Context, namespace string, uid types.UID) ([]corev1.Event, error) {
 	list := &corev1.EventList{}
 	err := e.client.List(ctx, list, client.InNamespace(cmp.Or(namespace, metav1.NamespaceDefault)),

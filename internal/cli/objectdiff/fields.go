@@ -3,12 +3,13 @@ package objectdiff
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -110,14 +111,7 @@ func number(v any) (float64, bool) {
 }
 
 func (d *differ) maps(path string, before, after map[string]any) {
-	keys := slices.Collect(maps.Keys(before))
-	for key := range after {
-		if _, both := before[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range sets.List(sets.KeySet(before).Union(sets.KeySet(after))) {
 		was, had := before[key]
 		is, has := after[key]
 		switch {

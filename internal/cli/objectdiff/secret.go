@@ -1,15 +1,18 @@
 package objectdiff
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 func isSecret(obj map[string]any) bool {
 	return obj != nil && obj["kind"] == "Secret" && obj["apiVersion"] == "v1"
 }
 
-// copies are annotations in which tools keep a copy of a whole object.
-var copies = []string{"kubectl.kubernetes.io/last-applied-configuration"}
+// lastApplied is an annotation with a copy of the object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// hide takes the values of a Secret out of changes.
+// hide removes the values of a Secret from changes.
 func hide(changes []Change) []Change {
 	for i := range changes {
 		c := &changes[i]
@@ -24,19 +27,14 @@ func hide(changes []Change) []Change {
 	return changes
 }
 
-// isValue tells whether a path leads to a value of a Secret, or to a copy.
+// isValue reports whether a path is of a value of a Secret, or of a copy.
 func isValue(path string) bool {
 	for _, field := range []string{"data", "stringData"} {
 		if path == field || strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"[") {
 			return true
 		}
 	}
-	for _, key := range copies {
-		if path == Child("metadata.annotations", key) {
-			return true
-		}
-	}
-	return path == "metadata.annotations"
+	return path == "metadata.annotations" || path == Child("metadata.annotations", lastApplied)
 }
 
 // hidden keeps the keys of a map and hides the rest.
@@ -54,17 +52,13 @@ func hidden(v any) any {
 	return Hidden
 }
 
-// Mask returns an object without the values of a Secret; any other object as it
-// is. The object that is passed in stays as it is.
+// Mask returns a copy of an object without the values of a Secret.
 func Mask(v any) any {
 	obj, ok := v.(map[string]any)
 	if !ok || !isSecret(obj) {
 		return v
 	}
-	out := make(map[string]any, len(obj))
-	for key, value := range obj {
-		out[key] = value
-	}
+	out := maps.Clone(obj)
 	for _, field := range []string{"data", "stringData"} {
 		if value, ok := out[field]; ok {
 			out[field] = hidden(value)
@@ -72,21 +66,10 @@ func Mask(v any) any {
 	}
 	meta, _ := out["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
-	for _, key := range copies {
-		if _, ok := annotations[key]; ok {
-			clean := make(map[string]any, len(annotations))
-			for k, value := range annotations {
-				clean[k] = value
-			}
-			clean[key] = Hidden
-			annotations = clean
-			cleanMeta := make(map[string]any, len(meta))
-			for k, value := range meta {
-				cleanMeta[k] = value
-			}
-			cleanMeta["annotations"] = annotations
-			out["metadata"] = cleanMeta
-		}
+	if _, ok := annotations[lastApplied]; ok {
+		meta, annotations = maps.Clone(meta), maps.Clone(annotations)
+		annotations[lastApplied] = Hidden
+		meta["annotations"], out["metadata"] = annotations, meta
 	}
 	return out
 }

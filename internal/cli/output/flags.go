@@ -2,11 +2,13 @@ package output
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/itchyny/gojq"
 	"github.com/spf13/cobra"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -64,9 +66,8 @@ func (f *Flags) Wanted() bool { return f.format != "" || f.query != "" }
 // Format is what -o says; empty where it is not given.
 func (f *Flags) Format() string { return f.format }
 
-// Print writes a value as the flags ask for it: JSON where they say nothing.
-// With --query and without -o, results that are text are written as they are,
-// for use in scripts.
+// Print writes a value in the format of the flags, JSON by default. Without -o, results of
+// --query that are text are written as they are, for use in scripts.
 func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
 	if f.program != nil {
 		results, err := f.program.run(ctx, value)
@@ -94,23 +95,23 @@ func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
 func (f *Flags) printResults(w io.Writer, results []any) error {
 	documents := make([]any, len(results))
 	for i, result := range results {
-		var err error
-		if documents[i], err = encoded(result); err != nil {
-			return err
+		raw, err := gojq.Marshal(result) // jq has numbers that JSON has not
+		if err != nil {
+			return fmt.Errorf("write JSON: %w", err)
 		}
+		documents[i] = json.RawMessage(raw)
 	}
 	if f.format == yamlFormat {
 		return writeYAML(w, documents)
 	}
 	for i, result := range results {
-		text, isText := result.(string)
-		if isText && f.format == "" {
-			if _, err := fmt.Fprintln(w, terminal.Text(text)); err != nil {
-				return err
-			}
-			continue
+		var err error
+		if text, isText := result.(string); isText && f.format == "" {
+			_, err = fmt.Fprintln(w, terminal.Text(text))
+		} else {
+			err = terminal.WriteJSON(w, documents[i])
 		}
-		if err := terminal.WriteJSON(w, documents[i]); err != nil {
+		if err != nil {
 			return err
 		}
 	}

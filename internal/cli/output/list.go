@@ -36,12 +36,9 @@ func (l List) Names() []string {
 		if json.Unmarshal(raw, &u.Object) != nil {
 			continue
 		}
-		gvk := u.GroupVersionKind()
-		kind := strings.ToLower(gvk.Kind)
-		if gvk.Group != "" {
-			kind += "." + gvk.Group
-		}
-		names = append(names, kind+"/"+u.GetName())
+		kind := u.GroupVersionKind().GroupKind()
+		kind.Kind = strings.ToLower(kind.Kind)
+		names = append(names, kind.String()+"/"+u.GetName())
 	}
 	return names
 }

@@ -37,9 +37,8 @@ func compile(text string) (*query, error) {
 	return &query{code: code, timeout: limits.QueryTime, heap: limits.QueryHeapBytes}, nil
 }
 
-// run returns all results for the JSON form of a value. What exceeds a bound is
-// told to stop and not waited for: jq looks for that between its steps, and one
-// step can be long.
+// run returns all results for the JSON form of a value. Beyond a limit it is cancelled and
+// not awaited: jq checks for that between its steps, and one step can be long.
 func (q *query) run(ctx context.Context, value any) ([]any, error) {
 	input, err := decoded(value)
 	if err != nil {
@@ -76,8 +75,8 @@ func (q *query) run(ctx context.Context, value any) ([]any, error) {
 	}
 }
 
-// lookInterval is the time between two looks at the memory: in it, some ten
-// megabytes can be filled.
+// lookInterval is the time between two checks of the memory, in which some 10 MB can be
+// filled.
 const lookInterval = 10 * time.Millisecond
 
 // collect returns all results.
@@ -114,15 +113,6 @@ func decoded(value any) (any, error) {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}
 	return out, nil
-}
-
-// encoded is a result as JSON: jq has numbers that JSON has not.
-func encoded(result any) (json.RawMessage, error) {
-	raw, err := gojq.Marshal(result)
-	if err != nil {
-		return nil, fmt.Errorf("write JSON: %w", err)
-	}
-	return raw, nil
 }
 
 // size is about the length of a value as JSON; counting ends at most.

@@ -11,12 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// WriteFolder writes every object to a file of its own, in folders named after
-// the phases and sorted as these are rolled out: 01-crds/…. The folder has to be
-// new or empty. It returns the paths below it.
+// WriteFolder writes each object to a file, in folders named after the phases in their
+// order, such as 01-crds. The folder has to be new or empty. It returns the paths.
 func WriteFolder(dir string, objects []Object) ([]string, error) {
 	if err := emptyFolder(dir); err != nil {
 		return nil, err
@@ -44,8 +45,7 @@ func WriteFolder(dir string, objects []Object) ([]string, error) {
 	return paths, nil
 }
 
-// emptyFolder makes a folder, or refuses one with content: what an earlier run
-// left there would be taken for a part of the package.
+// emptyFolder makes a folder, or rejects one with content.
 func emptyFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
@@ -65,21 +65,13 @@ func emptyFolder(dir string) error {
 
 // path is where the object's file is: 02-deploy/deployment.apps_shop_web.yaml.
 func (o Object) path() string {
-	kind := strings.ToLower(o.Kind)
-	if o.Group != "" {
-		kind += "." + o.Group
-	}
-	parts := []string{kind}
-	if o.Namespace != "" {
-		parts = append(parts, o.Namespace)
-	}
-	file := strings.Join(append(parts, o.Name), "_")
+	kind := schema.GroupKind{Group: o.Group, Kind: strings.ToLower(o.Kind)}
+	file := kind.String() + "_" + strings.TrimPrefix(o.Namespace+"_"+o.Name, "_")
 	return fmt.Sprintf("%02d-%s/%s.yaml", o.Number, fileName(o.Phase), fileName(file))
 }
 
-// fileName is a name that every file system takes. Names of objects have no
-// slash, but some have colons, and a phase may be called anything. Names that
-// differ stay different: % is escaped, too.
+// fileName is a name that every file system accepts. Names that differ stay different: %
+// is escaped, too.
 func fileName(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

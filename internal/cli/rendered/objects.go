@@ -3,17 +3,19 @@ package rendered
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/loader"
 )
 
 // Object is one final object of a package.
 type Object struct {
-	// Phase that it is rolled out in, and the phase's number, from 1.
+	// Phase of the rollout, and its number from 1.
 	Phase  string
 	Number int
 
@@ -22,8 +24,7 @@ type Object struct {
 	raw json.RawMessage
 }
 
-// MarshalJSON implements json.Marshaler: apiVersion, kind and metadata come
-// first, as people write them.
+// MarshalJSON implements json.Marshaler, with apiVersion, kind and metadata first.
 func (o Object) MarshalJSON() ([]byte, error) { return o.raw, nil }
 
 // Objects returns the objects of a package in the order of their rollout.
@@ -50,27 +51,16 @@ func finish(raw []byte, labels map[string]string) (Object, error) {
 	if err := dec.Decode(&body); err != nil {
 		return Object{}, fmt.Errorf("an object cannot be read: %w", err)
 	}
-	meta, _ := body["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-		body["metadata"] = meta
-	}
-	all, _ := meta["labels"].(map[string]any)
+	u := unstructured.Unstructured{Object: body}
+	all := u.GetLabels()
 	if all == nil {
-		all = map[string]any{}
-		meta["labels"] = all
+		all = map[string]string{}
 	}
-	for key, value := range labels {
-		all[key] = value
+	maps.Copy(all, labels)
+	if len(all) > 0 {
+		u.SetLabels(all)
 	}
-	o := Object{}
-	apiVersion, _ := body["apiVersion"].(string)
-	if group, _, grouped := strings.Cut(apiVersion, "/"); grouped {
-		o.Group = group
-	}
-	o.Kind, _ = body["kind"].(string)
-	o.Namespace, _ = meta["namespace"].(string)
-	o.Name, _ = meta["name"].(string)
+	o := Object{Group: u.GroupVersionKind().Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 	var err error
 	o.raw, err = ordered(body)
 	return o, err
@@ -87,20 +77,15 @@ func ordered(body map[string]any) (json.RawMessage, error) {
 		if !ok {
 			continue
 		}
-		name, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
-		}
+		name, errName := json.Marshal(key)
 		text, err := json.Marshal(value)
-		if err != nil {
+		if err := errors.Join(errName, err); err != nil {
 			return nil, err
 		}
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(text)
+		fmt.Fprintf(&b, "%s:%s", name, text)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil

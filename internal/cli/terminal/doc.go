@@ -1,11 +1,9 @@
-// Package terminal prepares text for a person's screen.
+// Package terminal prepares text for a terminal.
 //
-// Names, messages and files come from clusters and packages that may be
-// hostile, so everything that is printed goes through Line or Text, which turn
-// what could move the cursor, change colours or reverse the reading direction
-// into visible escapes. JSON and YAML have functions of their own, because
-// their escapes differ.
+// Texts come from clusters and packages that may be hostile, so all of them go through
+// Line or Text, which escape what could move the cursor, change colours or reverse the
+// reading direction; WriteJSON and WriteYAML have the escapes of their formats.
 //
-// Colour is used only on a terminal, and never where NO_COLOR is set
-// (https://no-color.org) or TERM is dumb.
+// Colour is used only on a terminal, and not with NO_COLOR (https://no-color.org) or
+// TERM=dumb.
 package terminal

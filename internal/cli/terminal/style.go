@@ -8,12 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Styles give meaning to text: each returns it in the colour of that meaning, or
-// as it is where there is no colour. The 16 colours of the terminal's own theme
-// are used, which its user has chosen to be readable.
+// Styles colour text by its meaning, with the 16 colours of the terminal's own theme.
 type Styles struct {
-	// Good is what is done, Busy what goes on, Bad what is wrong, Faint what is
-	// beside the point, Strong a title.
 	Good, Busy, Bad, Faint, Strong func(string) string
 }
 
@@ -25,9 +21,7 @@ func Plain() Styles {
 
 // Colored is with colour.
 func Colored() Styles {
-	style := func(s lipgloss.Style) func(string) string {
-		return func(text string) string { return s.Render(text) }
-	}
+	style := func(s lipgloss.Style) func(string) string { return func(text string) string { return s.Render(text) } }
 	return Styles{
 		Good:   style(lipgloss.NewStyle().Foreground(lipgloss.Green)),
 		Busy:   style(lipgloss.NewStyle().Foreground(lipgloss.Cyan)),
