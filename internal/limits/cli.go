@@ -14,8 +14,7 @@ const (
 
 // Limits of what a package is begun from.
 const (
-	// KickstartBytes is the size of all input; the definitions of large operators are a few
-	// MiB.
+	// KickstartBytes is the size of all input; the definitions of large operators are a few MiB.
 	KickstartBytes = 32 << 20
 	// KickstartFiles is how many files of folders and patterns are read.
 	KickstartFiles = 10_000
@@ -23,8 +22,7 @@ const (
 	KickstartTimeout = time.Minute
 )
 
-// Limits of --query, which is the user's own expression: wide, against what would never
-// end.
+// Limits of --query, which is the user's own expression: wide, against what would never end.
 const (
 	// QueryBytes is the length of a jq expression.
 	QueryBytes = 64 << 10
@@ -42,8 +40,7 @@ const (
 	FixtureDiffBytes = 4 << 20
 	// SchemaFileBytes is the size of a JSON Schema out of a file or a URL.
 	SchemaFileBytes = 8 << 20
-	// SchemaDownloads is how many URLs are read for one package, each within
-	// SchemaDownloadTime.
+	// SchemaDownloads is how many URLs are read for one package, each within SchemaDownloadTime.
 	SchemaDownloads = 200
 	// SchemaDownloadTime: see SchemaDownloads.
 	SchemaDownloadTime = 20 * time.Second

@@ -28,14 +28,12 @@ const (
 	// status, ControllerOfLast how many once the last phase is open.
 	ControllerOfInline = 20
 	ControllerOfLast   = 100
-	// SliceThreshold is the JSON size of all objects beyond which they are kept in slices.
-	// An object in a set costs the API server 0.3 ms per write of the set; a slice is
-	// written once.
+	// SliceThreshold is the JSON size of all objects beyond which they are kept in slices. An object
+	// in a set costs the API server 0.3 ms per write of the set; a slice is written once.
 	SliceThreshold = 8 << 10
 	// SliceBytes is the size of one slice; a larger object has a slice of its own.
 	SliceBytes = 64 << 10
-	// SecretSliceBytes is the size of a Secret of a revision: API servers accept 1 MiB with
-	// keys.
+	// SecretSliceBytes is the size of a Secret of a revision: API servers accept 1 MiB with keys.
 	SecretSliceBytes = 1<<20 - 1<<10
 	// SlicesAsked is how many slices a starting manager reads one by one; more are listed,
 	// SlicePage (3 MiB) at a time.
@@ -45,19 +43,16 @@ const (
 	ErrorsUnreported = 10 * time.Second
 	// RestoreGrace is how long claims of an owner that cannot be read are retried at start.
 	RestoreGrace = 5 * time.Second
-	// SlicesMissing is how many missing slices of a revision are looked up in one
-	// reconcile.
+	// SlicesMissing is how many missing slices of a revision are looked up in one reconcile.
 	SlicesMissing = 8
 	// Ancestors of a deployment that are followed, for packages that contain packages.
 	Ancestors = 64
 	// MessageBytes bounds one condition message; API servers accept 32 KiB.
 	MessageBytes = 4 << 10
-	// HeldBytes bounds the reason why a deletion hangs, HeldMessageBytes each condition in
-	// it.
+	// HeldBytes bounds the reason why a deletion hangs, HeldMessageBytes each condition in it.
 	HeldBytes        = 400
 	HeldMessageBytes = 160
-	// LineRunes bounds a line of a condition or terminal. The full text is in
-	// status.blocking.
+	// LineRunes bounds a line of a condition or terminal. The full text is in status.blocking.
 	LineRunes = 280
 	// SettlingTime is the grace period for a ready object to be ready at another
 	// generation. The Lease of a controller that dies is taken over after 15 to 17 s.
@@ -90,8 +85,7 @@ const (
 	// EventPatience is how long an event waits for other work, checked every EventYield.
 	EventPatience = 5 * time.Second
 	EventYield    = 50 * time.Millisecond
-	// EventAttempts and EventRetry: an event without response is sent again for two
-	// minutes.
+	// EventAttempts and EventRetry: an event without response is sent again for two minutes.
 	EventAttempts = 12
 	EventRetry    = 10 * time.Second
 )

@@ -16,8 +16,7 @@ const (
 	WatchBackoffMax = 30 * time.Second
 	// ReconnectMax is the longest delay between attempts to connect a watch again.
 	ReconnectMax = 2 * time.Second
-	// RolesRead is how long an API server that came back may refuse until it has read the
-	// roles.
+	// RolesRead is how long an API server that came back may refuse until it has read the roles.
 	RolesRead = 10 * time.Second
 	// StartGrace is how long discovery is retried at start.
 	StartGrace = 15 * time.Second
@@ -27,8 +26,7 @@ const (
 	WatchPage = 500
 	// DiscoveryDebounce coalesces changes of APIServices into one refresh of discovery.
 	DiscoveryDebounce = 200 * time.Millisecond
-	// DiscoveryAttempts bounds reads of discovery that lack the group of an available
-	// APIService.
+	// DiscoveryAttempts bounds reads of discovery that lack the group of an available APIService.
 	DiscoveryAttempts = 8
 	// ConfirmParallel is how many kinds are listed at a time to confirm records.
 	ConfirmParallel = 4
@@ -44,8 +42,7 @@ const (
 	// WriteTimeout bounds one write or read of an object, webhooks (30 s) included, as API
 	// servers do.
 	WriteTimeout = 60 * time.Second
-	// DialTimeout bounds making a connection for writes, whose room is that of a write on
-	// its way.
+	// DialTimeout bounds making a connection for writes, whose room is that of a write on its way.
 	DialTimeout = LeaseDuration - LeaseRenewDeadline
 )
 
@@ -60,8 +57,7 @@ const (
 	LeaseRetry = 2 * time.Second
 )
 
-// FreshRemembered is how long the response to a write is kept while the cache does not have
-// it.
+// FreshRemembered is how long the response to a write is kept while the cache does not have it.
 const FreshRemembered = time.Minute
 
 // FreshShown is how long it is kept after that, for readers of the cache a moment before.

@@ -33,8 +33,7 @@ const (
 const (
 	// ReferenceBytes is the length of an image reference.
 	ReferenceBytes = 1024
-	// ImageManifestBytes is what registries have to accept by the distribution
-	// specification.
+	// ImageManifestBytes is what registries have to accept by the distribution specification.
 	ImageManifestBytes = 4 << 20
 	// ResponseHeaderBytes bounds the header of one response.
 	ResponseHeaderBytes = 256 << 10
@@ -48,8 +47,7 @@ const (
 	// TurnMax is how long a package waits for that at most, checked every TurnPeriod.
 	TurnMax    = 2 * time.Second
 	TurnPeriod = 5 * time.Millisecond
-	// PullsInFlight bounds all concurrent pulls: high, so that hanging registries delay no
-	// other.
+	// PullsInFlight bounds all concurrent pulls: high, so that hanging registries delay no other.
 	PullsInFlight = 256
 	// LoadsShort bounds concurrent loads of up to LoadShort, as for a thousand objects.
 	// Besides, one may take up to LoadMedium and one up to LoadTime.
@@ -60,9 +58,8 @@ const (
 	UnpacksInFlight = 2
 	// ConnectTimeout covers TCP and, apart from it, the TLS handshake.
 	ConnectTimeout = 10 * time.Second
-	// RegistryIdle is how long idle connections are kept, less than firewalls and load
-	// balancers do, RegistryConnectionAge how long they are used, and RegistryConnections
-	// of how many pulls.
+	// RegistryIdle is how long idle connections are kept, less than firewalls and load balancers do,
+	// RegistryConnectionAge how long they are used, and RegistryConnections of how many pulls.
 	RegistryIdle          = 15 * time.Second
 	RegistryConnectionAge = 5 * time.Minute
 	RegistryConnections   = 32
@@ -72,8 +69,7 @@ const (
 	StallTimeout = 30 * time.Second
 	// StallBytes: see StallTimeout.
 	StallBytes = 64 << 10
-	// TagIntervalMin is the least time between two requests for a tag; registries have rate
-	// limits.
+	// TagIntervalMin is the least time between two requests for a tag; registries have rate limits.
 	TagIntervalMin = time.Minute
 	// PullTimeout covers one whole pull.
 	PullTimeout = 5 * time.Minute
@@ -131,11 +127,9 @@ const (
 	SchemaNodes = 20_000
 	// SchemaRules is how many rules it has; each is compiled, in about 1 ms.
 	SchemaRules = 1000
-	// SchemaRuleValues is the size of a list or map that a rule builds: a second to compare
-	// two.
+	// SchemaRuleValues is the size of a list or map that a rule builds: a second to compare two.
 	SchemaRuleValues = 50_000_000
-	// SchemaPatternWork counts instructions of all patterns of a config schema: about a
-	// second.
+	// SchemaPatternWork counts instructions of all patterns of a config schema: about a second.
 	SchemaPatternWork = 500_000
 	// LineBytes is the length of a text of one line that a catalogue shows.
 	LineBytes = 253
@@ -147,11 +141,9 @@ const (
 	Patches = 200
 	// PatchBytes is the length of all of them.
 	PatchBytes = 1 << 20
-	// PatchOperations counts all JSON patch operations: 0.3 s to insert so many into one
-	// list.
+	// PatchOperations counts all JSON patch operations: 0.3 s to insert so many into one list.
 	PatchOperations = 5000
-	// PatchMergeWork is list elements of a patch times those of the object: 5 µs for each
-	// pair.
+	// PatchMergeWork is list elements of a patch times those of the object: 5 µs for each pair.
 	PatchMergeWork = 250_000
 	// Violations that are reported for one package.
 	Violations = 1000
@@ -163,14 +155,12 @@ const (
 const (
 	// TemplateDepth is how deep templates and includes nest.
 	TemplateDepth = 1000
-	// TemplateNesting bounds the nesting of blocks and parentheses, on which the parser
-	// recurses.
+	// TemplateNesting bounds the nesting of blocks and parentheses, on which the parser recurses.
 	TemplateNesting = 100
 	// TemplateCodeBytes is the length of everything between {{ and }}. Two bytes may become
 	// a node of 150.
 	TemplateCodeBytes = 2 << 20
-	// TemplateSteps counts function calls, loop iterations and template calls: a second or
-	// two.
+	// TemplateSteps counts function calls, loop iterations and template calls: a second or two.
 	TemplateSteps = 1_000_000
 	// TemplateValueBytes is the size of one value; each element and key counts 16 bytes.
 	TemplateValueBytes = 4 << 20
@@ -178,11 +168,9 @@ const (
 	TemplateValueDepth = 100
 	// TemplateItems is how many elements until, untilStep, seq and split functions make.
 	TemplateItems = 100_000
-	// TemplateWorkBytes is the size of all values that the functions of a package read and
-	// make.
+	// TemplateWorkBytes is the size of all values that the functions of a package read and make.
 	TemplateWorkBytes = 1 << 30
-	// TemplatePatternBytes is the length of a regular expression, a glob or a version
-	// range.
+	// TemplatePatternBytes is the length of a regular expression, a glob or a version range.
 	TemplatePatternBytes = 4 << 10
 	// TemplateMatchWork is length of a text times size of the program of a regular
 	// expression: a second.
@@ -212,8 +200,7 @@ const (
 	ExpressionMacros  = 32
 	// ExpressionValues is the size of a list or map that an expression builds.
 	ExpressionValues = 20_000
-	// ExpressionWork is the same for all expressions of a package, or one probe: some 0.1
-	// s.
+	// ExpressionWork is the same for all expressions of a package, or one probe: some 0.1 s.
 	ExpressionWork = 2_000_000
 	// Expressions is how many named conditions and path rules a manifest has.
 	Expressions = 1000

@@ -21,8 +21,7 @@ const (
 	// ProbesCost is the cost of all probes on all objects of a revision: 5 to 20 s. 50,000
 	// objects with ten ordinary probes each take a tenth of it.
 	ProbesCost = 200 * ProbeCELCost
-	// ProbeTurn is the time for probes in one reconcile. The rest is evaluated in the next
-	// one.
+	// ProbeTurn is the time for probes in one reconcile. The rest is evaluated in the next one.
 	ProbeTurn = 100 * time.Millisecond
 	// ProbeTurns is how long statuses are not updated meanwhile.
 	ProbeTurns = 30 * time.Second
@@ -45,9 +44,8 @@ const (
 
 // Limits of what is learned of live objects to judge drift.
 const (
-	// ShapesPerKind is how many lists and maps are remembered per kind; kinds with more
-	// have open-ended keys. The rest is treated as unknown: as a whole list, key by key for
-	// a map.
+	// ShapesPerKind is how many lists and maps are remembered per kind; kinds with more have
+	// open-ended keys. The rest is treated as unknown: as a whole list, key by key for a map.
 	ShapesPerKind = 2000
 	// FieldsDepth bounds the nesting of managedFields; types go to about 20.
 	FieldsDepth = 64
@@ -61,11 +59,9 @@ const (
 	SchemaDocumentBytes = 32 << 20
 	// SchemaDocuments is how many documents are kept at once.
 	SchemaDocuments = 12
-	// SchemaIdle is how long schemas are kept after their last use: longer than between two
-	// phases.
+	// SchemaIdle is how long schemas are kept after their last use: longer than between two phases.
 	SchemaIdle = 30 * time.Second
-	// SchemaRounds bounds the search for unknown fields; each takes 50 µs and finds one per
-	// map.
+	// SchemaRounds bounds the search for unknown fields; each takes 50 µs and finds one per map.
 	SchemaRounds = 100
 	// SchemaErrors is how many fields the error of one object names.
 	SchemaErrors = 20

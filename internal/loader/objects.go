@@ -84,8 +84,7 @@ func isObjectFile(p string) bool {
 	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)
 }
 
-// read reads all object files in parallel, in the order of their paths. It panics if
-// reading does.
+// read reads all object files in parallel, in the order of their paths. It panics if reading does.
 func (r *reader) read(ctx context.Context, files Files) found {
 	var paths []string
 	for _, p := range files.Paths() {
@@ -98,8 +97,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, p := range paths {
 		group.Go(func() error {
-			// Limits within a file do not depend on the others, so that the result is
-			// deterministic.
+			// Limits within a file do not depend on the others, so that the result is deterministic.
 			if ctx.Err() == nil && !r.full() && r.wrong.Load() <= limits.Violations {
 				r.readFile(ctx, p, files[p], &perFile[i])
 			}

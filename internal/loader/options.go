@@ -24,8 +24,7 @@ const StaticImage = "registry.package-operator.run/static-image"
 
 // Options say for which installation a package is loaded.
 type Options struct {
-	// Package is the Package with its image as in the spec; a ClusterPackage has no
-	// namespace.
+	// Package is the Package with its image as in the spec; a ClusterPackage has no namespace.
 	Package manifestsv1alpha1.TemplateContextPackage
 	// Component of a package with several; empty for the root.
 	Component string

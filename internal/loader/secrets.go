@@ -59,8 +59,7 @@ func textOf(v any) (string, bool) {
 	return "", false
 }
 
-// sensitiveValues collects what only Secrets may hold, and reports whether it is within
-// limits.
+// sensitiveValues collects what only Secrets may hold, and reports whether it is within limits.
 func (l *load) sensitiveValues() bool {
 	values := l.opts.Sensitive
 	for _, v := range l.opts.FromSecrets {

@@ -15,9 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Validate checks a package and its components in each test case or, without any, with the
-// default configuration in each scope. Errors are violation.Violations, or the cause of
-// ctx.
+// Validate checks a package and its components in each test case or, without any, with the default
+// configuration in each scope. Errors are violation.Violations, or the cause of ctx.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
 	return Inspect(ctx, files, nil)
 }
@@ -133,8 +132,7 @@ func (v *validator) testCase(u *unit, i int) {
 	}
 }
 
-// withoutTests loads the package in each of its scopes. A problem in one of two is a
-// warning.
+// withoutTests loads the package in each of its scopes. A problem in one of two is a warning.
 func (v *validator) withoutTests(u *unit) {
 	m := u.result.Manifest
 	if len(m.Spec.Scopes) != 2 || m.Spec.Scopes[0] == m.Spec.Scopes[1] {

@@ -96,8 +96,7 @@ func usesPattern(function string) bool {
 	return function == "matches" || function == "find" || function == "findAll"
 }
 
-// patterns reports whether a rule uses regular expressions, and rejects invalid constant
-// ones.
+// patterns reports whether a rule uses regular expressions, and rejects invalid constant ones.
 func patterns(rule ast.Expr) (uses bool, err error) {
 	args := ast.NavigateExpr(nil, rule).Children()
 	if rule.Kind() == ast.CallKind && usesPattern(rule.AsCall().FunctionName()) {

@@ -191,8 +191,7 @@ func (e FieldError) Error() string {
 	return e.Path + ": " + e.Problem + " (" + e.Remedy + ")"
 }
 
-// Errors are all invalid probes of a revision, in order: the type of all errors of
-// [Compile].
+// Errors are all invalid probes of a revision, in order: the type of all errors of [Compile].
 type Errors []FieldError
 
 // Error joins the errors with "; ".

@@ -31,8 +31,7 @@ type weight struct {
 type perValue struct {
 	// patterns are the instructions that a text is matched with.
 	patterns int
-	// checks counts schemas, and four bytes of enums and required names as one, which
-	// errors repeat.
+	// checks counts schemas, and four bytes of enums and required names as one, which errors repeat.
 	checks int
 }
 

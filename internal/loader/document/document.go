@@ -23,8 +23,7 @@ type Document struct {
 	Value any
 	// Warnings name keys that do not mean what they look like.
 	Warnings violation.Violations
-	// Doubts are invalid YAML that Package Operator accepts: duplicate keys,
-	// unknown tags.
+	// Doubts are invalid YAML that Package Operator accepts: duplicate keys, unknown tags.
 	Doubts violation.Violations
 
 	root *yaml.Node
@@ -50,8 +49,7 @@ func Each(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, false, use)
 }
 
-// EachWithDoubts is Each for packages of Package Operator: documents with doubts
-// are used, too.
+// EachWithDoubts is Each for packages of Package Operator: documents with doubts are used, too.
 func EachWithDoubts(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, true, use)
 }

@@ -88,8 +88,7 @@ func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
 	return nil, 0
 }
 
-// splitPath splits paths such as spec.phases[2].name and
-// metadata.labels[example.com/x].
+// splitPath splits paths such as spec.phases[2].name and metadata.labels[example.com/x].
 func splitPath(path string) []string {
 	var out []string
 	for path != "" {

@@ -36,8 +36,7 @@ func (c *checker) invalid(field, remedy, format string, args ...any) {
 	c.add(violation.ReasonManifestInvalid, field, remedy, format, args...)
 }
 
-// required rejects text that is empty, too long or not printable, as names go into
-// messages.
+// required rejects text that is empty, too long or not printable, as names go into messages.
 func (c *checker) required(field, value string) bool {
 	switch {
 	case value == "":

@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// dialer connects for one pull at a time. A registry at a public address must not
-// lead requests to private ones by redirects and token services; no request may
-// reach link-local addresses, where clouds have their metadata. The check is made
-// after DNS, on the address that is connected to.
+// dialer connects for one pull at a time. A registry at a public address must not lead requests to
+// private ones by redirects and token services; no request may reach link-local addresses, where
+// clouds have their metadata. The check is made after DNS, on the address that is connected to.
 type dialer struct {
 	registry string
 	timeout  time.Duration
@@ -24,8 +23,7 @@ type dialer struct {
 	proxies map[string]bool
 	// private is set when the registry itself is at a private address.
 	private bool
-	// inherited is set while private comes from an earlier pull, whose connections
-	// renew closes.
+	// inherited is set while private comes from an earlier pull, whose connections renew closes.
 	inherited bool
 	renew     func()
 }

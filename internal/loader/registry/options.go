@@ -29,13 +29,11 @@ type Options struct {
 	// InsecureRegistries are hosts, with their port, that may be reached by plain
 	// HTTP or with an unverified certificate. Loopback addresses are no exception.
 	InsecureRegistries []string
-	// ImagePrefixes change references before they are parsed, RegistryHosts the
-	// registry after that.
+	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after that.
 	ImagePrefixes, RegistryHosts Overrides
 	// CacheDir keeps downloads; empty for none.
 	CacheDir string
-	// CacheBytes bounds CacheDir, least recently used first.
-	// 0 means limits.ImageCacheBytes.
+	// CacheBytes bounds CacheDir, least recently used first. 0 means limits.ImageCacheBytes.
 	CacheBytes int64
 	// Proxy of a request. Nil means the environment's.
 	Proxy func(*http.Request) (*url.URL, error)

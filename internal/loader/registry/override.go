@@ -15,8 +15,7 @@ type Override struct{ From, To string }
 // Overrides redirect image references to mirrors. The longest matching From wins.
 type Overrides []Override
 
-// ParseOverrides reads from=to pairs separated by commas, as the flags of Package
-// Operator.
+// ParseOverrides reads from=to pairs separated by commas, as the flags of Package Operator.
 func ParseOverrides(text string) (Overrides, error) {
 	var o Overrides
 	for pair := range strings.SplitSeq(text, ",") {

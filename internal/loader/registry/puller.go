@@ -23,8 +23,7 @@ import (
 type Image struct {
 	// Ref is the reference as requested.
 	Ref string
-	// Digest that Ref resolved to, such as sha256:…; for a multi-platform image
-	// that of the index.
+	// Digest that Ref resolved to, such as sha256:…; for a multi-platform image that of the index.
 	Digest string
 	// Files of the package, read-only: callers may share them.
 	Files archive.Files
@@ -103,8 +102,7 @@ func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
 	return h.String(), nil
 }
 
-// Pull returns the package in an image. Errors are *PullError, or wrap the
-// cause of ctx.
+// Pull returns the package in an image. Errors are *PullError, or wrap the cause of ctx.
 func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
@@ -224,8 +222,7 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 	return s.p.unpack(ctx, manifest.Layers, layers)
 }
 
-// imageManifest returns the manifest with a digest or, if that is an index, of
-// one image in it.
+// imageManifest returns the manifest with a digest or, if that is an index, of one image in it.
 func (s *session) imageManifest(ctx context.Context, digest v1.Hash) (*content, error) {
 	c, err := s.storedManifest(ctx, digest)
 	if err != nil || len(c.Manifests) == 0 {

@@ -60,8 +60,7 @@ func (p *Puller) redirected(written string) string {
 	return fmt.Sprintf(" (pulled as %q, by an override of the manager)", safeRef(parsed.Name()))
 }
 
-// checkRepository rejects what the parser accepts and a request or a reader
-// would misinterpret.
+// checkRepository rejects what the parser accepts and a request or a reader would misinterpret.
 func checkRepository(repo name.Repository) (problem, remedy string) {
 	host, port, hasPort := strings.Cut(repo.RegistryStr()[strings.LastIndexByte(repo.RegistryStr(), ']')+1:], ":")
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {

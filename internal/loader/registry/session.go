@@ -18,8 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// session sends the requests of one pull to one repository. It connects with
-// the first request.
+// session sends the requests of one pull to one repository. It connects with the first request.
 type session struct {
 	p       *Puller
 	repo    name.Repository
@@ -30,8 +29,7 @@ type session struct {
 	release []func()
 }
 
-// end releases the session after all requests succeeded: the next pull may use
-// its connections.
+// end releases the session after all requests succeeded: the next pull may use its connections.
 func (s *session) end() {
 	if s.guard != nil {
 		s.p.guards.put(s.guard)

@@ -16,9 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// store keeps blobs on disk by digest. A blob is written to a temporary file and
-// renamed, so that several processes may share a folder. Without a folder, a
-// blob exists as long as it is open.
+// store keeps blobs on disk by digest. A blob is written to a temporary file and renamed, so that
+// several processes may share a folder. Without a folder, a blob exists as long as it is open.
 type store struct {
 	dir     string
 	limit   int64
@@ -62,8 +61,7 @@ func (s *store) get(h v1.Hash, download func(io.Writer) error) (*os.File, error)
 	return s.put(h, download)
 }
 
-// open returns a stored blob that matches its digest, else nil. A damaged one is
-// removed.
+// open returns a stored blob that matches its digest, else nil. A damaged one is removed.
 func (s *store) open(h v1.Hash) *os.File {
 	if s.dir == "" {
 		return nil

@@ -151,8 +151,7 @@ func (g *guards) take(key guardKey) *guard {
 	return nil
 }
 
-// put keeps a guard for later pulls, unless it is so old that the registry may
-// have moved.
+// put keeps a guard for later pulls, unless it is so old that the registry may have moved.
 func (g *guards) put(one *guard) {
 	if time.Since(one.made) > limits.RegistryConnectionAge {
 		one.close()

@@ -111,8 +111,7 @@ func character(text string) (r rune, size int) {
 	return r, escapes + size
 }
 
-// breaks returns the length of line ends, escaped or not, with white space, at the start of
-// a text.
+// breaks returns the length of line ends, escaped or not, with white space, at the start of a text.
 func breaks(text string) int {
 	for end := 0; ; {
 		at := end + blanks(text[end:])

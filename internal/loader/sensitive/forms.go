@@ -64,8 +64,7 @@ func folded(texts ...string) []string {
 	return out
 }
 
-// aligned returns the encoded characters that depend on the value alone, offset bytes into
-// a text.
+// aligned returns the encoded characters that depend on the value alone, offset bytes into a text.
 func aligned(encode func([]byte) string, bits, offset int, value string) string {
 	text := encode(append(make([]byte, offset), value...))
 	first := (offset*8 + bits - 1) / bits

@@ -45,8 +45,7 @@ func Nearest(written string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// slips is the number of typing errors that two names may differ by: one for
-// every three letters.
+// slips is the number of typing errors that two names may differ by: one for every three letters.
 func slips(a, b string) int { return max(1, max(len(a), len(b))/3) }
 
 // distance is the edit distance where a transposition counts once.

@@ -19,8 +19,7 @@ type Violation struct {
 	Path string
 	// Document within the file, counted from 1 without empty ones; 0 for the file.
 	Document int
-	// Line within the file, counted from 1; 0 where unknown, as in the output of a
-	// template.
+	// Line within the file, counted from 1; 0 where unknown, as in the output of a template.
 	Line int
 	// Object such as "apps/v1 Deployment web".
 	Object string
@@ -75,8 +74,7 @@ func (v Violation) String() string {
 // Advice returns the remedy, or that of the reason.
 func (v Violation) Advice() string { return cmp.Or(v.Remedy, remedies[v.Reason]) }
 
-// clean returns text of a package on one line, of bounded length and without
-// control characters.
+// clean returns text of a package on one line, of bounded length and without control characters.
 func clean(s string) string {
 	if len(s) > limits.DetailBytes {
 		s = strings.ToValidUTF8(s[:limits.DetailBytes], "") + "…"
@@ -135,8 +133,7 @@ func (vs Violations) Err() error {
 	return vs.Sorted()
 }
 
-// ConditionReason returns the reason for the condition Invalid: of the earliest
-// stage that failed.
+// ConditionReason returns the reason for the condition Invalid: of the earliest stage that failed.
 func (vs Violations) ConditionReason() string {
 	for _, stage := range stages {
 		for _, v := range vs {
