@@ -75,8 +75,15 @@ func buildLayer(folder string, files Files) (v1.Layer, error) {
 
 func writeTar(w io.Writer, folder string, files Files) error {
 	t := tar.NewWriter(w)
+	write := func(kind byte, name string, mode int64, data []byte) error {
+		if err := t.WriteHeader(&tar.Header{Typeflag: kind, Name: name, Size: int64(len(data)), Mode: mode, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+			return err
+		}
+		_, err := t.Write(data)
+		return err
+	}
 	for _, dir := range folders(folder, files) {
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
+		if err := write(tar.TypeDir, dir+"/", 0o755, nil); err != nil {
 			return err
 		}
 	}
@@ -84,11 +91,7 @@ func writeTar(w io.Writer, folder string, files Files) error {
 		if hidden(p) {
 			continue
 		}
-		data := files[p]
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + p, Size: int64(len(data)), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}); err != nil {
-			return err
-		}
-		if _, err := t.Write(data); err != nil {
+		if err := write(tar.TypeReg, folder+"/"+p, 0o644, files[p]); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -50,14 +51,21 @@ type collector struct {
 	bytes int64
 }
 
-// count adds the size of a file. Files that are replaced later count as well.
-func (c *collector) count(layer int, entry string, size int) error {
-	c.bytes += int64(size)
-	if c.bytes > limits.PackageBytes {
+// add reads a file of an entry into files. Files that are replaced later count as well.
+func (c *collector) add(files Files, path string, layer int, entry string, content io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > limits.FileBytes {
+		return limitError(layer, entry, "Leave it out or split it.", "the file has more than %d bytes", limits.FileBytes)
+	}
+	if c.bytes += int64(len(data)); c.bytes > limits.PackageBytes {
 		return limitError(layer, entry, "Leave out what the package does not need.",
 			"the files below /package have more than %d bytes", int64(limits.PackageBytes))
 	}
-	return nil
+	files[path] = data
+	return checkCount(layer, entry, files)
 }
 
 // checkCount refuses too many files.

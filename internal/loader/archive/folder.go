@@ -2,7 +2,6 @@ package archive
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -58,16 +57,5 @@ func addFile(c *collector, top *os.Root, p string, d fs.DirEntry) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limits.FileBytes+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > limits.FileBytes {
-		return limitError(0, p, "Leave it out or split it.", "the file has more than %d bytes", limits.FileBytes)
-	}
-	if err := c.count(0, p, len(data)); err != nil {
-		return err
-	}
-	c.files[p] = data
-	return checkCount(0, p, c.files)
+	return c.add(c.files, p, 0, p, f)
 }

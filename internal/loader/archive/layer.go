@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -132,25 +131,11 @@ func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.
 	if path == u.folder {
 		return entryError(u.layers, header.Name, "Put the files into a folder of that name.", "/%s is a file", u.folder)
 	}
-	tooLarge := func(size string) error {
-		return limitError(u.layers, header.Name, "Leave it out or split it.", "the file has %s bytes; the limit is %d", size, limits.FileBytes)
-	}
 	if header.Size > limits.FileBytes {
-		return tooLarge(strconv.FormatInt(header.Size, 10))
+		return limitError(u.layers, header.Name, "Leave it out or split it.", "the file has %d bytes; the limit is %d", header.Size, limits.FileBytes)
 	}
-	data, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
-	if err != nil {
+	if err := u.add(o.files, path, u.layers, header.Name, content); err != nil {
 		return u.corrupt(err)
-	}
-	if len(data) > limits.FileBytes {
-		return tooLarge("more")
-	}
-	if err := u.count(u.layers, header.Name, len(data)); err != nil {
-		return err
-	}
-	o.files[path] = data
-	if err := checkCount(u.layers, header.Name, o.files); err != nil {
-		return err
 	}
 	for dir := parent(path); dir != ""; dir = parent(dir) {
 		o.dirs[dir] = true
