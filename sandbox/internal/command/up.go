@@ -51,7 +51,13 @@ func newDown() *cobra.Command {
 			}
 			if !found {
 				fmt.Fprintf(cmd.ErrOrStderr(), "There is no sandbox %s.\n", complete.Name)
+				return nil
 			}
+			data := "removed its data"
+			if keep {
+				data = "kept its data in " + complete.Dir
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "Stopped sandbox %s and %s.\n", complete.Name, data)
 			return nil
 		},
 	}
