@@ -126,7 +126,7 @@ func TestInformerKeepsUp(t *testing.T) {
 					begun := time.Now()
 					for cachedVersion(informer) != strconv.Itoa(i+2) {
 						time.Sleep(10 * time.Millisecond)
-						if late := time.Since(begun); late > (breaking+1)*limits.ReconnectMax {
+						if late := time.Since(begun); late > (breaking+1)*limits.WatchBackoffMax*6/5 {
 							t.Fatalf("after %d changes the informer is %s late", i, late)
 						}
 					}

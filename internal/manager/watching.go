@@ -21,6 +21,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
@@ -56,7 +57,7 @@ func (o *own) source(lw toolscache.ListerWatcherWithContext, of runtime.Object) 
 	config := rest.CopyConfig(o.config)
 	config.APIPath, config.GroupVersion = "/apis", &corev1alpha1.GroupVersion
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.NegotiatedSerializer = livestate.Events{
+	config.NegotiatedSerializer = reflector.Events{
 		NegotiatedSerializer: serializer.NewCodecFactory(o.scheme).WithoutConversion(),
 		Object:               decoder{of: reflect.TypeOf(of).Elem(), known: o.state}.object,
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,58 +15,62 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Options are what a Cache works with. The functions are called on goroutines
-// of the Cache, for different kinds at the same time, and must not block.
+// ErrNotReady means that what the API server serves is not known yet.
+var ErrNotReady = discovery.ErrNotReady
+
+// ErrNotWatchable means that an API cannot be listed and watched, such as that of
+// SubjectAccessReviews: its objects are requests, and nothing of them is stored.
+var ErrNotWatchable = errors.New("the API server cannot list and watch this kind, so it cannot be managed")
+
+// Options are what a Cache works with. The functions are called for different kinds at
+// the same time, and must not block.
 type Options struct {
 	// Config is the cluster, and the identity that watches.
 	Config *rest.Config
 	// Selector limits watches by label; empty means the label of the engine.
 	Selector string
-	// Observe turns a full live object into the record that is kept; nil means
-	// that its metadata is enough. The object is released afterwards. UID,
-	// ResourceVersion and Watched are filled in.
+	// Observe returns the record of a live object, which is released afterwards; nil means
+	// that its metadata is enough. UID, ResourceVersion and Watched are filled in.
 	Observe func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
-	// Changed is called after the record of an object changed because of the
-	// watch; not for Remember and Gone. obs is nil where the object left the
-	// watch: it was deleted, lost its label, or its API went: a reason to
-	// confirm. What counts is what Get returns then.
+	// Changed is called after the watch changed the record of an object. obs is nil where
+	// the object left the watch: it was deleted, lost its label, or its API went, which is
+	// a reason to confirm. What counts is what Get returns then.
 	Changed func(key objects.Key, obs *objects.Observed)
-	// KindChanged is called after the KindState of a kind changed, also of kinds
-	// that are not in use where it is about being served.
+	// KindChanged is called after the KindState of a kind changed; of kinds that are not
+	// in use, where it is about being served.
 	KindChanged func(gk schema.GroupKind)
-	// VersionChanged is called when the API server turned out to have another
-	// version than before. It may be nil.
+	// VersionChanged is called when the API server has another version than before. It may
+	// be nil.
 	VersionChanged func(v version.Info)
-	// Log receives what no caller can be told; it may be the zero value.
+	// Log receives panics of Observe.
 	Log logr.Logger
 	// Grace is how long an unused watch goes on; 0 means limits.WatchGrace.
 	Grace time.Duration
 }
 
-// Cache keeps records of live objects up to date. It is safe for concurrent
-// use.
+// Cache keeps records of live objects up to date. It is safe for concurrent use.
 type Cache struct {
-	options Options
-	clients *clients
-	served  *served
-	refresh *refresher
-
-	// streams are the goroutines of watches.
-	streams sync.WaitGroup
+	options   Options
+	clients   *clients
+	discovery *discovery.Discovery
+	// watches are the goroutines.
+	watches sync.WaitGroup
 
 	mu sync.RWMutex
 	// ctx is that of Start; nil before and after.
 	ctx   context.Context
 	kinds map[schema.GroupKind]*kind
-	users map[string]map[schema.GroupKind]struct{}
+	users map[string]sets.Set[schema.GroupKind]
 	// runs counts all runs of all kinds.
 	runs int64
 }
@@ -85,10 +91,15 @@ func New(options Options) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{
-		options: options, clients: clients, served: newServed(),
-		kinds: map[schema.GroupKind]*kind{}, users: map[string]map[schema.GroupKind]struct{}{},
+		options: options, clients: clients,
+		kinds: map[schema.GroupKind]*kind{}, users: map[string]sets.Set[schema.GroupKind]{},
 	}
-	c.refresh = newRefresher(c)
+	c.discovery, err = discovery.New(clients.config, clients.pool, discovery.Options{
+		Used: c.used, Changed: c.servedChanged, VersionChanged: options.VersionChanged,
+	})
+	if err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -97,12 +108,12 @@ func (c *Cache) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends. It is called once.
 func (c *Cache) Start(ctx context.Context) error {
-	// What the Reflector says is for debugging: errors are in KindState.
-	ctx = logr.NewContext(ctx, c.options.Log.V(1))
+	ctx = logr.NewContext(ctx, logr.Discard()) // errors are in KindState
 	c.mu.Lock()
 	c.ctx = ctx
 	c.mu.Unlock()
-	c.refresh.run(ctx)
+	c.watches.Go(func() { c.discovery.Run(ctx) })
+	<-ctx.Done()
 
 	c.mu.Lock()
 	c.ctx = nil
@@ -113,7 +124,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	ended := make(chan struct{})
-	go func() { c.streams.Wait(); close(ended) }()
+	go func() { c.watches.Wait(); close(ended) }()
 	select {
 	case <-ended:
 	case <-time.After(limits.StopWait):
@@ -121,24 +132,16 @@ func (c *Cache) Start(ctx context.Context) error {
 	return nil
 }
 
-// Use replaces the set of kinds that the user needs to be watched; none means
-// that there is no such user any more.
+// Use replaces the kinds that a user needs to be watched; none removes the user.
 func (c *Cache) Use(user string, kinds []schema.GroupKind) {
-	next := make(map[schema.GroupKind]struct{}, len(kinds))
-	for _, gk := range kinds {
-		next[gk] = struct{}{}
-	}
+	next := sets.New(kinds...)
 	var dropped []objects.Key
 	c.mu.Lock()
-	for gk := range next {
-		if _, had := c.users[user][gk]; !had {
-			dropped = append(dropped, c.acquire(gk)...)
-		}
+	for gk := range next.Difference(c.users[user]) {
+		dropped = append(dropped, c.acquire(gk)...)
 	}
-	for gk := range c.users[user] {
-		if _, has := next[gk]; !has {
-			c.release(gk)
-		}
+	for gk := range c.users[user].Difference(next) {
+		c.release(gk)
 	}
 	c.users[user] = next
 	if len(next) == 0 {
@@ -159,7 +162,7 @@ func (c *Cache) acquire(gk schema.GroupKind) []objects.Key {
 		k.idle.Stop()
 		k.idle = nil
 	}
-	return c.settle(k)
+	return c.sync(k)
 }
 
 func (c *Cache) release(gk schema.GroupKind) {
@@ -183,39 +186,38 @@ func (c *Cache) retire(k *kind) {
 	k.follow(nil, false)
 }
 
-// settle makes the watch of a kind fit what is served, and returns the records
-// that were dropped by that. The caller holds c.mu.
-func (c *Cache) settle(k *kind) []objects.Key {
-	e, err := c.served.find(k.gk)
+// sync starts, replaces or stops the watch of a kind as it is served, and returns the
+// records that were dropped by that. The caller holds c.mu.
+func (c *Cache) sync(k *kind) []objects.Key {
+	served, err := c.discovery.Find(k.gk)
 	switch {
 	case c.ctx == nil || errors.Is(err, ErrNotReady):
 		return nil
-	case e == nil || !e.watchable:
+	case served == nil || !served.Watchable:
 		if k.run != nil {
 			k.run.stop()
 			k.run = nil
 		}
 		return k.follow(nil, false)
 	case k.run == nil:
-		return c.watch(k, e, true)
-	case k.run.identity != e.identity:
-		return c.watch(k, e, false)
-	case k.run.mapping.Resource != e.preferred().Resource:
-		return c.watch(k, e, true)
+		return c.watch(k, served, true)
+	case k.run.crd != served.UID:
+		return c.watch(k, served, false)
+	case k.run.resource != served.Preferred().Resource:
+		return c.watch(k, served, true)
 	}
 	return nil
 }
 
-// watch starts a run of the kind in place of the present one. The caller holds
-// c.mu.
-func (c *Cache) watch(k *kind, e *entry, keep bool) []objects.Key {
+// watch starts a run of the kind in place of the present one, and returns the records
+// that were dropped. The caller holds c.mu.
+func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key {
 	ctx, stop := context.WithCancel(c.ctx)
 	k.relist = 0
 	c.runs++
 	r := &run{
 		cache: c, kind: k, number: c.runs, began: time.Now(),
-		mapping: e.preferred(), identity: e.identity,
-		stop: stop, done: make(chan struct{}),
+		resource: served.Preferred().Resource, crd: served.UID, stop: stop, done: make(chan struct{}),
 	}
 	if k.run != nil {
 		k.run.stop()
@@ -223,14 +225,13 @@ func (c *Cache) watch(k *kind, e *entry, keep bool) []objects.Key {
 	before := k.last
 	k.run, k.last = r, r
 	dropped := k.follow(r, keep)
-	c.streams.Go(func() { r.watch(ctx, before) })
+	c.watches.Go(func() { r.watch(ctx, before) })
 	return dropped
 }
 
-// Relist has Observe see every object of the kind again. It returns a number:
-// once KindState.Listing is not lower, every record was made after this call,
-// or was remembered from a write. Calls that come close to each other share one
-// list.
+// Relist has Observe see every object of the kind again. Once KindState.Listing is not
+// lower than the result, every record was made after this call, or was remembered from
+// a write. Calls that come close to each other share one list.
 func (c *Cache) Relist(gk schema.GroupKind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,8 +244,7 @@ func (c *Cache) Relist(gk schema.GroupKind) int64 {
 	case k.relist != 0:
 		return k.relist
 	case k.lists() < k.run.number:
-		// What is being listed at present is finished first: another one that came
-		// every moment would keep it from ever being complete.
+		// The present list is finished first: frequent calls would starve it.
 		c.runs++
 		k.relist = c.runs
 		return k.relist
@@ -255,12 +255,12 @@ func (c *Cache) Relist(gk schema.GroupKind) int64 {
 
 // relist starts the watch of a kind again. The caller holds c.mu.
 func (c *Cache) relist(k *kind) {
-	if e, _ := c.served.find(k.gk); e != nil && e.watchable {
-		c.watch(k, e, true)
+	if served, _ := c.discovery.Find(k.gk); served != nil && served.Watchable {
+		c.watch(k, served, true)
 	}
 }
 
-// completed follows up a complete list with the next one, where that is wanted.
+// completed starts the next list after a complete one, where one is wanted.
 func (c *Cache) completed(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,16 +269,17 @@ func (c *Cache) completed(r *run) {
 	}
 }
 
-// State returns what is known of the kind as a whole.
+// State returns the state of a kind.
 func (c *Cache) State(gk schema.GroupKind) KindState {
-	e, err := c.served.find(gk)
-	if e == nil {
+	served, err := c.discovery.Find(gk)
+	if served == nil {
 		return KindState{Err: err}
 	}
-	var s KindState
-	s.Served, s.Namespaced, s.Terminating = true, e.namespaced(), e.terminating
-	s.Version, s.Custom = e.preferred().Resource.Version, e.identity != ""
-	if !e.watchable {
+	s := KindState{
+		Served: true, Namespaced: served.Namespaced(), Terminating: served.Terminating,
+		Version: served.Preferred().Resource.Version, Custom: served.UID != "",
+	}
+	if !served.Watchable {
 		s.Err = ErrNotWatchable
 		return s
 	}
@@ -291,8 +292,8 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 }
 
 // Passed reports whether the watch of a kind has delivered this resource version or a
-// later one: what Get returns of the kind is then from that moment or a later one, where
-// both versions are of the same store. A version that is no number was not passed.
+// later one, where both versions are of the same store. A version that is no number was
+// not passed.
 func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
 	k := c.kind(gk)
 	if k == nil {
@@ -300,11 +301,11 @@ func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.records.progress.Passed(resourceVersion)
+	return k.records.progress.Reached(resourceVersion)
 }
 
-// Get returns the record of an object. It must not be changed. False means that
-// there is none: with a synced kind, that the object is not in the watch.
+// Get returns the record of an object, which must not be changed; false where there is
+// none.
 func (c *Cache) Get(key objects.Key) (*objects.Observed, bool) {
 	k := c.kind(key.GroupKind())
 	if k == nil {
@@ -316,31 +317,28 @@ func (c *Cache) Get(key objects.Key) (*objects.Observed, bool) {
 	return obs, ok
 }
 
-// All goes through the records of a kind as they are at the call, in no order.
+// All returns the records of a kind as they are at the call, in no order.
 func (c *Cache) All(gk schema.GroupKind) iter.Seq2[objects.Key, *objects.Observed] {
-	var all []change
+	var all map[name]*objects.Observed
 	k := c.kind(gk)
 	if k != nil {
 		k.mu.RLock()
-		all = make([]change, 0, len(k.records.byName))
-		for n, obs := range k.records.byName {
-			all = append(all, change{n, obs})
-		}
+		all = maps.Clone(k.records.byName)
 		k.mu.RUnlock()
 	}
 	return func(yield func(objects.Key, *objects.Observed) bool) {
-		for _, one := range all {
-			if !yield(k.key(one.name), one.obs) {
+		for n, obs := range all {
+			if !yield(k.key(n), obs) {
 				return
 			}
 		}
 	}
 }
 
-// Remember keeps the record of a response to our own write (or to a read) of an
-// object with the label of the watch, not Watched, unless a newer one is known.
-// Late events do not overwrite it; the event of the same state or of a later
-// one does, with Changed. Kinds that are not in use remember nothing.
+// Remember keeps the record of a response to a write of this manager, or to a read, of an
+// object with the label of the watch, unless a newer one is known. The event of the same
+// state, or of a later one, replaces it, with Changed. Kinds that are not in use remember
+// nothing.
 func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
 	if k := c.kind(key.GroupKind()); k != nil {
 		k.mu.Lock()
@@ -352,9 +350,8 @@ func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
 	}
 }
 
-// Gone drops the record of an object whose deletion was confirmed, and ignores
-// its late events, the DELETED one included. A later object of that name has
-// another UID and is not concerned.
+// Gone drops the record of an object whose deletion was confirmed, and ignores its late
+// events.
 func (c *Cache) Gone(key objects.Key, uid types.UID) {
 	if k := c.kind(key.GroupKind()); k != nil {
 		k.mu.Lock()
@@ -363,22 +360,13 @@ func (c *Cache) Gone(key objects.Key, uid types.UID) {
 	}
 }
 
-// Mapping returns the mapping of a kind in the given version, or in the
-// preferred one where it is empty. It sends no request. The error is a
-// NoKindMatchError (meta.IsNoMatchError) where the kind or the version is not
-// served, and ErrNotReady or that of an unavailable API where this is not known.
+// Mapping returns the mapping of a kind; see discovery.Discovery.
 func (c *Cache) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-	return c.served.mapping(gk, version)
+	return c.discovery.Mapping(gk, version)
 }
 
 // ServerVersion returns the API server's version; false while it is not known.
-func (c *Cache) ServerVersion() (version.Info, bool) {
-	v := c.refresh.version.Load()
-	if v == nil {
-		return version.Info{}, false
-	}
-	return *v, true
-}
+func (c *Cache) ServerVersion() (version.Info, bool) { return c.discovery.Version() }
 
 func (c *Cache) kind(gk schema.GroupKind) *kind {
 	c.mu.RLock()
@@ -386,17 +374,17 @@ func (c *Cache) kind(gk schema.GroupKind) *kind {
 	return c.kinds[gk]
 }
 
-// servedChanged follows a change of what is served.
+// servedChanged is called with kinds that are served in another way than before.
 func (c *Cache) servedChanged(kinds []schema.GroupKind) {
 	for _, gk := range kinds {
 		var dropped []objects.Key
 		c.mu.Lock()
 		if k := c.kinds[gk]; k != nil {
-			dropped = c.settle(k)
+			dropped = c.sync(k)
 		}
 		c.mu.Unlock()
 		c.drop(dropped)
-		c.kindChanged(gk)
+		c.options.KindChanged(gk)
 	}
 }
 
@@ -404,22 +392,14 @@ func (c *Cache) servedChanged(kinds []schema.GroupKind) {
 func (c *Cache) used() []schema.GroupKind {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	kinds := make([]schema.GroupKind, 0, len(c.kinds))
-	for gk := range c.kinds {
-		kinds = append(kinds, gk)
-	}
-	return kinds
+	return slices.Collect(maps.Keys(c.kinds))
 }
 
 func (c *Cache) drop(keys []objects.Key) {
 	for _, key := range keys {
-		c.changed(key, nil)
+		c.options.Changed(key, nil)
 	}
 }
-
-func (c *Cache) changed(key objects.Key, obs *objects.Observed) { c.options.Changed(key, obs) }
-
-func (c *Cache) kindChanged(gk schema.GroupKind) { c.options.KindChanged(gk) }
 
 func keyOf(gk schema.GroupKind, live metav1.Object) objects.Key {
 	return objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: live.GetNamespace(), Name: live.GetName()}

@@ -9,14 +9,13 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// KindState is what is known of a kind as a whole.
+// KindState is the state of a kind as a whole.
 type KindState struct {
 	// Served reports whether the API server serves the kind.
 	Served bool
-	// Namespaced tells the scope of a served kind.
+	// Namespaced reports whether objects of a served kind are in namespaces.
 	Namespaced bool
-	// Terminating means that the kind's CRD is being deleted: its objects can be
-	// read and deleted, and none can be created.
+	// Terminating means that the kind's CRD is being deleted: no object can be created.
 	Terminating bool
 	// Custom means that a CustomResourceDefinition defines the kind.
 	Custom bool
@@ -26,28 +25,27 @@ type KindState struct {
 	Synced bool
 	// Listing numbers the complete lists that records were made from; see Relist.
 	Listing int64
-	// Err is why the kind cannot be watched at present, or why it is not known
-	// whether the kind is served. It goes away by itself.
+	// Err is why the kind cannot be watched at present, or why it is not known whether it
+	// is served.
 	Err error
 }
 
-// Unserved tells for certain that the API server does not serve the kind: nothing of it
-// is stored.
+// Unserved reports whether the API server is known not to serve the kind: nothing of it is
+// stored.
 func (s KindState) Unserved() bool { return !s.Served && s.Err == nil }
 
 // kind is a kind that is used.
 type kind struct {
 	gk schema.GroupKind
 
-	// The rest of this block is guarded by Cache.mu.
+	// users, idle, run, last and relist are guarded by Cache.mu. idle stops the watch some
+	// time after the last user left.
 	users int
-	// idle stops the watch some time after the last user left.
-	idle *time.Timer
-	// run is the watch; nil while the kind is not served. last is the one that was
-	// started last: the next one waits until it has ended.
+	idle  *time.Timer
+	// run is the watch; nil while the kind is not served. last is the one that started
+	// last, whose end the next one awaits.
 	run, last *run
-	// relist is the number of the run that follows as soon as the present one has
-	// its list; 0 for none.
+	// relist is the number of the run that follows the list of the present one; 0 for none.
 	relist int64
 
 	mu sync.RWMutex
@@ -67,8 +65,8 @@ func (k *kind) key(n name) objects.Key {
 	return objects.Key{Group: k.gk.Group, Kind: k.gk.Kind, Namespace: n.namespace, Name: n.name}
 }
 
-// follow makes r the run whose events count; nil for none. Where nothing is
-// kept of what was known, the records that were dropped are returned.
+// follow sets the run whose events count; nil for none. It returns the records that it
+// drops unless keep is set.
 func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,21 +81,21 @@ func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	return dropped
 }
 
-// lists returns the number of the last complete list.
+// lists returns the number of the last complete list, 0 before the first.
 func (k *kind) lists() int64 {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.listing
 }
 
-// complete reports whether the records are, or were when an error came up.
+// complete reports whether the records are complete, or were when an error came up.
 func (k *kind) complete() bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.synced
 }
 
-// fail notes an error, nil for none any more, and reports whether that is news.
+// fail sets the error of the kind, and reports whether that changed it.
 func (k *kind) fail(r *run, err error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,24 +9,23 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ErrOld says that a list is older than what was known when it was asked for.
+// ErrOld means that a list is older than what was known when it was requested.
 var ErrOld = errors.New("a list is older than what was delivered before")
 
-// Progress is how far lists and watches of one kind have come. The zero Progress has
-// seen nothing; the caller locks it.
+// Progress is how far lists and watches of one kind have come. The zero Progress has seen
+// nothing; the caller locks it.
 type Progress struct {
-	// Newest is shared by kinds whose resource versions count together; nil for a kind
-	// that is alone.
+	// Newest is shared by kinds whose resource versions count together; it may be nil.
 	Newest *Newest
 	// seen is the newest resource version of this kind that was delivered, and asked the
-	// newest of all when the last list was asked for. doubted is since when lists are
-	// older.
+	// newest of all kinds when the last list was requested. staleSince is since when lists
+	// are older.
 	seen, asked uint64
-	doubted     time.Time
+	staleSince  time.Time
 }
 
-// Newest is the newest resource version that was delivered of several kinds. The zero
-// Newest has seen none; it is safe for concurrent use.
+// Newest is the newest resource version that was delivered of several kinds. It is safe
+// for concurrent use.
 type Newest struct{ version atomic.Uint64 }
 
 func (n *Newest) advance(v uint64) {
@@ -37,9 +36,9 @@ func (n *Newest) advance(v uint64) {
 	}
 }
 
-// Ask notes that a list is asked for, and returns the resource version to ask with in
-// place of the one that would do for this kind alone: "", which asks for what is true,
-// where that is older than what was seen of another kind.
+// Ask notes that a list is requested, and returns the resource version to request in place
+// of its argument: "", a consistent read, where that is older than what was seen of another
+// kind.
 func (p *Progress) Ask(version string) string {
 	if p.Newest == nil {
 		return version
@@ -51,27 +50,26 @@ func (p *Progress) Ask(version string) string {
 	return version
 }
 
-// Accept returns ErrOld where a list of this version is to be asked for again: what
-// was true is not to be decided on, which would undo what was done since. An API
-// server that is behind answers better soon. One that goes on with older lists for
-// limits.OldLists was restored from a backup, and what is known is not true any more.
-// A version that is no number is believed.
+// Accept returns ErrOld where a list of this version is to be requested again: it would
+// undo what was done since. An API server that is behind answers better soon; one whose
+// lists stay old for limits.OldLists was restored from a backup. A version that is no
+// number is accepted.
 func (p *Progress) Accept(version string) error {
 	v, known := number(version)
 	switch {
 	case !known || v >= max(p.seen, p.asked):
-	case p.doubted.IsZero():
-		p.doubted = time.Now()
+	case p.staleSince.IsZero():
+		p.staleSince = time.Now()
 		return ErrOld
-	case time.Since(p.doubted) < limits.OldLists:
+	case time.Since(p.staleSince) < limits.OldLists:
 		return ErrOld
 	}
-	p.doubted = time.Time{}
+	p.staleSince = time.Time{}
 	return nil
 }
 
-// Restart notes that a list of this version was accepted, and reports whether that is
-// further than before, and not a step back.
+// Restart notes that a list of this version was accepted, and reports whether it is no
+// older than what was seen.
 func (p *Progress) Restart(version string) (ahead bool) {
 	v, _ := number(version)
 	ahead = v >= p.seen
@@ -83,7 +81,7 @@ func (p *Progress) Restart(version string) (ahead bool) {
 	return ahead
 }
 
-// Advance notes what a watch has delivered.
+// Advance notes a version that a watch has delivered.
 func (p *Progress) Advance(version string) {
 	if v, known := number(version); known {
 		p.seen = max(p.seen, v)
@@ -91,14 +89,13 @@ func (p *Progress) Advance(version string) {
 	}
 }
 
-// Passed reports whether the watch has delivered this version or a later one.
-func (p *Progress) Passed(version string) bool {
+// Reached reports whether the watch has delivered this version or a later one.
+func (p *Progress) Reached(version string) bool {
 	v, known := number(version)
 	return known && v <= p.seen
 }
 
-// number returns a resource version as the number that it is by convention
-// (KEP-5504); an API server may break that.
+// number parses a resource version, which is a number by convention (KEP-5504).
 func number(resourceVersion string) (uint64, bool) {
 	v, err := strconv.ParseUint(resourceVersion, 10, 64)
 	return v, err == nil

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -14,7 +15,7 @@ import (
 // name is an object's name within its kind.
 type name struct{ namespace, name string }
 
-// nameOf shares the namespace's text between all records.
+// nameOf interns the namespace.
 func nameOf(key objects.Key) name {
 	return name{unique.Make(key.Namespace).Value(), key.Name}
 }
@@ -25,20 +26,17 @@ type change struct {
 	obs  *objects.Observed
 }
 
-// records are what is known of the objects of one kind. It is a plain value;
-// the caller locks it.
-//
-// Two sources meet here: the watch, whose events come in the order of resource
-// versions, and responses to our own writes, which come earlier or later than
-// the events that they cause. Resource versions decide which is newer.
+// records of the objects of one kind, by the watch, whose events come in the order of
+// resource versions, and by responses to writes, which come earlier or later than their
+// events. Resource versions decide which is newer. The caller locks it.
 type records struct {
 	byName map[name]*objects.Observed
-	// gone are UIDs whose deletion was confirmed and whose DELETED event is still
-	// to come, with the resource version of the state that was known last.
+	// gone are UIDs whose deletion was confirmed and whose DELETED event is still to come,
+	// with the last known resource version.
 	gone     map[types.UID]string
 	progress Progress
-	// owners are the owner references that were stored lately, in places by the UID of
-	// the first: objects of one deployment have the same, and come among those of others.
+	// owners are the owner references that were stored lately, by the hash of the first
+	// one's UID, to intern them: objects of one deployment have the same.
 	owners [128][]metav1.OwnerReference
 	seed   maphash.Seed
 }
@@ -47,7 +45,7 @@ func newRecords() records {
 	return records{byName: map[name]*objects.Observed{}, gone: map[types.UID]string{}, seed: maphash.MakeSeed()}
 }
 
-// put stores what an event tells, and reports whether that is news.
+// put stores the state of an event, and reports whether it is another one.
 func (r *records) put(n name, obs *objects.Observed) bool {
 	r.progress.Advance(obs.ResourceVersion)
 	if _, gone := r.gone[obs.UID]; gone {
@@ -55,7 +53,7 @@ func (r *records) put(n name, obs *objects.Observed) bool {
 	}
 	old := r.byName[n]
 	if old != nil && !old.Watched && later(old.ResourceVersion, obs.ResourceVersion) {
-		// We have written since; the event of that write follows.
+		// The event of a newer write follows.
 		return false
 	}
 	r.share(old, obs)
@@ -63,13 +61,13 @@ func (r *records) put(n name, obs *objects.Observed) bool {
 	return !same(old, obs)
 }
 
-// confirm notes that the watch has delivered a state of which there is a record,
-// and reports whether that is news.
+// confirm notes that the watch has delivered a state of which there is a record, and
+// returns the record if that changes it.
 func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objects.Observed, bool) {
 	r.progress.Advance(resourceVersion)
 	old := r.byName[n]
 	if old == nil || old.UID != uid || old.ResourceVersion != resourceVersion || old.Watched {
-		return nil, false // we have written or deleted since
+		return nil, false // written or deleted since
 	}
 	seen := *old
 	seen.Watched = true
@@ -77,7 +75,7 @@ func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objec
 	return &seen, true
 }
 
-// remove drops what a DELETED event names, and reports whether that is news.
+// remove drops the object of a DELETED event, and reports whether there was a record.
 func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 	r.progress.Advance(resourceVersion)
 	if known, gone := r.gone[uid]; gone {
@@ -92,17 +90,16 @@ func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 		return false
 	}
 	if !old.Watched && later(old.ResourceVersion, resourceVersion) {
-		// It had lost its label, and our write has put it back.
+		// It had lost its label, and a write has put it back.
 		return false
 	}
 	delete(r.byName, n)
 	return true
 }
 
-// replace takes over a list of all objects, and returns what is news. A record
-// of our own write that is newer than the list stays, unless resource versions
-// went back: then the store was restored from a backup, and no record of the
-// time before counts.
+// replace takes over a list of all objects, and returns what changed. A record of a write
+// that is newer than the list stays, unless resource versions went back: then the store
+// was restored from a backup.
 func (r *records) replace(list []change, resourceVersion string) []change {
 	ahead := r.progress.Restart(resourceVersion)
 	newer := func(old *objects.Observed, than string) bool {
@@ -133,24 +130,23 @@ func (r *records) replace(list []change, resourceVersion string) []change {
 		}
 		if newer(old, resourceVersion) {
 			next[n] = old
-			continue
+		} else {
+			news = append(news, change{name: n})
 		}
-		news = append(news, change{name: n})
 	}
 	r.byName, r.gone = next, gone
 	return news
 }
 
-// remember stores the response to a write of ours, or to a read, unless the
-// watch is known to be further.
+// remember stores the response to a write or a read, unless the watch is further.
 func (r *records) remember(n name, obs *objects.Observed) {
 	if _, gone := r.gone[obs.UID]; gone {
 		return
 	}
 	old := r.byName[n]
 	if old == nil {
-		if r.progress.Passed(obs.ResourceVersion) {
-			// The watch has passed that state, and the object is not there any more.
+		if r.progress.Reached(obs.ResourceVersion) {
+			// The object was deleted since.
 			return
 		}
 	} else if old.ResourceVersion != obs.ResourceVersion && !obs.NewerThan(old) {
@@ -163,8 +159,8 @@ func (r *records) remember(n name, obs *objects.Observed) {
 	r.byName[n] = &kept
 }
 
-// confirmGone drops an object whose deletion was confirmed. Events on their way
-// are ignored from then on; there are some only where there still is a record.
+// confirmGone drops an object whose deletion was confirmed, and ignores its late events.
+// There are none where there is no record.
 func (r *records) confirmGone(n name, uid types.UID) {
 	if old := r.byName[n]; old != nil && old.UID == uid {
 		delete(r.byName, n)
@@ -172,51 +168,32 @@ func (r *records) confirmGone(n name, uid types.UID) {
 	}
 }
 
-// share makes equal parts of records use the same memory.
+// share interns the UID and the owner references of a record.
 func (r *records) share(old, obs *objects.Observed) {
-	if old != nil {
-		if old.UID == obs.UID {
-			obs.UID = old.UID
-		}
-		if equalOwners(old.Owners, obs.Owners) {
-			obs.Owners = old.Owners
-			return
-		}
+	if old != nil && old.UID == obs.UID {
+		obs.UID = old.UID
 	}
 	if len(obs.Owners) == 0 {
 		return
 	}
 	lately := &r.owners[maphash.String(r.seed, string(obs.Owners[0].UID))%uint64(len(r.owners))]
-	if equalOwners(*lately, obs.Owners) {
+	switch {
+	case old != nil && reflect.DeepEqual(old.Owners, obs.Owners):
+		obs.Owners = old.Owners
+	case reflect.DeepEqual(*lately, obs.Owners):
 		obs.Owners = *lately
 	}
 	*lately = obs.Owners
 }
 
-// same reports whether both records say the same. What Observe makes of the same
-// state of an object changes with what it is asked for.
+// same reports whether two records are equal. Observe may return different ones for the
+// same state of an object.
 func same(a, b *objects.Observed) bool {
 	return a != nil && a.ResourceVersion == b.ResourceVersion && reflect.DeepEqual(a, b)
 }
 
-func equalOwners(a, b []metav1.OwnerReference) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	is := func(p *bool) bool { return p != nil && *p }
-	for i := range a {
-		x, y := &a[i], &b[i]
-		if x.UID != y.UID || x.Name != y.Name || x.Kind != y.Kind || x.APIVersion != y.APIVersion ||
-			is(x.Controller) != is(y.Controller) || is(x.BlockOwnerDeletion) != is(y.BlockOwnerDeletion) {
-			return false
-		}
-	}
-	return true
-}
-
 // later reports whether resource version a is known to be newer than b.
 func later(a, b string) bool {
-	x, okX := number(a)
-	y, okY := number(b)
-	return okX && okY && x > y
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
 }

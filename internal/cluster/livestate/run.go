@@ -10,25 +10,28 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// settling is how long 404 is an expected answer for the API of a CRD: it is
+// establishing is how long 404 is an expected answer for the API of a CRD: it is
 // established a little earlier than it is served.
-const settling = 2 * time.Second
+const establishing = 2 * time.Second
 
-// run is one watch of a kind, from its start until it is stopped or replaced.
-// Its methods are called by one goroutine, the Reflector's; those of a run that
+// run is one watch of a kind, from its start until it is stopped or replaced. It is the
+// store of its Reflector, on whose goroutine its methods are called; those of a run that
 // is not current any more change nothing.
 type run struct {
 	cache  *Cache
@@ -36,16 +39,17 @@ type run struct {
 	number int64
 	began  time.Time
 
-	mapping  *meta.RESTMapping
-	identity types.UID
+	resource schema.GroupVersionResource
+	// crd is the UID of the kind's CRD; empty for a kind without one.
+	crd types.UID
 
 	stop context.CancelFunc
 	done chan struct{}
 
-	// old means that the last list was refused because it was old.
-	old bool
 	// observed means that there are records that Observe has made.
 	observed atomic.Bool
+	// listing means that a list is streamed: Observe is to see each object.
+	listing atomic.Bool
 }
 
 // watch runs until the context ends, and after the run before it has ended.
@@ -54,45 +58,67 @@ func (r *run) watch(ctx context.Context, before *run) {
 	if before != nil {
 		<-before.done
 	}
-	client, err := r.cache.clients.watching(r.known)
+	client, err := r.cache.clients.watching(observed{r.known})
 	if err != nil {
 		r.report(err)
 		return
 	}
-	s := &stream{
-		client: client, path: collection(r.mapping.Resource, ""), selector: r.cache.options.Selector,
-		store:   r,
-		newList: func() runtime.Object { return &unstructured.UnstructuredList{} },
-		trim:    r.page,
-		failed:  r.failed, connected: func() { r.report(nil) },
+	source := &reflector.Source{
+		Client: client, Resource: r.resource, LabelSelector: r.cache.options.Selector,
+		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
-	s.run(ctx)
+	reflecting := reflector.Reflector{Name: "livestate", Type: r.resource.Resource, Source: pages{source, r}, Store: r, Report: r.requested}
+	reflecting.Run(ctx)
 }
 
-func (r *run) failed(err error) {
-	if r.old {
-		r.old = false // what is known is newer; the Reflector tells of it in words of its own
-		return
-	}
-	if isNotServed(err) {
-		if r.identity != "" && time.Since(r.began) < settling {
-			return
-		}
-		if r.identity == "" {
-			r.cache.refresh.discovery()
-		}
-	}
-	if passing(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
-		// The list is on its way, and nothing is known until it is there: saying so at
-		// each hiccup would turn every package unavailable after a restart.
-		return
-	}
-	r.report(fmt.Errorf("watch %s: %w", r.mapping.Resource.GroupResource(), err))
+// pages is a source whose lists hold records in place of objects.
+type pages struct {
+	*reflector.Source
+	run *run
 }
 
-// passing reports whether an error is one that time may cure: no answer, a busy or
-// a failing API server.
-func passing(err error) bool {
+// ListWithContext returns a page of records.
+func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := p.Source.ListWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	full := list.(*unstructured.UnstructuredList)
+	page := &internalversion.List{Items: make([]runtime.Object, len(full.Items))}
+	page.ResourceVersion, page.Continue, page.RemainingItemCount = full.GetResourceVersion(), full.GetContinue(), full.GetRemainingItemCount()
+	for i := range full.Items {
+		page.Items[i] = &listed{change: p.run.observe(&full.Items[i])}
+		full.Items[i].Object = nil
+	}
+	return page, nil
+}
+
+// WatchWithContext opens a watch, or a list that is streamed by one.
+func (p pages) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	p.run.listing.Store(ptr.Deref(options.SendInitialEvents, false))
+	return p.Source.WatchWithContext(ctx, options)
+}
+
+// requested receives the outcome of each request.
+func (r *run) requested(err error) {
+	switch {
+	case err == nil:
+		r.report(nil)
+		return
+	case isNotServed(err) && r.crd == "":
+		r.cache.discovery.Reload()
+	case isNotServed(err) && time.Since(r.began) < establishing:
+		return
+	}
+	if isTransient(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
+		return // the first list is on its way; an error would make packages unavailable at every start
+	}
+	r.report(fmt.Errorf("watch %s: %w", r.resource.GroupResource(), err))
+}
+
+// isTransient reports whether an error may pass by itself: no answer, a busy or a failing
+// API server.
+func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return true
@@ -101,47 +127,32 @@ func passing(err error) bool {
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
+// isNotServed reports whether the API server does not know the resource.
+func isNotServed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound
+}
+
 func (r *run) report(err error) {
 	if r.kind.fail(r, err) {
-		r.cache.kindChanged(r.kind.gk)
+		r.cache.options.KindChanged(r.kind.gk)
 	}
 }
 
-// listed is a record on its way from a list to the store.
-type listed struct{ change }
-
-// GetObjectKind and DeepCopyObject let the Reflector carry it like an object.
-func (l *listed) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+// listed carries a record from a list to the store.
+type listed struct {
+	metav1.TypeMeta
+	change
+}
 
 // DeepCopyObject returns a shallow copy.
 func (l *listed) DeepCopyObject() runtime.Object { d := *l; return &d }
 
-// listedPage is a page of a list.
-type listedPage struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []listed
-}
-
-// DeepCopyObject returns a shallow copy.
-func (p *listedPage) DeepCopyObject() runtime.Object { d := *p; return &d }
-
-func (r *run) page(list runtime.Object) runtime.Object {
-	full := list.(*unstructured.UnstructuredList)
-	page := &listedPage{Items: make([]listed, len(full.Items))}
-	page.ResourceVersion, page.Continue, page.RemainingItemCount = full.GetResourceVersion(), full.GetContinue(), full.GetRemainingItemCount()
-	for i := range full.Items {
-		page.Items[i] = listed{r.observe(&full.Items[i])}
-		full.Items[i].Object = nil
-	}
-	return page
-}
-
-// Transformer has a streamed list keep records instead of objects.
+// Transformer has a streamed list hold records in place of objects.
 func (r *run) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if live, ok := obj.(*unstructured.Unstructured); ok {
-			return &listed{r.observe(live)}, nil
+			return &listed{change: r.observe(live)}, nil
 		}
 		return obj, nil
 	}
@@ -178,7 +189,7 @@ func (r *run) Delete(obj any) error {
 	return nil
 }
 
-// apply changes the records, and tells of it where do says that it is news.
+// apply changes the records, and calls Changed where do reports a change.
 func (r *run) apply(n name, do func(*records) (*objects.Observed, bool)) {
 	k := r.kind
 	k.mu.Lock()
@@ -189,21 +200,20 @@ func (r *run) apply(n name, do func(*records) (*objects.Observed, bool)) {
 	}
 	k.mu.Unlock()
 	if news {
-		r.cache.changed(k.key(n), obs)
+		r.cache.options.Changed(k.key(n), obs)
 	}
 }
 
-// known reports whether there is a record of a state already. While a list goes on
-// nothing is: it is there to look at everything anew.
+// known reports whether there is a record of a state already.
 func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 	k := r.kind
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	obs := k.records.byName[n]
-	return k.current == r && k.listing == r.number && obs != nil && obs.UID == uid && obs.ResourceVersion == resourceVersion
+	return k.current == r && !r.listing.Load() && obs != nil && obs.UID == uid && obs.ResourceVersion == resourceVersion
 }
 
-// Replace takes over a complete list, unless it is to be asked for again.
+// Replace takes over a complete list, unless it is to be requested again.
 func (r *run) Replace(items []any, resourceVersion string) error {
 	list := make([]change, len(items))
 	for i, item := range items {
@@ -221,27 +231,27 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 	}
 	if err := k.records.progress.Accept(resourceVersion); err != nil {
 		k.mu.Unlock()
-		r.old = true
 		return err
 	}
+	r.listing.Store(false)
 	news := k.records.replace(list, resourceVersion)
 	first := !k.synced || k.listing != r.number
 	k.synced, k.listing, k.err = true, r.number, nil
 	if len(k.records.byName) > 0 {
-		r.observed.Store(true) // some may be those of answers, from before
+		r.observed.Store(true) // some may be of responses, from before
 	}
 	k.mu.Unlock()
 	for _, c := range news {
-		r.cache.changed(k.key(c.name), c.obs)
+		r.cache.options.Changed(k.key(c.name), c.obs)
 	}
 	if first {
-		r.cache.kindChanged(k.gk)
+		r.cache.options.KindChanged(k.gk)
 	}
 	r.cache.completed(r)
 	return nil
 }
 
-// Resync does nothing: there is no period after which things are done again.
+// Resync does nothing.
 func (r *run) Resync() error { return nil }
 
 // UpdateResourceVersion notes the progress of the watch.
@@ -262,8 +272,8 @@ func (r *run) observe(live *unstructured.Unstructured) change {
 	return change{name: nameOf(key), obs: obs}
 }
 
-// observe calls Options.Observe. An object that it cannot deal with, or wants
-// nothing of, is known by its metadata alone.
+// observe calls Options.Observe. The record of an object that it panics over, or returns
+// nothing for, is made of its metadata alone.
 func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *objects.Observed) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -1,4 +1,4 @@
-package livestate
+package discovery
 
 import (
 	"context"

@@ -1,0 +1,101 @@
+package discovery
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiversion "k8s.io/apimachinery/pkg/version"
+)
+
+var (
+	crdResource        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// definitions is the scheme of CustomResourceDefinitions and APIServices.
+var definitions = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	for gv, kind := range map[schema.GroupVersion]string{
+		crdResource.GroupVersion(): "CustomResourceDefinition", apiServiceResource.GroupVersion(): "APIService",
+	} {
+		scheme.AddKnownTypeWithName(gv.WithKind(kind), &definition{})
+		scheme.AddKnownTypeWithName(gv.WithKind(kind+"List"), &definitionList{})
+		metav1.AddToGroupVersion(scheme, gv)
+	}
+	return scheme
+}()
+
+// definition is what is decoded of a CustomResourceDefinition or an APIService: not its
+// schemas, which are most of a CRD.
+type definition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Group    string              `json:"group"`
+		Scope    string              `json:"scope"`
+		Versions []definitionVersion `json:"versions"`
+		// Version and Service are of an APIService; Service is null for what the API
+		// server serves itself.
+		Version string    `json:"version"`
+		Service *struct{} `json:"service"`
+	} `json:"spec"`
+	Status struct {
+		AcceptedNames struct {
+			Kind   string `json:"kind"`
+			Plural string `json:"plural"`
+		} `json:"acceptedNames"`
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+type definitionVersion struct {
+	Name   string `json:"name"`
+	Served bool   `json:"served"`
+}
+
+// DeepCopyObject returns a shallow copy: what is decoded is never changed.
+func (d *definition) DeepCopyObject() runtime.Object { c := *d; return &c }
+
+type definitionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []definition `json:"items"`
+}
+
+// DeepCopyObject returns a shallow copy.
+func (l *definitionList) DeepCopyObject() runtime.Object { c := *l; return &c }
+
+func (d *definition) is(condition string) bool {
+	return meta.IsStatusConditionTrue(d.Status.Conditions, condition)
+}
+
+// kind returns what a CRD serves; nil before it serves anything.
+func (d *definition) kind() (gk schema.GroupKind, kind *Kind) {
+	names := d.Status.AcceptedNames
+	gk = schema.GroupKind{Group: d.Spec.Group, Kind: names.Kind}
+	var versions []string
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			versions = append(versions, v.Name)
+		}
+	}
+	if names.Kind == "" || len(versions) > 0 && !d.is("Established") {
+		return gk, nil
+	}
+	slices.SortFunc(versions, func(a, b string) int { return apiversion.CompareKubeAwareVersionStrings(b, a) })
+	kind = &Kind{Watchable: true, Terminating: d.is("Terminating"), UID: d.UID}
+	for _, v := range versions {
+		kind.Versions = append(kind.Versions, mapping(gk.WithVersion(v), names.Plural, d.Spec.Scope == "Namespaced"))
+	}
+	return gk, kind
+}
+
+// offered returns what another API server offers through an APIService; false where
+// that is not available or the API server's own.
+func (d *definition) offered() (gv schema.GroupVersion, ok bool) {
+	return schema.GroupVersion{Group: d.Spec.Group, Version: d.Spec.Version}, d.Spec.Service != nil && d.is("Available")
+}

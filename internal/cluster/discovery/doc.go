@@ -1,0 +1,15 @@
+// Package discovery keeps which kinds the API server serves, in which versions and
+// scope.
+//
+//		/api, /apis ──────────┐
+//		watch of CRDs ────────┼─► index ─► Find, Mapping, Options.Changed
+//		watch of APIServices ─┘
+//
+//	  - Discovery is read at the start, and when an APIService or the API server's
+//	    version changes. Kinds of CRDs follow from the watch of CRDs alone, which is
+//	    ahead of discovery. Nothing polls.
+//	  - The version is read again after a watch of CRDs that ended before its time: the
+//	    API server may have been replaced.
+//	  - A group that cannot be read stays as it was; a kind of it that was never read is
+//	    unknown, which is not the same as not served.
+package discovery

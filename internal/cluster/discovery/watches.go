@@ -1,0 +1,140 @@
+package discovery
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cluster/reflector"
+)
+
+// definitionListener receives definitions, and the outcome of each request.
+type definitionListener interface {
+	reflector.Listener[*definition]
+	Failed(err error)
+}
+
+func (d *Discovery) source(of schema.GroupVersionResource) *reflector.Source {
+	return &reflector.Source{Client: d.definitions, Resource: of, NewList: func() runtime.Object { return &definitionList{} }}
+}
+
+// watch watches definitions until the context ends.
+func (d *Discovery) watch(ctx context.Context, resource string, source cache.ListerWatcherWithContext, listener definitionListener) {
+	r := &reflector.Reflector{
+		Name: "discovery", Type: resource, Source: source, Store: reflector.NewStore(listener), Report: listener.Failed,
+	}
+	d.watches.Go(func() { r.Run(ctx) })
+}
+
+// crds has the index follow the watch of CRDs.
+type crds struct {
+	*Discovery
+	cache.ListerWatcherWithContext
+	// until is when the last watch should end, and broke means that a request failed
+	// since it began.
+	until time.Time
+	broke bool
+}
+
+// WatchWithContext opens a watch. Where the one before did not last as long as it was
+// asked to, the API server may have been replaced.
+func (c *crds) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	begin := time.Now()
+	w, err := c.ListerWatcherWithContext.WatchWithContext(ctx, options)
+	if err == nil {
+		c.connected(begin.Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second))
+	}
+	return w, err
+}
+
+func (c *crds) connected(until time.Time) {
+	if c.broke || time.Now().Before(c.until) {
+		c.request(&c.wantVersion)
+	}
+	c.until, c.broke = until, false
+}
+
+// Failed notes that a request failed.
+func (c *crds) Failed(err error) {
+	if err != nil {
+		c.broke = c.broke || !c.until.IsZero()
+		c.known()
+	}
+}
+
+// Listed takes over all CRDs.
+func (c *crds) Listed(all []*definition) {
+	c.options.Changed(c.index.putCRDs(all, true))
+	c.known()
+}
+
+// Changed takes over a CRD.
+func (c *crds) Changed(crd *definition) {
+	c.options.Changed(c.index.putCRDs([]*definition{crd}, false))
+}
+
+// Deleted drops a CRD.
+func (c *crds) Deleted(crd *definition) { c.options.Changed(c.index.dropCRD(crd.Name)) }
+
+func (c *crds) known() { c.crdsOnce.Do(func() { close(c.crdsKnown) }) }
+
+// apiServices has discovery read again when an API of another API server comes or goes.
+type apiServices struct{ *Discovery }
+
+// Failed does nothing: the watch is repeated.
+func (s apiServices) Failed(error) {}
+
+// Listed takes over all APIServices.
+func (s apiServices) Listed(all []*definition) {
+	listed := map[string]bool{}
+	for _, a := range all {
+		listed[a.Name] = true
+		s.Changed(a)
+	}
+	s.mu.Lock()
+	var gone []string
+	for name := range s.available {
+		if !listed[name] {
+			gone = append(gone, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range gone {
+		s.drop(name)
+	}
+}
+
+// Changed takes over an APIService.
+func (s apiServices) Changed(a *definition) {
+	gv, ok := a.offered()
+	if !ok {
+		s.drop(a.Name)
+		return
+	}
+	s.mu.Lock()
+	old := s.available[a.Name]
+	s.available[a.Name] = gv
+	s.mu.Unlock()
+	if old != gv && !s.index.serves(gv) { // at the start discovery mostly has it
+		s.Reload()
+	}
+}
+
+// Deleted drops an APIService.
+func (s apiServices) Deleted(a *definition) { s.drop(a.Name) }
+
+func (s apiServices) drop(name string) {
+	s.mu.Lock()
+	_, had := s.available[name]
+	delete(s.available, name)
+	s.mu.Unlock()
+	if had {
+		s.Reload()
+	}
+}

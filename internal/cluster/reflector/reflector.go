@@ -1,0 +1,100 @@
+package reflector
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Reflector keeps a store in step with a source.
+type Reflector struct {
+	// Name and Type are for logs.
+	Name, Type string
+	// Of is an example of the objects; nil takes any.
+	Of     runtime.Object
+	Source cache.ListerWatcherWithContext
+	Store  cache.ReflectorStore
+	// ListVersion returns the resource version to list at in place of its argument; it
+	// may be nil.
+	ListVersion func(resourceVersion string) string
+	// Report receives the outcome of each request; it may be nil.
+	Report func(error)
+
+	// opened is the last watch. client-go's Reflector leaves it open when the store
+	// refuses its list.
+	opened watch.Interface
+}
+
+// Run lists and watches until the context ends.
+func (r *Reflector) Run(ctx context.Context) {
+	backoff := Backoff()
+	source := &cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}
+	reflector := cache.NewReflectorWithOptions(source, r.Of, r.Store, cache.ReflectorOptions{
+		Name: r.Name, TypeDescription: r.Type, Backoff: &backoff,
+	})
+	// A connection that breaks within an event is no reason to list again.
+	reflector.MaxInternalErrorRetryDuration = time.Second
+	reflector.RunWithContext(ctx)
+	r.closeWatch()
+}
+
+// Backoff returns the pauses between attempts.
+func Backoff() wait.Backoff {
+	return wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.WatchBackoffMax, Factor: 2, Jitter: 0.2, Steps: 32}
+}
+
+func (r *Reflector) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = "" // not from an API server's cache of any age
+	}
+	if r.ListVersion != nil && options.Continue == "" {
+		options.ResourceVersion = r.ListVersion(options.ResourceVersion)
+	}
+	list, err := r.Source.ListWithContext(ctx, options)
+	r.report(ctx, err)
+	return list, err
+}
+
+func (r *Reflector) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	streamed := ptr.Deref(options.SendInitialEvents, false)
+	if r.ListVersion != nil && streamed {
+		options.ResourceVersion = r.ListVersion(options.ResourceVersion)
+	}
+	r.closeWatch()
+	w, err := r.Source.WatchWithContext(ctx, options)
+	if err != nil {
+		if !(streamed && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))) { // no streaming lists
+			r.report(ctx, err)
+		}
+		return nil, err
+	}
+	r.opened = w
+	r.report(ctx, nil)
+	return w, nil
+}
+
+func (r *Reflector) closeWatch() {
+	if r.opened != nil {
+		r.opened.Stop()
+		r.opened = nil
+	}
+}
+
+// report passes on the outcome of a request, unless it is a resource version that the
+// API server does not have: then client-go's Reflector lists at once.
+func (r *Reflector) report(ctx context.Context, err error) {
+	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+	if r.Report != nil && !expired && ctx.Err() == nil {
+		r.Report(err)
+	}
+}

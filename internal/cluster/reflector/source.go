@@ -1,0 +1,74 @@
+package reflector
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// Source lists and watches the objects of a resource.
+type Source struct {
+	Client   rest.Interface
+	Resource schema.GroupVersionResource
+	// Namespace of the objects; empty means all.
+	Namespace                    string
+	LabelSelector, FieldSelector string
+	// MetadataOnly requests PartialObjectMetadata.
+	MetadataOnly bool
+	// NewList returns what a list is decoded into.
+	NewList func() runtime.Object
+}
+
+// ListWithContext sends a LIST.
+func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := s.NewList()
+	if !s.MetadataOnly {
+		return list, s.request(options, "").Do(ctx).Into(list)
+	}
+	// An API server that knows no metadata-only lists answers with whole objects.
+	text, err := s.request(options, metadataAccept("PartialObjectMetadataList")+",application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return list, json.Unmarshal(text, list)
+}
+
+// WatchWithContext opens a watch.
+func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	accept := ""
+	if s.MetadataOnly {
+		accept = metadataAccept("PartialObjectMetadata")
+	}
+	return s.request(options, accept).Watch(ctx)
+}
+
+func metadataAccept(kind string) string { return "application/json;as=" + kind + ";g=meta.k8s.io;v=v1" }
+
+func (s *Source) request(options metav1.ListOptions, accept string) *rest.Request {
+	options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
+	request := s.Client.Get().AbsPath(Path(s.Resource, s.Namespace)...).MaxRetries(0).
+		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion)
+	if accept != "" {
+		request.SetHeader("Accept", accept)
+	}
+	return request
+}
+
+// Path returns the path of the objects of a resource, in one namespace where it is not
+// empty.
+func Path(r schema.GroupVersionResource, namespace string) []string {
+	path := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"api", r.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return append(path, r.Resource)
+}
