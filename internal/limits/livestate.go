@@ -13,17 +13,13 @@ const (
 	// 404 for a few milliseconds.
 	WatchBackoffMin = 10 * time.Millisecond
 	// WatchBackoffMax bounds the delay while an API stays unreachable.
-	WatchBackoffMax = 30 * time.Second
-	// ReconnectMax is the longest delay between attempts to connect a watch again.
+	WatchBackoffMax = 10 * time.Second
+	// ReconnectMax is the longest delay between attempts to reach the API server at start.
 	ReconnectMax = 2 * time.Second
-	// RolesRead is how long an API server that came back may refuse until it has read the roles.
-	RolesRead = 10 * time.Second
 	// StartGrace is how long discovery is retried at start.
 	StartGrace = 15 * time.Second
 	// FirstListGrace is how long errors of the first list of a kind count as transient.
 	FirstListGrace = 5 * time.Second
-	// WatchPage is the page size of a LIST, for API servers without streaming lists.
-	WatchPage = 500
 	// DiscoveryDebounce coalesces changes of APIServices into one refresh of discovery.
 	DiscoveryDebounce = 200 * time.Millisecond
 	// DiscoveryAttempts bounds reads of discovery that lack the group of an available APIService.

@@ -12,12 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // answers are what an API server without aggregated discovery says, by path; all
@@ -49,22 +48,19 @@ func old() answers {
 	}
 }
 
-// refresh returns a refresher that asks a, of a cache in which the kinds are in use,
-// and what it tells.
-func refresh(t *testing.T, a http.RoundTripper, used ...schema.GroupKind) (*refresher, *[]schema.GroupKind) {
+// discover returns a Discovery of a with the kinds in use, and what it reports changed.
+func discover(t *testing.T, a http.RoundTripper, used ...schema.GroupKind) (*Discovery, *[]schema.GroupKind) {
 	t.Helper()
-	var told []schema.GroupKind
-	c, err := New(Options{
-		Config:      &rest.Config{Host: "http://api", Transport: a},
-		Observe:     func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
-		Changed:     func(objects.Key, *objects.Observed) {},
-		KindChanged: func(gk schema.GroupKind) { told = append(told, gk) },
+	var changed []schema.GroupKind
+	config := &rest.Config{Host: "http://api", Transport: a}
+	d, err := New(config, &http.Client{Transport: a}, Options{
+		Used:    func() []schema.GroupKind { return used },
+		Changed: func(kinds []schema.GroupKind) { changed = append(changed, kinds...) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Use("a", used)
-	return c.refresh, &told
+	return d, &changed
 }
 
 // TestDiscoveryOfOldServersFailsInPart: an API that does not answer may be served,
@@ -84,13 +80,13 @@ func TestDiscoveryOfOldServersFailsInPart(t *testing.T) {
 			t.Parallel()
 			a := old()
 			delete(a, tc.down)
-			f, _ := refresh(t, a)
-			f.crdsAreKnown()
-			if err := f.first(t.Context()); (err != nil) != (tc.down == "/apis") {
+			f, _ := discover(t, a)
+			(&crds{Discovery: f}).known()
+			if err := f.readAll(t.Context()); (err != nil) != (tc.down == "/apis") {
 				t.Fatal(err)
 			}
 			for gk, want := range map[schema.GroupKind]string{thingKind: tc.things, {Kind: "Pod"}: tc.pods} {
-				if got := show(f.cache.served, gk); !strings.HasPrefix(got, want) {
+				if got := show(f.index, gk); !strings.HasPrefix(got, want) {
 					t.Errorf("%s: %s, want %s", gk, got, want)
 				}
 			}
@@ -107,10 +103,10 @@ func TestFailureIsTold(t *testing.T) {
 	gone := answers{"/apis": `{"kind":"APIGroupList","apiVersion":"v1"}`}
 	const served, unknown = "namespace things/v1", "the API example.com/v1 is registered and not available"
 	a := old()
-	f, told := refresh(t, a, thingKind, schema.GroupKind{Kind: "Pod"})
-	f.crdsAreKnown()
+	f, told := discover(t, a, thingKind, schema.GroupKind{Kind: "Pod"})
+	(&crds{Discovery: f}).known()
 	maps.Copy(a, gone)
-	if err := f.first(t.Context()); err != nil {
+	if err := f.readAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -136,7 +132,7 @@ func TestFailureIsTold(t *testing.T) {
 		if complete, err := f.update(t.Context()); !complete || err != nil {
 			t.Errorf("%s: discovery is to be read again: %v", step.reason, err)
 		}
-		if got := show(f.cache.served, thingKind); !strings.HasPrefix(got, step.want) {
+		if got := show(f.index, thingKind); !strings.HasPrefix(got, step.want) {
 			t.Errorf("%s: %s, want %s", step.reason, got, step.want)
 		}
 		var want []schema.GroupKind
@@ -153,36 +149,34 @@ func TestFailureIsTold(t *testing.T) {
 // where a CRD had it before.
 func TestAPIServiceAfterCRD(t *testing.T) {
 	t.Parallel()
-	f, told := refresh(t, old(), thingKind)
-	s := apiServiceStore{f}
-	f.crdsAreKnown()
-	f.cache.served.putCRDs([]*crd{newCRD("u", "Namespaced", "v1")}, true)
-	if err := f.first(t.Context()); err != nil {
+	f, told := discover(t, old(), thingKind)
+	s := apiServices{f}
+	(&crds{Discovery: f}).known()
+	f.index.putCRDs([]*definition{newCRD("u", "Namespaced", "v1")}, true)
+	if err := f.readAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.cache.served.dropCRD("things.example.com")
-	if got := show(f.cache.served, thingKind); got != "not served" {
+	f.index.dropCRD("things.example.com")
+	if got := show(f.index, thingKind); got != "not served" {
 		t.Errorf("after the CRD: %s", got)
 	}
-	if err := s.Add(newAPIService()); err != nil {
-		t.Fatal(err)
-	}
+	s.Changed(newAPIService())
 	if !f.wantDiscovery.Load() {
 		t.Error("what is known of the API is of the CRD, and discovery is not read again")
 	}
 	if complete, err := f.update(t.Context()); !complete || err != nil {
 		t.Errorf("discovery has all, and is to be read again: %v", err)
 	}
-	if got := show(f.cache.served, thingKind); got != "namespace things/v1" || !slices.Equal(*told, []schema.GroupKind{thingKind}) {
+	if got := show(f.index, thingKind); got != "namespace things/v1" || !slices.Equal(*told, []schema.GroupKind{thingKind}) {
 		t.Errorf("after the APIService: %s, told of %v", got, *told)
 	}
 }
 
-func newAPIService() *apiService {
-	a := &apiService{}
+func newAPIService() *definition {
+	a := &definition{}
 	a.Name = "v1.example.com"
 	a.Spec.Group, a.Spec.Version, a.Spec.Service = "example.com", "v1", &struct{}{}
-	a.Status.Conditions = []condition{{"Available", "True"}}
+	a.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "True"}}
 	return a
 }
 
@@ -212,14 +206,14 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 		without := old()
 		without["/apis"] = `{"kind":"APIGroupList","apiVersion":"v1"}`
 		s.set(without)
-		f, _ := refresh(t, s, thingKind)
+		f, _ := discover(t, s, thingKind)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { f.run(ctx); close(ended) }()
+		go func() { f.Run(ctx); close(ended) }()
 		time.Sleep(time.Minute)
 
 		s.set(answers{})
-		f.discovery()
+		f.Reload()
 		time.Sleep(time.Hour)
 		s.set(without)
 		time.Sleep(time.Minute)
@@ -232,17 +226,13 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 			t.Errorf("discovery is read %d times more than was asked for", again)
 		}
 
-		if err := (apiServiceStore{f}).Add(newAPIService()); err != nil {
-			t.Fatal(err)
-		}
+		apiServices{f}.Changed(newAPIService())
 		time.Sleep(time.Hour)
 		asked = s.asked.Load() - asked
-		// An API server of this age is asked twice for each time.
-		if most := int64(2 * limits.DiscoveryAttempts); asked != most {
+		if most := int64(limits.DiscoveryAttempts); asked != most {
 			t.Errorf("what discovery does not list is looked for in %d requests, want %d", asked, most)
 		}
 		stop()
 		<-ended
-		f.cache.streams.Wait()
 	})
 }

@@ -16,8 +16,8 @@ import (
 var all = metav1.Verbs{"create", "get", "list", "watch", "patch", "delete"}
 
 // group is a group in discovery; the first version is the preferred one.
-func group(name string, versions ...string) metav1.APIGroup {
-	g := metav1.APIGroup{Name: name, PreferredVersion: metav1.GroupVersionForDiscovery{Version: versions[0]}}
+func group(name string, versions ...string) *metav1.APIGroup {
+	g := &metav1.APIGroup{Name: name, PreferredVersion: metav1.GroupVersionForDiscovery{Version: versions[0]}}
 	// The list has its own order.
 	for i := len(versions) - 1; i >= 0; i-- {
 		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{Version: versions[i]})
@@ -25,29 +25,26 @@ func group(name string, versions ...string) metav1.APIGroup {
 	return g
 }
 
-func resources(r ...metav1.APIResource) *metav1.APIResourceList {
-	return &metav1.APIResourceList{APIResources: r}
+func resources(gv string, r ...metav1.APIResource) *metav1.APIResourceList {
+	return &metav1.APIResourceList{GroupVersion: gv, APIResources: r}
 }
 
-func newCRD(uid, scope string, versions ...string) *crd {
-	c := &crd{}
+func newCRD(uid, scope string, versions ...string) *definition {
+	c := &definition{}
 	c.Name, c.UID = "things.example.com", types.UID(uid)
 	c.Spec.Group, c.Spec.Scope = "example.com", scope
 	for _, v := range versions {
-		c.Spec.Versions = append(c.Spec.Versions, struct {
-			Name   string `json:"name"`
-			Served bool   `json:"served"`
-		}{Name: strings.TrimPrefix(v, "-"), Served: !strings.HasPrefix(v, "-")})
+		c.Spec.Versions = append(c.Spec.Versions, definitionVersion{Name: strings.TrimPrefix(v, "-"), Served: !strings.HasPrefix(v, "-")})
 	}
 	c.Status.AcceptedNames.Kind, c.Status.AcceptedNames.Plural = "Thing", "things"
-	c.Status.Conditions = []condition{{"Established", "True"}}
+	c.Status.Conditions = []metav1.Condition{{Type: "Established", Status: "True"}}
 	return c
 }
 
 var thingKind = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 
 // show returns scope and versions of a kind, the preferred one first.
-func show(s *served, gk schema.GroupKind) string {
+func show(s *index, gk schema.GroupKind) string {
 	e, err := s.find(gk)
 	if e == nil && err == nil {
 		return "not served"
@@ -55,14 +52,14 @@ func show(s *served, gk schema.GroupKind) string {
 	if err != nil {
 		return err.Error()
 	}
-	text := string(e.preferred().Scope.Name())
-	for _, m := range e.versions {
+	text := string(e.Preferred().Scope.Name())
+	for _, m := range e.Versions {
 		text += " " + m.Resource.Resource + "/" + m.Resource.Version
 	}
-	if !e.watchable {
+	if !e.Watchable {
 		text += " not watchable"
 	}
-	if e.terminating {
+	if e.Terminating {
 		text += " terminating"
 	}
 	return text
@@ -70,7 +67,7 @@ func show(s *served, gk schema.GroupKind) string {
 
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
-	s := newServed()
+	s := newIndex()
 	if _, err := s.mapping(thingKind, ""); !errors.Is(err, ErrNotReady) {
 		t.Errorf("before discovery: %v", err)
 	}
@@ -78,22 +75,22 @@ func TestDiscovery(t *testing.T) {
 	if _, err := s.mapping(thingKind, ""); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("after discovery failed: %v", err)
 	}
-	found := index(
-		[]metav1.APIGroup{group("", "v1"), group("autoscaling", "v2", "v1"), group("authorization.k8s.io", "v1")},
-		map[schema.GroupVersion]*metav1.APIResourceList{
-			{Version: "v1"}: resources(
+	found := kindsOf(
+		[]*metav1.APIGroup{group("", "v1"), group("autoscaling", "v2", "v1"), group("authorization.k8s.io", "v1")},
+		[]*metav1.APIResourceList{
+			resources("v1",
 				metav1.APIResource{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: all},
 				metav1.APIResource{Name: "pods/eviction", Kind: "Eviction", Namespaced: true, Verbs: metav1.Verbs{"create"}},
 				metav1.APIResource{Name: "nodes", Kind: "Node", Verbs: all},
 			),
-			{Group: "autoscaling", Version: "v1"}: resources(
+			resources("autoscaling/v1",
 				metav1.APIResource{Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true, Verbs: all},
 				metav1.APIResource{Name: "olds", Kind: "Old", Verbs: all},
 			),
-			{Group: "autoscaling", Version: "v2"}: resources(
+			resources("autoscaling/v2",
 				metav1.APIResource{Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true, Verbs: all},
 			),
-			{Group: "authorization.k8s.io", Version: "v1"}: resources(
+			resources("authorization.k8s.io/v1",
 				metav1.APIResource{Name: "subjectaccessreviews", Kind: "SubjectAccessReview", Verbs: metav1.Verbs{"create"}},
 			),
 		})
@@ -121,18 +118,18 @@ func TestDiscovery(t *testing.T) {
 
 func TestServedByCRD(t *testing.T) {
 	t.Parallel()
-	discovered := func(versions ...string) map[schema.GroupKind]*entry {
-		lists := map[schema.GroupVersion]*metav1.APIResourceList{}
+	discovered := func(versions ...string) map[schema.GroupKind]*Kind {
+		var lists []*metav1.APIResourceList
 		for _, v := range versions {
-			lists[schema.GroupVersion{Group: "example.com", Version: v}] = resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all})
+			lists = append(lists, resources("example.com/"+v, metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}))
 		}
 		if len(versions) == 0 {
-			return map[schema.GroupKind]*entry{}
+			return map[schema.GroupKind]*Kind{}
 		}
-		return index([]metav1.APIGroup{group("example.com", versions...)}, lists)
+		return kindsOf([]*metav1.APIGroup{group("example.com", versions...)}, lists)
 	}
 	terminating := newCRD("u", "Cluster", "v1")
-	terminating.Status.Conditions = append(terminating.Status.Conditions, condition{"Terminating", "True"})
+	terminating.Status.Conditions = append(terminating.Status.Conditions, metav1.Condition{Type: "Terminating", Status: "True"})
 	pending := newCRD("u", "Cluster", "v1")
 	pending.Status.Conditions = nil
 	pendingNone := newCRD("u", "Namespaced", "-v1")
@@ -142,31 +139,31 @@ func TestServedByCRD(t *testing.T) {
 	const none = "the API server does not serve Thing.example.com: no version in its CustomResourceDefinition is served: serve one again, or delete the CustomResourceDefinition with all that is stored of it"
 
 	type step struct {
-		do      func(s *served) []schema.GroupKind
+		do      func(s *index) []schema.GroupKind
 		want    string
 		changed bool
 	}
-	put := func(c *crd) func(*served) []schema.GroupKind {
-		return func(s *served) []schema.GroupKind { return s.putCRDs([]*crd{c}, false) }
+	put := func(c *definition) func(*index) []schema.GroupKind {
+		return func(s *index) []schema.GroupKind { return s.putCRDs([]*definition{c}, false) }
 	}
-	list := func(c ...*crd) func(*served) []schema.GroupKind {
-		return func(s *served) []schema.GroupKind { return s.putCRDs(c, true) }
+	list := func(c ...*definition) func(*index) []schema.GroupKind {
+		return func(s *index) []schema.GroupKind { return s.putCRDs(c, true) }
 	}
-	drop := func(s *served) []schema.GroupKind { return s.dropCRD("things.example.com") }
-	read := func(versions ...string) func(*served) []schema.GroupKind {
-		return func(s *served) []schema.GroupKind {
+	drop := func(s *index) []schema.GroupKind { return s.dropCRD("things.example.com") }
+	read := func(versions ...string) func(*index) []schema.GroupKind {
+		return func(s *index) []schema.GroupKind {
 			kinds, _ := s.discover(discovered(versions...), nil, nil)
 			return kinds
 		}
 	}
 	stale := map[schema.GroupVersion]error{{Group: "example.com", Version: "v1"}: errors.New("stale")}
-	offer := func(failed map[schema.GroupVersion]error, versions ...string) func(*served) []schema.GroupKind {
-		return func(s *served) []schema.GroupKind {
+	offer := func(failed map[schema.GroupVersion]error, versions ...string) func(*index) []schema.GroupKind {
+		return func(s *index) []schema.GroupKind {
 			kinds, _ := s.discover(discovered(versions...), failed, map[schema.GroupVersion]bool{{Group: "example.com", Version: "v1"}: true})
 			return kinds
 		}
 	}
-	outage := func(s *served) []schema.GroupKind {
+	outage := func(s *index) []schema.GroupKind {
 		kinds, _ := s.discover(discovered(), stale, map[schema.GroupVersion]bool{})
 		return kinds
 	}
@@ -228,7 +225,7 @@ func TestServedByCRD(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServed()
+			s := newIndex()
 			s.discover(discovered(), nil, nil)
 			for i, step := range tc {
 				changed := step.do(s)
@@ -251,18 +248,18 @@ func TestServedByCRD(t *testing.T) {
 // nobody may take them for gone. No request can be sent for one.
 func TestCRDWithoutServedVersion(t *testing.T) {
 	t.Parallel()
-	c := &Cache{served: newServed()}
-	c.served.discover(map[schema.GroupKind]*entry{}, nil, nil)
-	c.served.putCRDs([]*crd{newCRD("u", "Namespaced", "-v1")}, true)
-	if state := c.State(thingKind); state.Served || state.Err == nil {
-		t.Errorf("it is not known what is stored: %+v", state)
+	x := newIndex()
+	x.discover(map[schema.GroupKind]*Kind{}, nil, nil)
+	x.putCRDs([]*definition{newCRD("u", "Namespaced", "-v1")}, true)
+	if kind, err := x.find(thingKind); kind != nil || err == nil {
+		t.Errorf("it is not known what is stored: %+v", kind)
 	}
-	if m, err := c.Mapping(thingKind, "v1"); !meta.IsNoMatchError(err) {
+	if m, err := x.mapping(thingKind, "v1"); !meta.IsNoMatchError(err) {
 		t.Errorf("the version is not served: %v, %v", m, err)
 	}
-	c.served.dropCRD("things.example.com")
-	if state := c.State(thingKind); state.Served || state.Err != nil {
-		t.Errorf("the objects went with the CRD: %+v", state)
+	x.dropCRD("things.example.com")
+	if kind, err := x.find(thingKind); kind != nil || err != nil {
+		t.Errorf("the objects went with the CRD: %+v, %v", kind, err)
 	}
 }
 
@@ -270,28 +267,28 @@ func TestCRDWithoutServedVersion(t *testing.T) {
 // kinds were gone.
 func TestDiscoveryFailsInPart(t *testing.T) {
 	t.Parallel()
-	s := newServed()
+	s := newIndex()
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	down := map[schema.GroupVersion]error{gv: errors.New("stale")}
-	s.discover(map[schema.GroupKind]*entry{}, down, nil)
+	s.discover(map[schema.GroupKind]*Kind{}, down, nil)
 	if _, err := s.mapping(thingKind, ""); err == nil || meta.IsNoMatchError(err) {
 		t.Errorf("a kind of an API that could not be read may be served: %v", err)
 	}
 	if s.serves(gv) {
 		t.Error("discovery told nothing about the group version")
 	}
-	up := func() map[schema.GroupKind]*entry {
-		return index([]metav1.APIGroup{group(gv.Group, gv.Version)}, map[schema.GroupVersion]*metav1.APIResourceList{
-			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
+	up := func() map[schema.GroupKind]*Kind {
+		return kindsOf([]*metav1.APIGroup{group(gv.Group, gv.Version)}, []*metav1.APIResourceList{
+			resources(gv.String(), metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
 		})
 	}
 	if changed, _ := s.discover(up(), nil, nil); len(changed) != 1 || !s.serves(gv) {
 		t.Errorf("the API came up: %v", changed)
 	}
-	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, down, nil); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
+	if changed, _ := s.discover(map[schema.GroupKind]*Kind{}, down, nil); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
 		t.Errorf("an outage changes nothing about what is served: %v %s", changed, show(s, thingKind))
 	}
-	if changed, _ := s.discover(map[schema.GroupKind]*entry{}, nil, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
+	if changed, _ := s.discover(map[schema.GroupKind]*Kind{}, nil, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
 		t.Errorf("the API was removed: %v %s", changed, show(s, thingKind))
 	}
 }
@@ -303,27 +300,27 @@ func TestDiscoveryEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	for range 2000 {
-		c := &Cache{served: newServed()}
+		x := newIndex()
 		started, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
 			close(started)
 			for known := false; !known; {
-				mapping, err := c.Mapping(thingKind, "")
+				mapping, err := x.mapping(thingKind, "")
 				if known = err == nil; known && mapping == nil {
 					t.Error("neither a mapping nor an error")
 				}
 				if err != nil && !errors.Is(err, ErrNotReady) {
 					t.Errorf("the kind is not known yet, or it is served: %v", err)
 				}
-				if state := c.State(thingKind); !state.Served && !errors.Is(state.Err, ErrNotReady) {
-					t.Errorf("the kind is not known yet, or it is served: %+v", state)
+				if kind, err := x.find(thingKind); kind == nil && !errors.Is(err, ErrNotReady) {
+					t.Errorf("the kind is not known yet, or it is served: %v", err)
 				}
 			}
 		}()
 		<-started
-		c.served.discover(index([]metav1.APIGroup{group(gv.Group, gv.Version)}, map[schema.GroupVersion]*metav1.APIResourceList{
-			gv: resources(metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
+		x.discover(kindsOf([]*metav1.APIGroup{group(gv.Group, gv.Version)}, []*metav1.APIResourceList{
+			resources(gv.String(), metav1.APIResource{Name: "things", Kind: "Thing", Verbs: all}),
 		}), nil, nil)
 		<-done
 		if t.Failed() {

@@ -29,15 +29,21 @@ func TestRestored(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				restored := 0
-				s := &stream{connected: func() {}, failed: func(error) {}, restored: func() { restored++ }}
-				s.fail(errors.New("not there yet")) // before the first watch
-				s.answered(time.Now().Add(asked))
+				c := &crds{Discovery: &Discovery{wake: make(chan struct{}, 1), crdsKnown: make(chan struct{})}}
+				connect := func() {
+					c.connected(time.Now().Add(asked))
+					if c.wantVersion.Swap(false) {
+						restored++
+					}
+				}
+				c.Failed(errors.New("not there yet")) // before the first watch
+				connect()
 				time.Sleep(tc.lasted)
 				if tc.failed {
-					s.fail(errors.New("connection refused"))
+					c.Failed(errors.New("connection refused"))
 				}
 				for range 2 {
-					s.answered(time.Now().Add(asked))
+					connect()
 					time.Sleep(asked)
 				}
 				if restored != tc.want {

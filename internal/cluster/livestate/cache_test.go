@@ -1,11 +1,14 @@
 package livestate
 
 import (
+	"net/http"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -14,7 +17,7 @@ import (
 func TestRelistOfWhatWasRemembered(t *testing.T) {
 	t.Parallel()
 	k := newKind(thingKind)
-	c := &Cache{ctx: t.Context(), served: newServed(), kinds: map[schema.GroupKind]*kind{thingKind: k}, runs: 1}
+	c := &Cache{ctx: t.Context(), discovery: unserved(t), kinds: map[schema.GroupKind]*kind{thingKind: k}, runs: 1}
 	c.options.Changed, c.options.KindChanged = func(objects.Key, *objects.Observed) {}, func(schema.GroupKind) {}
 	r := &run{cache: c, kind: k, number: 1}
 	k.run, k.current, k.listing = r, r, 1 // the next list is under way
@@ -46,4 +49,16 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	if !next.observed.Load() {
 		t.Error("the record that stayed would never be looked at again")
 	}
+}
+
+var thingKind = schema.GroupKind{Group: "example.com", Kind: "Thing"}
+
+// unserved returns a Discovery that has read nothing.
+func unserved(t *testing.T) *discovery.Discovery {
+	t.Helper()
+	d, err := discovery.New(&rest.Config{Host: "http://unused.test"}, http.DefaultClient, discovery.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

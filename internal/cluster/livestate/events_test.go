@@ -10,8 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
 // TestEvents: of a state that is known, and of one that is gone, the name is all
@@ -21,7 +24,7 @@ func TestEvents(t *testing.T) {
 	known := func(n name, uid types.UID, version string) bool {
 		return n == name{"n", "a"} && uid == "u" && version == "7"
 	}
-	serializer := Events{NegotiatedSerializer: dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, Object: observed{known}.object}
+	serializer := reflector.Events{NegotiatedSerializer: dynamic.ConfigFor(&rest.Config{}).NegotiatedSerializer, Object: observed{known}.object}
 	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"7"},"data":{"big":1}}`
 	for reason, tc := range map[string]struct{ frame, want string }{
 		"our own write":           {`{"type":"MODIFIED","object":` + object + `}`, "*v1.PartialObjectMetadata n/a u 7"},
@@ -63,8 +66,8 @@ func TestKnownEventsHoldNoText(t *testing.T) {
 	t.Parallel()
 	var part name
 	known := func(n name, _ types.UID, _ string) bool { part = n; return true }
-	const frame = `{"type":"ADDED","object":{"kind":"ConfigMap","metadata":{"namespace":"space","name":"one","uid":"u","resourceVersion":"7"}}}`
-	obj, _, err := frameDecoder{object: observed{known}.object}.Decode([]byte(frame), nil, nil)
+	const text = `{"kind":"ConfigMap","metadata":{"namespace":"space","name":"one","uid":"u","resourceVersion":"7"}}`
+	obj, err := observed{known}.object(watch.Added, text)
 	if err != nil {
 		t.Fatal(err)
 	}

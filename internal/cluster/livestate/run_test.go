@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -38,9 +37,9 @@ func TestFirstListMayFailForAWhile(t *testing.T) {
 			k := newKind(schema.GroupKind{Kind: "ConfigMap"})
 			c := &Cache{}
 			c.options.KindChanged = func(schema.GroupKind) {}
-			r := &run{cache: c, kind: k, began: time.Now().Add(-tc.age), identity: "crd", mapping: &meta.RESTMapping{Resource: configMaps}}
+			r := &run{cache: c, kind: k, began: time.Now().Add(-tc.age), crd: "crd", resource: configMaps}
 			k.current, k.synced = r, tc.synced
-			r.failed(tc.err)
+			r.requested(tc.err)
 			if got := k.err != nil; got != tc.want {
 				t.Errorf("%s: reported %t, want %t: %v", tc.reason, got, tc.want, k.err)
 			}
@@ -59,11 +58,11 @@ func TestOldListOfObjects(t *testing.T) {
 			Changed:     func(objects.Key, *objects.Observed) {},
 			KindChanged: func(schema.GroupKind) {},
 		}}
-		r := &run{cache: c, kind: k, mapping: &meta.RESTMapping{}}
+		r := &run{cache: c, kind: k}
 		k.current = r
 		list := func(version string) error {
 			obs := &objects.Observed{UID: "1", ResourceVersion: version, Watched: true}
-			return r.Replace([]any{&listed{change{name{"default", "a"}, obs}}}, version)
+			return r.Replace([]any{&listed{change: change{name{"default", "a"}, obs}}}, version)
 		}
 		want := func(version string) {
 			t.Helper()
@@ -80,7 +79,6 @@ func TestOldListOfObjects(t *testing.T) {
 			if !errors.Is(err, ErrOld) {
 				t.Errorf("an older list is taken over: %v", err)
 			}
-			r.failed(errors.New("unable to sync: " + err.Error())) // as the Reflector says it
 			want("11")
 			time.Sleep(limits.OldLists / 2)
 		}
@@ -88,7 +86,7 @@ func TestOldListOfObjects(t *testing.T) {
 			t.Error(err)
 		}
 		want("12")
-		if r.failed(errors.New("no answer")); k.err == nil {
+		if r.requested(errors.New("no answer")); k.err == nil {
 			t.Error("a later error is not reported")
 		}
 	})

@@ -2,22 +2,32 @@ package reflector
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/url"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
 
-// TestFollowerListsWhatIsTrue: where there are no streaming lists, client-go asks for
+// TestReflectorListsWhatIsTrue: where there are no streaming lists, client-go asks for
 // whatever an API server remembers first, and a process that starts acted on that.
-func TestFollowerListsWhatIsTrue(t *testing.T) {
+func TestReflectorListsWhatIsTrue(t *testing.T) {
 	var asked []string
-	f := &Follower{Source: &cache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	f := &Reflector{Source: &cache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		asked = append(asked, options.ResourceVersion)
 		return &corev1.ConfigMapList{}, nil
 	}}}
@@ -31,12 +41,12 @@ func TestFollowerListsWhatIsTrue(t *testing.T) {
 	}
 }
 
-// TestFollowerAsks once for each list, plain or streamed: what was seen since the first
+// TestReflectorAsks once for each list, plain or streamed: what was seen since the first
 // page says nothing of the others, and a watch goes on where the list ends.
-func TestFollowerAsks(t *testing.T) {
+func TestReflectorAsks(t *testing.T) {
 	var got []string
 	note := func(options metav1.ListOptions) { got = append(got, options.Continue+"@"+options.ResourceVersion) }
-	f := &Follower{
+	f := &Reflector{
 		Source: &cache.ListWatch{
 			ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				note(options)
@@ -47,7 +57,7 @@ func TestFollowerAsks(t *testing.T) {
 				return watch.NewFake(), nil
 			},
 		},
-		Ask: func(version string) string { return "asked for " + version },
+		ListVersion: func(version string) string { return "asked for " + version },
 	}
 	for _, options := range []metav1.ListOptions{{ResourceVersion: "1"}, {Continue: "second", ResourceVersion: ""}} {
 		if _, err := f.list(t.Context(), options); err != nil {
@@ -55,11 +65,85 @@ func TestFollowerAsks(t *testing.T) {
 		}
 	}
 	for _, options := range []metav1.ListOptions{{ResourceVersion: "2", SendInitialEvents: ptr.To(true)}, {ResourceVersion: "3"}} {
-		if _, err := f.open(t.Context(), options); err != nil {
+		if _, err := f.watch(t.Context(), options); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff([]string{"@asked for 1", "second@", "@asked for 2", "@3"}, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// The handlers of errors pause by a clock that is not that of a synctest bubble.
+func init() { utilruntime.ErrorHandlers = nil }
+
+// TestReflectorAfterOutage: however long the API server was away, and also while one that
+// came back refuses everyone until it has read the roles, it is watched again within 30 s.
+func TestReflectorAfterOutage(t *testing.T) {
+	t.Parallel()
+	refused := &url.Error{Op: "Get", URL: "https://h", Err: syscall.ECONNREFUSED}
+	lost := &url.Error{Op: "Get", URL: "https://h", Err: io.ErrUnexpectedEOF}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "packages"}, "", errors.New("no"))
+	for name, away := range map[string]error{
+		"refused": refused, "lost": lost, "forbidden": forbidden,
+		"unavailable": apierrors.NewServiceUnavailable("no endpoints"), "overloaded": apierrors.NewTooManyRequests("later", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				const outage = 10 * time.Minute
+				begin, reports, connected := time.Now(), 0, time.Duration(0)
+				answer := func() error {
+					if time.Since(begin) < outage {
+						return away
+					}
+					connected = time.Since(begin)
+					return nil
+				}
+				r := &Reflector{
+					Source: &cache.ListWatch{
+						ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+							return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, answer()
+						},
+						WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+							if time.Since(begin) >= outage && ptr.Deref(options.SendInitialEvents, false) {
+								return nil, apierrors.NewBadRequest("no streaming lists")
+							}
+							return watch.NewFake(), answer()
+						},
+					},
+					Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
+					Report: func(err error) {
+						if reports++; err == nil {
+							stop()
+						}
+					},
+				}
+				r.Run(logr.NewContext(ctx, logr.Discard()))
+				if late := connected - outage; late > 30*time.Second || reports < 10 {
+					t.Errorf("connected %s after the end of the outage, %d reports", late, reports)
+				}
+			})
+		})
+	}
+}
+
+// TestReflectorClosesWatches: client-go leaves a watch open whose list the store refused.
+func TestReflectorClosesWatches(t *testing.T) {
+	t.Parallel()
+	opened := []*watch.FakeWatcher{watch.NewFake(), watch.NewFake()}
+	n := 0
+	r := &Reflector{Source: &cache.ListWatch{WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		n++
+		return opened[n-1], nil
+	}}}
+	for range opened {
+		if _, err := r.watch(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !opened[0].IsStopped() || opened[1].IsStopped() {
+		t.Error("the former watch is to be closed, and it alone")
 	}
 }
