@@ -1,7 +1,6 @@
 package kickstart
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -9,39 +8,42 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Folders of a bundle of the Operator Lifecycle Manager, in the format
-// registry+v1,
+// Folders of a bundle of the Operator Lifecycle Manager in the format registry+v1,
 // https://olm.operatorframework.io/docs/tasks/creating-operator-bundle.
 const (
 	BundleManifests = "manifests"
 	BundleMetadata  = "metadata"
 )
 
-// Bundle is what a bundle turned out to hold.
+// Bundle is the content of a bundle.
 type Bundle struct {
 	// Name of the operator's package.
 	Name string
 	// Namespace that the operator is to run in.
 	Namespace string
 	Inputs    []Input
-	// Notes say what of it has no counterpart.
+	// Notes name what has no counterpart.
 	Notes []string
+
+	// objects that the ClusterServiceVersion describes.
+	objects []any
+	// accounts are the ServiceAccounts in objects.
+	accounts map[string]bool
 }
 
-// csvKind is the kind that describes how an operator is installed.
 const csvKind = "ClusterServiceVersion"
 
-// ReadBundle turns a bundle into ordinary objects: the Deployments of its
-// ClusterServiceVersion with ServiceAccounts and their rights, as the Operator
-// Lifecycle Manager makes them for all namespaces, and the other objects as they
-// are. namespace replaces the one that the bundle suggests.
+// ReadBundle turns a bundle into objects: those in it, and for its ClusterServiceVersion
+// the Deployments with ServiceAccounts and RBAC that the Operator Lifecycle Manager
+// creates for all namespaces. namespace replaces the suggested one.
 func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, error) {
-	b := &Bundle{Namespace: namespace}
+	b := &Bundle{Namespace: namespace, accounts: map[string]bool{"default": true}}
 	if err := b.metadata(metadata); err != nil {
 		return nil, err
 	}
@@ -55,16 +57,14 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 		if err != nil {
 			return nil, err
 		}
-		if csv == nil {
-			b.Inputs = append(b.Inputs, in)
-			continue
-		}
-		if found {
+		if csv != nil && found {
 			return nil, errors.New("the bundle has two objects of the kind " + csvKind + ", and not one")
 		}
-		found = true
-		if in.Data, err = b.install(csv); err != nil {
-			return nil, err
+		if csv != nil {
+			found = true
+			if in.Data, err = b.install(csv); err != nil {
+				return nil, err
+			}
 		}
 		b.Inputs = append(b.Inputs, in)
 	}
@@ -76,15 +76,12 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 
 // metadata reads the name of the package.
 func (b *Bundle) metadata(files loader.Files) error {
+	const prefix = "operators.operatorframework.io.bundle."
 	var problems violation.Violations
 	for _, p := range []string{"annotations.yaml", "annotations.yml"} {
-		data, ok := files[p]
-		if !ok {
-			continue
-		}
-		problems = append(problems, document.Each(BundleMetadata+"/"+p, data, func(d *document.Document) {
-			b.Name = cmp.Or(b.Name, text(d.Value, "annotations", "operators.operatorframework.io.bundle.package.v1"))
-			if media := text(d.Value, "annotations", "operators.operatorframework.io.bundle.mediatype.v1"); media != "" && media != "registry+v1" {
+		problems = append(problems, document.Each(BundleMetadata+"/"+p, files[p], func(d *document.Document) {
+			b.Name = cmp.Or(b.Name, fields.Text(d.Value, "annotations", prefix+"package.v1"))
+			if media := fields.Text(d.Value, "annotations", prefix+"mediatype.v1"); media != "" && media != "registry+v1" {
 				problems = append(problems, violation.Violation{
 					Reason: violation.ReasonUnsupported, Path: d.Path, Details: fmt.Sprintf("the bundle is of the format %q", media), Remedy: "Only registry+v1 can be read.",
 				})
@@ -100,14 +97,14 @@ func (b *Bundle) metadata(files loader.Files) error {
 	return nil
 }
 
-// csvOf returns the ClusterServiceVersion in a file; nil where it is another one.
+// csvOf returns the ClusterServiceVersion in a file; nil if there is none.
 func csvOf(in Input) (map[string]any, error) {
 	var csv map[string]any
 	documents := 0
 	problems := document.Each(in.Name, in.Data, func(d *document.Document) {
 		documents++
-		if m, ok := d.Value.(map[string]any); ok && m["kind"] == csvKind {
-			csv = m
+		if fields.Text(d.Value, "kind") == csvKind {
+			csv = fields.Map(d.Value)
 		}
 	})
 	if csv != nil && documents > 1 {
@@ -116,26 +113,24 @@ func csvOf(in Input) (map[string]any, error) {
 	return csv, problems.Err()
 }
 
-// install makes the objects that a ClusterServiceVersion describes, as a stream of
-// YAML documents.
+// install returns the objects that a ClusterServiceVersion describes as a List.
 func (b *Bundle) install(csv map[string]any) ([]byte, error) {
-	b.Namespace = cmp.Or(b.Namespace, text(csv, "metadata", "annotations", "operatorframework.io/suggested-namespace"), b.Name)
-	spec := dig(csv, "spec", "install", "spec")
-	if strategy := text(csv, "spec", "install", "strategy"); strategy != "deployment" {
+	b.Namespace = cmp.Or(b.Namespace, fields.Text(csv, "metadata", "annotations", "operatorframework.io/suggested-namespace"), b.Name)
+	spec := fields.Map(csv, "spec", "install", "spec")
+	if strategy := fields.Text(csv, "spec", "install", "strategy"); strategy != "deployment" {
 		return nil, fmt.Errorf("the %s has the install strategy %q: only deployment can be turned into objects", csvKind, strategy)
 	}
-	w := streamWriter{}
-	accounts := map[string]bool{"default": true}
-	b.rights(&w, accounts, dig(spec, "clusterPermissions"), "ClusterRole")
-	b.rights(&w, accounts, dig(spec, "permissions"), "Role")
+	b.rights(fields.List(spec, "clusterPermissions"), "ClusterRole")
+	b.rights(fields.List(spec, "permissions"), "Role")
 	target := b.target(csv)
-	list, _ := dig(spec, "deployments").([]any)
-	for _, item := range list {
-		b.deployment(&w, accounts, item, target)
+	for _, item := range fields.List(spec, "deployments") {
+		if err := b.deployment(item, target); err != nil {
+			return nil, err
+		}
 	}
 	for field, what := range map[string]string{"webhookdefinitions": "webhooks", "apiservicedefinitions": "API services"} {
-		definitions, _ := dig(csv, "spec", field).([]any)
-		if owned, ok := dig(csv, "spec", field, "owned").([]any); ok {
+		definitions := fields.List(csv, "spec", field)
+		if owned, ok := fields.Get(csv, "spec", field, "owned").([]any); ok {
 			definitions = owned
 		}
 		if len(definitions) > 0 {
@@ -143,15 +138,14 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 		}
 	}
 	slices.Sort(b.Notes)
-	return w.out.Bytes(), w.err
+	return json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": b.objects})
 }
 
-// target is the annotation from which operators read the namespaces to watch:
-// empty for all of them.
+// target is the annotation from which operators read the namespaces to watch; empty
+// means all of them.
 func (b *Bundle) target(csv map[string]any) string {
-	modes, _ := dig(csv, "spec", "installModes").([]any)
-	for _, mode := range modes {
-		if supported, _ := dig(mode, "supported").(bool); supported && text(mode, "type") == "AllNamespaces" {
+	for _, mode := range fields.List(csv, "spec", "installModes") {
+		if fields.Bool(mode, "supported") && fields.Text(mode, "type") == "AllNamespaces" {
 			return ""
 		}
 	}
@@ -159,12 +153,12 @@ func (b *Bundle) target(csv map[string]any) string {
 	return b.Namespace
 }
 
-// rights makes ServiceAccounts with roles and bindings.
-func (b *Bundle) rights(w *streamWriter, accounts map[string]bool, permissions any, kind string) {
-	list, _ := permissions.([]any)
-	for i, item := range list {
-		account := cmp.Or(text(item, "serviceAccountName"), "default")
-		b.account(w, accounts, account)
+// rights adds ServiceAccounts with roles and bindings.
+func (b *Bundle) rights(permissions []any, kind string) {
+	const group = "rbac.authorization.k8s.io"
+	for i, item := range permissions {
+		account := cmp.Or(fields.Text(item, "serviceAccountName"), "default")
+		b.account(account)
 		name := fmt.Sprintf("%s-%s", b.Name, account)
 		if i > 0 {
 			name = fmt.Sprintf("%s-%d", name, i+1)
@@ -173,13 +167,11 @@ func (b *Bundle) rights(w *streamWriter, accounts map[string]bool, permissions a
 		if kind == "Role" {
 			meta["namespace"] = b.Namespace
 		}
-		rules := dig(item, "rules")
+		rules := fields.Get(item, "rules")
 		if rules == nil {
 			rules = []any{}
 		}
-		const group = "rbac.authorization.k8s.io"
-		w.add(map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": meta, "rules": rules})
-		w.add(map[string]any{
+		b.objects = append(b.objects, map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": meta, "rules": rules}, map[string]any{
 			"apiVersion": group + "/v1", "kind": kind + "Binding", "metadata": meta,
 			"roleRef":  map[string]any{"apiGroup": group, "kind": kind, "name": name},
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": account, "namespace": b.Namespace}},
@@ -187,44 +179,27 @@ func (b *Bundle) rights(w *streamWriter, accounts map[string]bool, permissions a
 	}
 }
 
-func (b *Bundle) account(w *streamWriter, accounts map[string]bool, name string) {
-	if accounts[name] {
-		return
+// account adds a ServiceAccount unless it is there.
+func (b *Bundle) account(name string) {
+	if !b.accounts[name] {
+		b.accounts[name] = true
+		b.objects = append(b.objects, map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name, "namespace": b.Namespace}})
 	}
-	accounts[name] = true
-	w.add(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name, "namespace": b.Namespace}})
 }
 
-func (b *Bundle) deployment(w *streamWriter, accounts map[string]bool, item any, target string) {
-	spec, ok := dig(item, "spec").(map[string]any)
-	if !ok {
-		w.err = errors.Join(w.err, fmt.Errorf("the deployment %q of the %s has no spec", text(item, "name"), csvKind))
-		return
+func (b *Bundle) deployment(item any, target string) error {
+	spec := fields.Map(item, "spec")
+	if spec == nil {
+		return fmt.Errorf("the deployment %q of the %s has no spec", fields.Text(item, "name"), csvKind)
 	}
-	if account := text(spec, "template", "spec", "serviceAccountName"); account != "" {
-		b.account(w, accounts, account)
+	if account := fields.Text(spec, "template", "spec", "serviceAccountName"); account != "" {
+		b.account(account)
 	}
 	child(spec, "template", "metadata", "annotations")["olm.targetNamespaces"] = target
-	meta := map[string]any{"name": text(item, "name"), "namespace": b.Namespace}
-	if labels, ok := dig(item, "label").(map[string]any); ok {
+	meta := map[string]any{"name": fields.Text(item, "name"), "namespace": b.Namespace}
+	if labels := fields.Map(item, "label"); labels != nil {
 		meta["labels"] = labels
 	}
-	w.add(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
-}
-
-// streamWriter writes objects as documents of one file; JSON is YAML.
-type streamWriter struct {
-	out bytes.Buffer
-	err error
-}
-
-func (w *streamWriter) add(object map[string]any) {
-	data, err := json.Marshal(object)
-	if err != nil {
-		w.err = errors.Join(w.err, err)
-		return
-	}
-	w.out.WriteString("---\n")
-	w.out.Write(data)
-	w.out.WriteString("\n")
+	b.objects = append(b.objects, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+	return nil
 }

@@ -7,59 +7,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// serverFields are what the API server sets. They are there in what kubectl get
-// prints.
+// serverFields are set by the API server.
 var serverFields = []string{
 	"uid", "resourceVersion", "managedFields", "ownerReferences", "creationTimestamp",
 	"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink",
 }
 
-// serverFinalizers are those that Kubernetes sets itself.
+// serverFinalizers are set by Kubernetes.
 var serverFinalizers = []string{
 	"foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection",
 	"service.kubernetes.io/load-balancer-cleanup", "batch.kubernetes.io/job-tracking",
 }
 
-// controllerAnnotations begin those that controllers of Kubernetes, and kubectl,
-// keep notes in.
+// controllerAnnotations are prefixes of those that kubectl and controllers of Kubernetes
+// set.
 var controllerAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/", "deprecated.daemonset.template.generation",
 	"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/",
 }
 
-// authors are the annotations of this project that say something about the object
-// and nothing about the package that it was in.
-var authors = []string{corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.OnImmutableAnnotation, corev1alpha1.ExposeSecretValuesAnnotation}
+// jobLabels identify the pods of a Job, by its UID.
+var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
-// engines reports whether a label or an annotation is one of this project.
-func engines(key string) bool {
+// authorAnnotations of this project are about the object, and not about its package.
+var authorAnnotations = []string{corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.OnImmutableAnnotation, corev1alpha1.ExposeSecretValuesAnnotation}
+
+// isManaged reports whether a label or an annotation is one of this project.
+func isManaged(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == corev1alpha1.GroupName || strings.HasSuffix(domain, "."+corev1alpha1.GroupName)
 }
 
-// clean takes out what belongs to one cluster, and what means something in the
-// package that the object was in.
+// clean removes what belongs to one cluster, or to the package of the object there.
 func (o *object) clean() {
 	delete(o.value, "status")
-	meta, _ := o.value["metadata"].(map[string]any)
+	meta := fields.Map(o.value, "metadata")
 	for _, key := range serverFields {
 		delete(meta, key)
 	}
-	if text(meta, "namespace") == "" {
+	if o.namespace() == "" {
 		delete(meta, "namespace")
 	}
 	drop(meta, "finalizers", serverFinalizers)
 	o.cleanKind()
 	o.dropMeta("annotations", func(key string, _ any) bool {
-		kubernetes := slices.ContainsFunc(controllerAnnotations, func(begin string) bool { return strings.HasPrefix(key, begin) })
-		return kubernetes || engines(key) && !slices.Contains(authors, key)
+		kubernetes := slices.ContainsFunc(controllerAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		return kubernetes || isManaged(key) && !slices.Contains(authorAnnotations, key)
 	})
-	o.dropMeta("labels", func(key string, _ any) bool { return engines(key) })
+	o.dropMeta("labels", func(key string, _ any) bool { return isManaged(key) })
 }
 
-// drop takes texts out of a list, and the list where nothing is left.
+// drop removes texts from a list, and the list if it becomes empty.
 func drop(from map[string]any, field string, these []string) {
 	list, isList := from[field].([]any)
 	if !isList {
@@ -74,11 +75,10 @@ func drop(from map[string]any, field string, these []string) {
 	}
 }
 
-// cleanKind takes out what the API server and controllers write into the
-// specification of some kinds.
+// cleanKind removes what the API server and controllers write into specifications.
 func (o *object) cleanKind() {
-	spec, _ := o.value["spec"].(map[string]any)
-	if template, _ := dig(spec, "template", "metadata").(map[string]any); template != nil && template["creationTimestamp"] == nil {
+	spec := fields.Map(o.value, "spec")
+	if template := fields.Map(spec, "template", "metadata"); template["creationTimestamp"] == nil {
 		delete(template, "creationTimestamp")
 	}
 	switch o.kind() {
@@ -89,7 +89,7 @@ func (o *object) cleanKind() {
 		}
 		o.dropMeta("labels", func(key string, _ any) bool { return key == "kubernetes.io/metadata.name" })
 	case schema.GroupKind{Kind: "Service"}:
-		if ip := text(spec, "clusterIP"); ip != "None" {
+		if spec["clusterIP"] != "None" {
 			delete(spec, "clusterIP")
 			delete(spec, "clusterIPs")
 		}
@@ -105,19 +105,14 @@ func (o *object) cleanKind() {
 	}
 }
 
-// cleanJob takes out the selector that the API server makes for a Job, by the Job's
-// own UID.
+// cleanJob removes the selector that the API server generates.
 func (o *object) cleanJob(spec map[string]any) {
-	selector, _ := dig(spec, "selector", "matchLabels").(map[string]any)
-	made := func(key string, _ any) bool {
-		return slices.Contains([]string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}, key)
-	}
-	if manual, _ := spec["manualSelector"].(bool); manual || selector["controller-uid"] == nil && selector["batch.kubernetes.io/controller-uid"] == nil {
+	labels := fields.Map(spec, "selector", "matchLabels")
+	if fields.Bool(spec, "manualSelector") || labels["controller-uid"] == nil && labels["batch.kubernetes.io/controller-uid"] == nil {
 		return
 	}
 	delete(spec, "selector")
-	o.dropMeta("labels", made)
-	if template, _ := spec["template"].(map[string]any); template != nil {
-		(&object{value: template}).dropMeta("labels", made)
-	}
+	generated := func(key string, _ any) bool { return slices.Contains(jobLabels, key) }
+	o.dropMeta("labels", generated)
+	(&object{value: fields.Map(spec, "template")}).dropMeta("labels", generated)
 }

@@ -1,8 +1,10 @@
 package kickstart
 
 import (
+	"regexp"
 	"slices"
-	"strings"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 // dependents moves workloads behind the package's own resources if they call a Service
@@ -20,7 +22,7 @@ func (m *maker) dependents(all []*object) {
 	}
 	var generated []*object // Services without pods in the package
 	for _, service := range all {
-		if selector, _ := dig(service.value, "spec", "selector").(map[string]any); service.is("", "Service") && len(selector) > 0 && len(selected(all, service)) == 0 {
+		if service.is("", "Service") && len(fields.Map(service.value, "spec", "selector")) > 0 && len(selected(all, service)) == 0 {
 			generated = append(generated, service)
 		}
 	}
@@ -38,17 +40,16 @@ func (m *maker) dependents(all []*object) {
 
 // selected returns the objects whose pods a Service selects.
 func selected(all []*object, service *object) []*object {
-	selector, _ := dig(service.value, "spec", "selector").(map[string]any)
 	var out []*object
 	for _, o := range all {
-		labels, _ := dig(o.value, "spec", "template", "metadata", "labels").(map[string]any)
+		labels := fields.Map(o.value, "spec", "template", "metadata", "labels")
 		if o.is("", "Pod") {
-			labels, _ = dig(o.value, "metadata", "labels").(map[string]any)
+			labels = fields.Map(o.value, "metadata", "labels")
 		}
 		matches := plurals[o.gvk.Kind] != "" && o.namespace() == service.namespace()
-		for key, value := range selector {
+		for key, value := range fields.Map(service.value, "spec", "selector") {
 			s, isText := value.(string)
-			matches = matches && isText && text(labels, key) == s
+			matches = matches && isText && fields.Text(labels, key) == s
 		}
 		if matches {
 			out = append(out, o)
@@ -61,10 +62,10 @@ func selected(all []*object, service *object) []*object {
 func webhookServers(all []*object) []*object {
 	var out []*object
 	for _, config := range all {
-		webhooks, _ := config.value["webhooks"].([]any)
-		for _, w := range webhooks {
+		for _, w := range fields.List(config.value, "webhooks") {
+			ref := fields.Map(w, "clientConfig", "service")
 			for _, service := range all {
-				if service.is("", "Service") && service.name() == text(w, "clientConfig", "service", "name") && service.namespace() == text(w, "clientConfig", "service", "namespace") {
+				if service.is("", "Service") && service.name() == fields.Text(ref, "name") && service.namespace() == fields.Text(ref, "namespace") {
 					out = append(out, selected(all, service)...)
 				}
 			}
@@ -73,8 +74,7 @@ func webhookServers(all []*object) []*object {
 	return out
 }
 
-// controls reports whether an object may be the controller of one of the resources: it
-// may watch them.
+// controls reports whether an object may watch one of the resources.
 func controls(all []*object, o *object, resources []*object) bool {
 	for _, rule := range rules(all, o) {
 		for _, r := range resources {
@@ -89,29 +89,10 @@ func controls(all []*object, o *object, resources []*object) bool {
 // calls reports whether a command line or environment variable of an object has the host
 // name of a Service.
 func calls(o, service *object) bool {
-	host := service.name() + "." + service.namespace()
-	return slices.ContainsFunc(commandTexts(o), func(s string) bool {
-		for rest := s; ; {
-			_, after, found := strings.Cut(rest, host)
-			if !found {
-				break
-			}
-			before := rest[:len(rest)-len(after)-len(host)]
-			if !inName(before, len(before)-1) && !inName(after, 0) {
-				return true
-			}
-			rest = after
-		}
-		short := "://" + service.name()
-		return o.namespace() == service.namespace() && (strings.Contains(s, short+":") || strings.Contains(s, short+"/") || strings.HasSuffix(s, short))
-	})
-}
-
-// inName reports whether a text has a character of a host name at an index.
-func inName(s string, i int) bool {
-	if i < 0 || i >= len(s) {
-		return false
+	name := regexp.QuoteMeta(service.name())
+	host := `(^|[^-a-z0-9])` + name + `\.` + regexp.QuoteMeta(service.namespace()) + `([^-a-z0-9]|$)`
+	if o.namespace() == service.namespace() {
+		host += `|://` + name + `([:/]|$)`
 	}
-	c := s[i]
-	return c == '-' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+	return slices.ContainsFunc(commandTexts(o), regexp.MustCompile(host).MatchString)
 }

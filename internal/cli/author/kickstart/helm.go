@@ -1,35 +1,31 @@
 package kickstart
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// Annotations and values of Helm,
-// https://helm.sh/docs/topics/charts_hooks.
+// Annotations and labels of Helm, https://helm.sh/docs/topics/charts_hooks.
 const (
-	hookAnnotation     = "helm.sh/hook"
-	weightAnnotation   = "helm.sh/hook-weight"
-	policyAnnotation   = "helm.sh/resource-policy"
-	helmAnnotations    = "helm.sh/"
-	releaseAnnotations = "meta.helm.sh/"
-	chartLabel         = "helm.sh/chart"
-	managedByLabel     = "app.kubernetes.io/managed-by"
+	hookAnnotation   = "helm.sh/hook"
+	weightAnnotation = "helm.sh/hook-weight"
+	policyAnnotation = "helm.sh/resource-policy"
+	chartLabel       = "helm.sh/chart"
+	managedByLabel   = "app.kubernetes.io/managed-by"
 )
 
-// hook is what Helm does with an object.
+// hook has the events at which Helm creates an object.
 type hook struct {
 	events []string
 	weight int
 }
 
-// helm turns what Helm reads from annotations into what this engine does, and
-// returns the objects that are left.
+// helm replaces annotations of Helm, and returns the objects that are left.
 func (m *maker) helm(all []*object) []*object {
 	var kept []*object
 	for _, o := range all {
@@ -53,26 +49,26 @@ func (o *object) readHelm(m *maker) {
 	if policy, _ := o.annotation(policyAnnotation); policy == "keep" {
 		o.annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 	}
-	if chart := text(o.value, "metadata", "labels", chartLabel); chart != "" {
+	if chart := fields.Text(o.value, "metadata", "labels", chartLabel); chart != "" {
 		m.charts[chart] = true
 	}
 	o.dropMeta("annotations", func(key string, _ any) bool {
-		return strings.HasPrefix(key, helmAnnotations) || strings.HasPrefix(key, releaseAnnotations)
+		return strings.HasPrefix(key, "helm.sh/") || strings.HasPrefix(key, "meta.helm.sh/")
 	})
 	o.dropMeta("labels", func(key string, value any) bool { return key == managedByLabel && value == "Helm" })
 }
 
+func (h *hook) at(events ...string) bool {
+	return slices.ContainsFunc(events, func(e string) bool { return slices.Contains(h.events, e) })
+}
+
 // keepsHook reports whether a hook becomes an object of the package: one that runs
-// around an installation does. Nothing stands for a test, or for what runs at a
-// deletion or a rollback.
+// during an installation does. Tests, deletions and rollbacks have no counterpart.
 func (m *maker) keepsHook(o *object) bool {
-	has := func(events ...string) bool {
-		return slices.ContainsFunc(o.hook.events, func(e string) bool { return slices.Contains(events, e) })
-	}
 	switch {
-	case has("pre-install", "post-install", "crd-install", "pre-upgrade", "post-upgrade"):
+	case o.hook.at("pre-install", "post-install", "crd-install", "pre-upgrade", "post-upgrade"):
 		return true
-	case has("test", "test-success", "test-failure"):
+	case o.hook.at("test", "test-success", "test-failure"):
 		m.note("%s is a test of the chart and was left out", o)
 	default:
 		m.note("%s runs at %s in Helm, which nothing here stands for; it was left out", o, strings.Join(o.hook.events, ", "))
@@ -82,16 +78,14 @@ func (m *maker) keepsHook(o *object) bool {
 
 // before reports whether the hook runs before the chart's ordinary objects.
 func (h *hook) before() bool {
-	return slices.Contains(h.events, "pre-install") || slices.Contains(h.events, "pre-upgrade") && !slices.Contains(h.events, "post-install")
+	return h.at("pre-install") || h.at("pre-upgrade") && !h.at("post-install")
 }
 
-// runs reports whether an object does something once, rather than being there.
-func (o *object) runs() bool {
-	kind := o.kind()
-	return kind.Kind == "Job" && kind.Group == "batch" || kind.Kind == "Pod" && kind.Group == ""
-}
+// runs reports whether an object does something once.
+func (o *object) runs() bool { return o.is("batch", "Job") || o.is("", "Pod") }
 
-// hookPhases puts hooks that run into phases of their own, by their weights.
+// hookPhases puts hooks that run, and their ConfigMaps and Secrets, into phases of their
+// own by their weights.
 func (m *maker) hookPhases(all []*object) {
 	weights := map[bool][]int{}
 	for _, o := range all {
@@ -104,35 +98,26 @@ func (m *maker) hookPhases(all []*object) {
 		weights[before] = slices.Compact(weights[before])
 	}
 	for _, o := range all {
-		if o.hook == nil || !o.runs() && !hookData(o) {
+		if o.hook == nil || !o.runs() && !o.is("", "ConfigMap") && !o.is("", "Secret") {
 			continue
 		}
 		before := o.hook.before()
-		name := phasePostInstall
-		if before {
-			name = phasePreInstall
+		n := len(weights[before])
+		if n == 0 {
+			continue // nothing runs, so it is an ordinary object
 		}
-		o.phase = name
-		if n := len(weights[before]); n > 1 {
-			// What is not run is there before the first that runs at its weight or later.
-			i := slices.IndexFunc(weights[before], func(w int) bool { return w >= o.hook.weight })
-			o.phase = fmt.Sprintf("%s-%d", name, cmp.Or(i, 0)+1)
-			if i < 0 {
-				o.phase = fmt.Sprintf("%s-%d", name, n)
-			}
-		} else if n == 0 {
-			o.phase = "" // nothing runs, so it is an ordinary object
-			continue
+		o.phase = phasePostInstall
+		if before {
+			o.phase = phasePreInstall
+		}
+		if n > 1 {
+			// Data is there before the first hook that runs at its weight or later.
+			i, _ := slices.BinarySearch(weights[before], o.hook.weight)
+			o.phase += fmt.Sprintf("-%d", min(i+1, n))
 		}
 		if o.runs() {
 			o.annotate(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
 			m.note("%s is a hook of Helm (%s): it is an ordinary object in phase %s, which runs at the installation, and again when it changes", o, strings.Join(o.hook.events, ", "), o.phase)
 		}
 	}
-}
-
-// hookData reports whether an object is what hooks read.
-func hookData(o *object) bool {
-	kind := o.kind()
-	return kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret")
 }

@@ -7,31 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Options say what the package is to be. They are recorded in it.
+// Options of a package. They are recorded in it.
 type Options struct {
-	// Name of the package.
 	Name string `json:"name"`
-	// Namespace of objects that name none. Empty: the package is for a namespace
-	// where it can be, else that of the others or Name.
+	// Namespace of objects without one. Empty: the package is for any namespace if
+	// possible, else it is the namespace of the other objects, or Name.
 	Namespace string `json:"namespace,omitempty"`
-	// Parameters say which fields become configuration.
+	// Parameters are the fields that become configuration.
 	Parameters []Parameter `json:"parameters,omitempty"`
-	// Version of the package; empty: that of the chart, where there is one.
+	// Version of the package; empty: that of the chart, if there is one.
 	Version string `json:"version,omitempty"`
-	// Scope that it is for; empty: the one that the objects allow.
+	// Scope of the package; empty: the one that the objects allow.
 	Scope corev1alpha1.Scope `json:"scope,omitempty"`
-	// KeepCRDs makes definitions outlive the package.
+	// KeepCRDs orphans definitions when the package is deleted.
 	KeepCRDs bool `json:"keepCRDs,omitempty"`
-	// RecreateJobs lets Jobs run again when a field changes that cannot be changed.
+	// RecreateJobs replaces Jobs when an immutable field changes.
 	RecreateJobs bool `json:"recreateJobs,omitempty"`
 }
 
-// Result is a package to go on working on.
+// Result is a new package.
 type Result struct {
-	// Files of the package.
 	Files loader.Files
 	// IDs of the objects by file. They are the same in every release.
 	IDs map[string]string
@@ -39,12 +38,12 @@ type Result struct {
 	Objects int
 	// Unprobed are kinds without a known probe.
 	Unprobed []string
-	// Notes say what was decided, one sentence each.
+	// Notes are the decisions, one sentence each.
 	Notes []string
-	// ProvisionalLock is a lock with digests of nothing, to check the package with
-	// before its images are looked up; nil where there are none.
+	// ProvisionalLock has digests of nothing, to check the package before its images are
+	// resolved; nil if there are none.
 	ProvisionalLock []byte
-	// Scope of the test case: true for a ClusterPackage.
+	// Cluster is set for a ClusterPackage.
 	Cluster bool
 }
 
@@ -81,7 +80,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	}
 	return &Result{
 		ProvisionalLock: lock, Files: files, IDs: m.ids, Objects: len(all), Unprobed: unknown, Notes: m.notes,
-		Cluster: m.scopes[0] == "Cluster",
+		Cluster: m.packageScope == corev1alpha1.ScopeCluster,
 	}, nil
 }
 
@@ -91,13 +90,11 @@ type maker struct {
 	ids     map[string]string
 	defined map[schema.GroupKind]*definition
 	// charts of Helm that the objects name.
-	charts map[string]bool
-	scopes []string
-	// namespace that was given to objects without one.
-	namespace string
-	config    *setting
-	images    []image
-	notes     []string
+	charts       map[string]bool
+	packageScope corev1alpha1.Scope
+	config       configuration
+	images       []any
+	notes        []string
 }
 
 func (m *maker) note(format string, args ...any) {
@@ -107,17 +104,16 @@ func (m *maker) note(format string, args ...any) {
 	}
 }
 
-// autoscaled takes the replicas out of what an autoscaler sets them for: they
-// would be drift.
+// autoscaled removes replicas that an autoscaler sets: they would be drift.
 func (m *maker) autoscaled(all []*object) {
 	for _, scaler := range all {
 		if scaler.gvk.Kind != "HorizontalPodAutoscaler" {
 			continue
 		}
-		kind, name := text(scaler.value, "spec", "scaleTargetRef", "kind"), text(scaler.value, "spec", "scaleTargetRef", "name")
+		target := fields.Map(scaler.value, "spec", "scaleTargetRef")
 		for _, o := range all {
-			spec, _ := o.value["spec"].(map[string]any)
-			if o.gvk.Kind != kind || o.name() != name || o.namespace() != scaler.namespace() || spec["replicas"] == nil {
+			spec := fields.Map(o.value, "spec")
+			if o.gvk.Kind != target["kind"] || o.name() != target["name"] || o.namespace() != scaler.namespace() || spec["replicas"] == nil {
 				continue
 			}
 			delete(spec, "replicas")
@@ -126,7 +122,7 @@ func (m *maker) autoscaled(all []*object) {
 	}
 }
 
-// annotations sets the annotations that the options want for kinds.
+// annotations sets the annotations of the options.
 func (m *maker) annotations(all []*object) {
 	lost := 0
 	for _, o := range all {

@@ -9,99 +9,67 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
-// TestCase is the name of the test case that every package begins with.
-const TestCase = "defaults"
+const (
+	// manifestFile is the only file without an object.
+	manifestFile = "manifest.yaml"
+	// testCase is the name of the test case of a new package.
+	testCase = "defaults"
+)
 
-// manifest writes manifest.yaml, in the order in which it is read.
+// manifestOrder is the order of the fields of a manifest.
+var manifestOrder = append(slices.Clone(first), "version", "display", "scopes", "phases", "availabilityProbes", "config", "images")
+
+// manifest writes manifest.yaml.
 func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
-	var parts []part
-	if v := m.version(); v != "" {
-		parts = append(parts, part{"version", v})
-	} else {
-		m.note("the input names no version of the package; state one by --version, or as spec.version of the manifest")
-	}
-	parts = append(parts, part{"display", map[string]any{
-		"name": m.opts.Name, "shortDescription": "Says in one line what it is good for.", "maintainers": []any{map[string]any{"name": m.opts.Name + " maintainers"}},
-	}})
-	parts = append(parts, part{"scopes", texts(m.scopes)})
 	var list []any
 	for _, phase := range phases {
 		list = append(list, map[string]any{"name": phase})
 	}
-	parts = append(parts, part{"phases", list})
-	if len(probes) > 0 {
-		parts = append(parts, part{"availabilityProbes", probes})
+	name := m.opts.Name
+	spec := map[string]any{
+		"display": map[string]any{
+			"name": name, "shortDescription": "Says in one line what it is good for.", "maintainers": []any{map[string]any{"name": name + " maintainers"}},
+		},
+		"scopes": []any{string(m.packageScope)}, "phases": list,
 	}
-	if m.config != nil {
-		schema := m.config.openAPI()
-		delete(schema, "default")
-		parts = append(parts, part{"config", map[string]any{"openAPIV3Schema": schema}})
+	if v := m.version(); v != "" {
+		spec["version"] = v
+	} else {
+		m.note("the input names no version of the package; state one by --version, or as spec.version of the manifest")
+	}
+	if len(probes) > 0 {
+		spec["availabilityProbes"] = probes
+	}
+	if m.config.schema != nil {
+		spec["config"] = map[string]any{"openAPIV3Schema": m.config.schema}
 	}
 	if len(m.images) > 0 {
-		var images []any
-		for _, i := range m.images {
-			images = append(images, map[string]any{"name": i.name, "image": i.ref})
-		}
-		parts = append(parts, part{"images", images})
+		spec["images"] = m.images
 	}
-	meta := map[string]any{"name": m.opts.Name}
-	if m.scopes[0] == string(manifestsv1alpha1.PackageManifestScopeNamespaced) {
-		meta["namespace"] = m.opts.Name
+	meta := map[string]any{"name": name}
+	if m.packageScope == corev1alpha1.ScopeNamespaced {
+		meta["namespace"] = name
 	}
-	test := map[string]any{"template": []any{
-		map[string]any{"name": TestCase, "context": map[string]any{"package": map[string]any{"metadata": meta}}},
-	}}
-	head, _, err := encode(map[string]any{
+	data, _, err := encode(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifest,
-		"metadata": map[string]any{"name": m.opts.Name},
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := append(head, "spec:\n"...)
-	for _, p := range parts {
-		data, _, err := encode(map[string]any{p.key: p.value})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, indent(data)...)
-	}
-	tail, _, err := encode(map[string]any{"test": test})
-	return append(out, tail...), err
-}
-
-// part is one field of the manifest's spec.
-type part struct {
-	key   string
-	value any
-}
-
-var lineStart = regexp.MustCompile(`(?m)^(.)`)
-
-// indent moves YAML without block scalars two columns in; those with them, too,
-// as their indentation is relative.
-func indent(data []byte) []byte { return lineStart.ReplaceAll(data, []byte("  $1")) }
-
-func texts(in []string) []any {
-	out := make([]any, len(in))
-	for i, s := range in {
-		out[i] = s
-	}
-	return out
+		"metadata": map[string]any{"name": name}, "spec": spec,
+		"test": map[string]any{"template": []any{
+			map[string]any{"name": testCase, "context": map[string]any{"package": map[string]any{"metadata": meta}}},
+		}},
+	}, manifestOrder)
+	return data, err
 }
 
 var chartVersion = regexp.MustCompile(`-(\d+\.\d+\.\d+.*)$`)
 
 // version is that of the options, or of the chart if all objects name the same one.
 func (m *maker) version() string {
-	if m.opts.Version != "" {
+	if m.opts.Version != "" || len(m.charts) != 1 {
 		return m.opts.Version
-	}
-	if len(m.charts) != 1 {
-		return ""
 	}
 	match := chartVersion.FindStringSubmatch(slices.Collect(maps.Keys(m.charts))[0])
 	if match == nil {
@@ -128,6 +96,6 @@ func ProvisionalLock(manifest []byte) ([]byte, error) {
 	data, _, err := encode(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifestLock,
 		"spec": map[string]any{"images": images},
-	})
+	}, first)
 	return data, err
 }

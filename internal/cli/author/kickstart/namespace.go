@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -16,24 +17,22 @@ import (
 // definition is a CustomResourceDefinition of the input.
 type definition struct {
 	namespaced bool
-	// conditions that its printer columns show: what people look at.
+	// conditions in its printer columns.
 	conditions []string
 }
 
-// definitions reads the CustomResourceDefinitions of the input.
 func definitions(all []*object) map[schema.GroupKind]*definition {
 	out := map[schema.GroupKind]*definition{}
 	for _, o := range all {
-		if !o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-			continue
+		if o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+			kind := schema.GroupKind{Group: fields.Text(o.value, "spec", "group"), Kind: fields.Text(o.value, "spec", "names", "kind")}
+			out[kind] = &definition{namespaced: fields.Text(o.value, "spec", "scope") == "Namespaced", conditions: columns(o)}
 		}
-		kind := schema.GroupKind{Group: text(o.value, "spec", "group"), Kind: text(o.value, "spec", "names", "kind")}
-		out[kind] = &definition{namespaced: text(o.value, "spec", "scope") == "Namespaced", conditions: columns(o)}
 	}
 	return out
 }
 
-// clusterKinds are cluster-scoped kinds of others that are often met.
+// clusterKinds are cluster-scoped kinds of other projects.
 var clusterKinds = map[string]bool{
 	"project.openshift.io/Project": true, "security.openshift.io/SecurityContextConstraints": true,
 	"gateway.networking.k8s.io/GatewayClass": true, "snapshot.storage.k8s.io/VolumeSnapshotClass": true,
@@ -41,9 +40,8 @@ var clusterKinds = map[string]bool{
 	"console.openshift.io/ConsolePlugin": true, "karpenter.sh/NodePool": true,
 }
 
-// namespaced tells the scope of an object. Kinds that nothing is known of count as
-// namespaced, as most are, unless their name says otherwise; guessed is set for
-// those.
+// namespaced reports whether an object has a namespace; guessed is set if its kind is
+// not known.
 func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 	kind := o.kind()
 	if namespaced, known := loader.BuiltInScope(kind); known {
@@ -61,8 +59,7 @@ func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 	return true, true
 }
 
-// scope decides by which kind of Package the package can be installed, and gives
-// every object its namespace.
+// scope decides on the scope of the package, and sets the namespaces of the objects.
 func (m *maker) scope(all []*object) ([]*object, error) {
 	bare, others := 0, 0
 	used := map[string]bool{}
@@ -77,48 +74,43 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 			bare++
 		}
 	}
-	switch m.opts.Scope {
-	case corev1alpha1.ScopeNamespaced:
-		return m.inAnyNamespace(all, used)
-	case "":
-		if bare > 0 && others == 0 && len(used) == 0 && m.opts.Namespace == "" {
-			return m.inAnyNamespace(all, used)
-		}
+	anywhere := bare > 0 && others == 0 && len(used) == 0 && m.opts.Namespace == ""
+	if m.opts.Scope == corev1alpha1.ScopeNamespaced || m.opts.Scope == "" && anywhere {
+		m.packageScope = corev1alpha1.ScopeNamespaced
+		return m.inAnyNamespace(all, slices.Sorted(maps.Keys(used)))
 	}
-	m.scopes = []string{string(corev1alpha1.ScopeCluster)}
-	m.namespace = m.opts.Namespace
-	if m.namespace == "" && bare > 0 {
-		m.namespace = m.opts.Name
+	m.packageScope = corev1alpha1.ScopeCluster
+	namespace := m.opts.Namespace
+	if namespace == "" && bare > 0 {
+		namespace = m.opts.Name
 		if named := referred(all, used); len(named) == 1 {
-			m.namespace = named[0]
+			namespace = named[0]
 		}
-		m.note("objects that name no namespace (%d) were put into %s; choose another by --namespace", bare, m.namespace)
+		m.note("objects that name no namespace (%d) were put into %s; choose another by --namespace", bare, namespace)
 	}
-	m.place(all, used)
+	m.place(all, namespace, used)
 	return append(m.missing(all, used), all...), nil
 }
 
-// inAnyNamespace makes a package for any namespace: its objects name none.
-func (m *maker) inAnyNamespace(all []*object, used map[string]bool) ([]*object, error) {
-	m.scopes = []string{string(corev1alpha1.ScopeNamespaced)}
+// inAnyNamespace removes the namespaces of the objects.
+func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) {
 	var wrong violation.Violations
 	fail := func(o *object, remedy, format string, args ...any) {
 		v := o.at
 		v.Object, v.Details, v.Remedy = o.String(), fmt.Sprintf(format, args...), remedy
 		wrong = append(wrong, v)
 	}
-	own := slices.Sorted(maps.Keys(used))
 	var kept []*object
 	for _, o := range all {
 		namespaced, _ := m.namespaced(o)
 		switch {
-		case !namespaced && len(own) == 1 && o.is("", "Namespace") && o.name() == own[0]:
+		case !namespaced && len(used) == 1 && o.is("", "Namespace") && o.name() == used[0]:
 			m.note("%s was left out: it is that of the Package", o)
 			continue
 		case !namespaced:
 			fail(o, "Leave it out, or make a package with --scope Cluster.", "it is in no namespace, so a Package in a namespace cannot bring it")
-		case o.namespace() != "" && len(own) > 1:
-			fail(o, "Leave all but one out, or make a package with --scope Cluster.", "a Package brings objects of its own namespace only, and the input has those of %s", violation.Listed(own))
+		case o.namespace() != "" && len(used) > 1:
+			fail(o, "Leave all but one out, or make a package with --scope Cluster.", "a Package brings objects of its own namespace only, and the input has those of %s", violation.Listed(used))
 		default:
 			delete(child(o.value, "metadata"), "namespace")
 		}
@@ -127,15 +119,17 @@ func (m *maker) inAnyNamespace(all []*object, used map[string]bool) ([]*object, 
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
-	if len(own) == 1 {
-		m.note("objects in %s are in the namespace of the Package now", own[0])
+	if len(used) == 1 {
+		m.note("objects in %s are in the namespace of the Package now", used[0])
 	}
-	m.subjects(kept)
+	subjects(kept, func(*object) bool { return true }, func(subject map[string]any) {
+		subject["namespace"] = expression(".package.metadata.namespace")
+	})
 	return kept, nil
 }
 
 // place sets the namespace of objects without one.
-func (m *maker) place(all []*object, used map[string]bool) {
+func (m *maker) place(all []*object, namespace string, used map[string]bool) {
 	guesses := map[string]bool{}
 	for _, o := range all {
 		namespaced, guessed := m.namespaced(o)
@@ -144,8 +138,8 @@ func (m *maker) place(all []*object, used map[string]bool) {
 		case !namespaced:
 			delete(meta, "namespace")
 		case o.namespace() == "":
-			meta["namespace"] = m.namespace
-			used[m.namespace] = true
+			meta["namespace"] = namespace
+			used[namespace] = true
 			if guessed {
 				guesses[o.gvk.Kind] = true
 			}
@@ -156,27 +150,36 @@ func (m *maker) place(all []*object, used map[string]bool) {
 	}
 }
 
-// referred returns the namespaces that are used, and those in which bindings look
-// for ServiceAccounts of the input: charts often name the namespace of the release
-// there alone. Those that every cluster has are left out.
+// referred returns the namespaces that are used, and those in which bindings expect
+// ServiceAccounts of the input: charts often name the namespace of the release only
+// there. Those of the cluster are left out.
 func referred(all []*object, used map[string]bool) []string {
 	named := maps.Clone(used)
+	subjects(all, func(account *object) bool { return account.namespace() == "" }, func(subject map[string]any) {
+		if ns := fields.Text(subject, "namespace"); ns != "" {
+			named[ns] = true
+		}
+	})
+	maps.DeleteFunc(named, func(ns string, _ bool) bool { return isSystemNamespace(ns) })
+	return slices.Sorted(maps.Keys(named))
+}
+
+// subjects calls visit for subjects of bindings that have the name of a ServiceAccount of
+// the input.
+func subjects(all []*object, match func(account *object) bool, visit func(subject map[string]any)) {
 	accounts := map[string]bool{}
 	for _, o := range all {
-		if o.gvk.Kind == "ServiceAccount" && o.namespace() == "" {
+		if o.gvk.Kind == "ServiceAccount" && match(o) {
 			accounts[o.name()] = true
 		}
 	}
 	for _, o := range all {
-		list, _ := o.value["subjects"].([]any)
-		for _, subject := range list {
-			if ns := text(subject, "namespace"); ns != "" && text(subject, "kind") == "ServiceAccount" && accounts[text(subject, "name")] {
-				named[ns] = true
+		for _, subject := range fields.Maps(o.value, "subjects") {
+			if subject["kind"] == "ServiceAccount" && accounts[fields.Text(subject, "name")] {
+				visit(subject)
 			}
 		}
 	}
-	maps.DeleteFunc(named, func(ns string, _ bool) bool { return isSystemNamespace(ns) })
-	return slices.Sorted(maps.Keys(named))
 }
 
 // isSystemNamespace reports whether a namespace belongs to the cluster.
@@ -184,11 +187,11 @@ func isSystemNamespace(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift-") || name == "openshift"
 }
 
-// missing returns a Namespace for each that is used and not in the input. Those
-// that every cluster has are none of a package's business.
+// missing returns a Namespace for each that is used and not in the input, but for those
+// of the cluster.
 func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	for _, o := range all {
-		if kind := o.kind(); kind.Kind == "Namespace" && kind.Group == "" || kind.Kind == "Project" {
+		if o.is("", "Namespace") || o.gvk.Kind == "Project" {
 			delete(used, o.name())
 		}
 	}
@@ -205,24 +208,4 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 		m.note("a Namespace %s was added, because objects are in it", name)
 	}
 	return out
-}
-
-// subjects makes bindings name the ServiceAccounts of the namespace that the
-// package is installed in.
-func (m *maker) subjects(all []*object) {
-	own := map[string]bool{}
-	for _, o := range all {
-		if o.gvk.Kind == "ServiceAccount" {
-			own[o.name()] = true
-		}
-	}
-	for _, o := range all {
-		list, _ := o.value["subjects"].([]any)
-		for _, item := range list {
-			subject, _ := item.(map[string]any)
-			if text(subject, "kind") == "ServiceAccount" && own[text(subject, "name")] {
-				subject["namespace"] = expression(".package.metadata.namespace")
-			}
-		}
-	}
 }

@@ -5,37 +5,36 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// object is one object on its way into the package.
+// object is one object of the input.
 type object struct {
 	gvk schema.GroupVersionKind
-	// value is the object as JSON has it; an expression in it is of type
-	// expression.
+	// value is the object as JSON values and expressions.
 	value map[string]any
-	// at says where it came from.
+	// at is its place in the input.
 	at violation.Violation
 
-	// id is the identity of the object.
+	// id is unique in a package, and the same in every release.
 	id    string
 	phase string
-	// fileName is the name in the name of its file, where it is not the object's.
+	// fileName replaces the name of the object in that of its file.
 	fileName string
-	// hook is what Helm does with it; nil for an ordinary object.
+	// hook is nil for an ordinary object.
 	hook *hook
 }
 
-// expression is a template expression in the place of a value.
+// expression is a template expression that stands for a value.
 type expression string
 
-func (o *object) name() string { return text(o.value, "metadata", "name") }
+func (o *object) name() string { return fields.Text(o.value, "metadata", "name") }
 
-func (o *object) namespace() string { return text(o.value, "metadata", "namespace") }
+func (o *object) namespace() string { return fields.Text(o.value, "metadata", "namespace") }
 
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
 
-// identity is unique in a package, and the same in every release.
 func identity(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + " " + namespace + "/" + name
 }
@@ -51,24 +50,7 @@ func (o *object) String() string {
 	return o.gvk.Kind + " " + o.name()
 }
 
-// dig walks into nested maps; nil where there is nothing.
-func dig(v any, path ...string) any {
-	for _, key := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = m[key]
-	}
-	return v
-}
-
-func text(v any, path ...string) string {
-	s, _ := dig(v, path...).(string)
-	return s
-}
-
-// child returns the map at a path and makes it where it is missing.
+// child returns the map at a path, which it makes if it is missing.
 func child(v map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := v[key].(map[string]any)
@@ -81,23 +63,20 @@ func child(v map[string]any, path ...string) map[string]any {
 	return v
 }
 
-// annotation returns an annotation of the object.
 func (o *object) annotation(key string) (string, bool) {
-	annotations, _ := dig(o.value, "metadata", "annotations").(map[string]any)
-	value, ok := annotations[key]
-	s, isText := value.(string)
-	if !isText && ok {
-		s = fmt.Sprint(value)
+	value, ok := fields.Map(o.value, "metadata", "annotations")[key]
+	if s, isText := value.(string); isText || !ok {
+		return s, ok
 	}
-	return s, ok
+	return fmt.Sprint(value), true
 }
 
 func (o *object) annotate(key, value string) { child(o.value, "metadata", "annotations")[key] = value }
 
-// dropMeta removes labels or annotations, and the map when nothing is left.
+// dropMeta removes labels or annotations, and the map if it becomes empty.
 func (o *object) dropMeta(field string, drop func(key string, value any) bool) {
-	meta, _ := o.value["metadata"].(map[string]any)
-	m, _ := meta[field].(map[string]any)
+	meta := fields.Map(o.value, "metadata")
+	m := fields.Map(meta, field)
 	for key, value := range m {
 		if drop(key, value) {
 			delete(m, key)

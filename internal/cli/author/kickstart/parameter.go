@@ -1,6 +1,7 @@
 package kickstart
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 // Parameter names fields that become configuration.
@@ -46,89 +49,68 @@ func ParseParameters(names []string) ([]Parameter, error) {
 
 func (m *maker) wants(p Parameter) bool { return slices.Contains(m.opts.Parameters, p) }
 
-// setting is one value of the configuration, or several with names.
-type setting struct {
-	schema map[string]any // of a value
-	names  []string
-	byName map[string]*setting
-	keys   map[string]string // the identifier of each name
+// configuration is the schema of the package's configuration.
+type configuration struct {
+	schema map[string]any
+	// keys are the identifiers of names, by the path of their parent and the name.
+	keys map[[2]string]string
 }
 
-// at returns the settings below a name, and their path for templates.
-func (s *setting) at(path *string, name string) *setting {
-	if s.byName == nil {
-		s.byName, s.keys = map[string]*setting{}, map[string]string{}
+// set adds a value, and returns the expression for it. Each object has a default, so that
+// the defaults within it apply.
+func (c *configuration) set(description string, schema map[string]any, path ...string) expression {
+	if c.schema == nil {
+		c.schema, c.keys = map[string]any{"type": "object"}, map[[2]string]string{}
 	}
-	key, known := s.keys[name]
-	if !known {
-		key = identifier(name)
-		for i := 2; s.byName[key] != nil; i++ {
-			key = identifier(name) + strconv.Itoa(i)
+	parent, at := c.schema, ".config"
+	for i, name := range path {
+		properties := child(parent, "properties")
+		key := c.key(at, name, properties)
+		at += "." + key
+		if i == len(path)-1 {
+			schema["description"] = description
+			properties[key] = schema
+			break
 		}
-		s.keys[name] = key
-		s.names = append(s.names, key)
-		s.byName[key] = &setting{}
+		if properties[key] == nil {
+			properties[key] = map[string]any{"type": "object", "default": map[string]any{}}
+		}
+		parent = child(properties, key)
 	}
-	*path += "." + key
-	return s.byName[key]
+	return expression(at)
 }
 
-// openAPI is the schema of the settings. Each object has a default, so that the
-// defaults within it apply.
-func (s *setting) openAPI() map[string]any {
-	if s.schema != nil {
-		return s.schema
+// key returns the identifier of a name below a path, unique among the properties.
+func (c *configuration) key(at, name string, properties map[string]any) string {
+	key, known := c.keys[[2]string{at, name}]
+	if known {
+		return key
 	}
-	properties := map[string]any{}
-	for _, name := range s.names {
-		properties[name] = s.byName[name].openAPI()
+	key = identifier(name)
+	for i := 2; properties[key] != nil; i++ {
+		key = identifier(name) + strconv.Itoa(i)
 	}
-	return map[string]any{"type": "object", "default": map[string]any{}, "properties": properties}
+	c.keys[[2]string{at, name}] = key
+	return key
 }
 
-var identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var (
+	identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	separators        = regexp.MustCompile(`[^A-Za-z0-9]+[a-z]?`)
+)
 
 // identifier is a name as templates can write it: my-app becomes myApp.
 func identifier(name string) string {
 	if identifierPattern.MatchString(name) {
 		return name
 	}
-	var out strings.Builder
-	up := false
-	for _, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z' && up:
-			out.WriteRune(r - 'a' + 'A')
-			up = false
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9' && out.Len() > 0:
-			out.WriteRune(r)
-			up = false
-		case r >= '0' && r <= '9':
-			out.WriteString("n")
-			out.WriteRune(r)
-		default:
-			up = out.Len() > 0
-		}
+	name = strings.TrimLeftFunc(name, func(r rune) bool { return separators.MatchString(string(r)) })
+	if name != "" && name[0] >= '0' && name[0] <= '9' {
+		name = "n" + name
 	}
-	if out.Len() == 0 {
-		return "value"
-	}
-	return out.String()
-}
-
-// set makes a value of the configuration at the end of a path, and returns the
-// expression for it.
-func (m *maker) set(description string, schema map[string]any, path ...string) expression {
-	schema["description"] = description
-	if m.config == nil {
-		m.config = &setting{}
-	}
-	at, s := ".config", m.config
-	for _, name := range path {
-		s = s.at(&at, name)
-	}
-	s.schema = schema
-	return expression(at)
+	return cmp.Or(separators.ReplaceAllStringFunc(name, func(s string) string {
+		return strings.ToUpper(strings.TrimLeftFunc(s, func(r rune) bool { return r < 'a' || r > 'z' }))
+	}), "value")
 }
 
 // parametrize replaces fields by expressions.
@@ -147,77 +129,59 @@ var plurals = map[string]string{
 	"ReplicationController": "replicationControllers", "Job": "jobs", "CronJob": "cronJobs", "Pod": "pods",
 }
 
-// workload makes parameters of what runs pods.
+// workload makes parameters of an object with pods.
 func (m *maker) workload(o *object) {
-	plural, ok := plurals[o.gvk.Kind]
-	if !ok {
+	plural := plurals[o.gvk.Kind]
+	if plural == "" {
 		return
 	}
-	spec, _ := o.value["spec"].(map[string]any)
+	spec := fields.Map(o.value, "spec")
 	if replicas, ok := spec["replicas"]; ok && m.wants(Replicas) {
-		spec["replicas"] = m.set("How many pods there are.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
+		spec["replicas"] = m.config.set("How many pods there are.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
 	}
 	pod := podOf(o)
 	if pod == nil {
 		return
 	}
 	if m.wants(Tolerations) {
-		list, _ := pod["tolerations"].([]any)
+		list := fields.List(pod, "tolerations")
 		if list == nil {
 			list = []any{}
 		}
-		pod["tolerations"] = m.set("Taints of nodes that the pods tolerate.", map[string]any{
+		pod["tolerations"] = m.config.set("Taints of nodes that the pods tolerate.", map[string]any{
 			"type": "array", "default": list,
 			"items": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 		}, plural, o.name(), "tolerations")
 	}
 	if m.wants(NodeSelectors) {
-		selector, _ := pod["nodeSelector"].(map[string]any)
-		if selector == nil {
-			selector = map[string]any{}
-		}
-		pod["nodeSelector"] = m.set("Labels of the nodes that the pods may run on.", map[string]any{
-			"type": "object", "default": selector, "additionalProperties": map[string]any{"type": "string"},
+		pod["nodeSelector"] = m.config.set("Labels of the nodes that the pods may run on.", map[string]any{
+			"type": "object", "default": child(pod, "nodeSelector"), "additionalProperties": map[string]any{"type": "string"},
 		}, plural, o.name(), "nodeSelector")
 	}
-	for _, field := range []string{"initContainers", "containers"} {
-		list, _ := pod[field].([]any)
-		for _, item := range list {
-			if c, ok := item.(map[string]any); ok {
-				m.container(c, plural, o.name(), field, text(c, "name"))
-			}
-		}
-	}
+	containers(o, func(list string, c map[string]any) { m.container(c, plural, o.name(), list, fields.Text(c, "name")) })
 }
 
 func podOf(o *object) map[string]any {
-	path := []string{"spec", "template", "spec"}
 	switch o.gvk.Kind {
 	case "Pod":
-		path = []string{"spec"}
+		return fields.Map(o.value, "spec")
 	case "CronJob":
-		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+		return fields.Map(o.value, "spec", "jobTemplate", "spec", "template", "spec")
 	}
-	pod, _ := dig(o.value, path...).(map[string]any)
-	return pod
+	return fields.Map(o.value, "spec", "template", "spec")
 }
 
 func (m *maker) container(c map[string]any, path ...string) {
 	if m.wants(Resources) {
-		resources, _ := c["resources"].(map[string]any)
-		if resources == nil {
-			resources = map[string]any{}
-		}
-		c["resources"] = m.set("Requests and limits of the container.", map[string]any{
-			"type": "object", "default": resources, "x-kubernetes-preserve-unknown-fields": true,
-		}, append(slices.Clone(path), "resources")...)
+		c["resources"] = m.config.set("Requests and limits of the container.", map[string]any{
+			"type": "object", "default": child(c, "resources"), "x-kubernetes-preserve-unknown-fields": true,
+		}, slices.Concat(path, []string{"resources"})...)
 	}
 	if m.wants(Env) {
-		env, _ := c["env"].([]any)
-		for _, item := range env {
-			e, _ := item.(map[string]any)
+		for _, e := range fields.Maps(c, "env") {
 			if value, ok := e["value"].(string); ok {
-				e["value"] = m.set("An environment variable of the container.", map[string]any{"type": "string", "default": value}, append(slices.Clone(path), "env", text(e, "name"))...)
+				e["value"] = m.config.set("An environment variable of the container.", map[string]any{"type": "string", "default": value},
+					slices.Concat(path, []string{"env", fields.Text(e, "name")})...)
 			}
 		}
 	}
@@ -225,9 +189,6 @@ func (m *maker) container(c map[string]any, path ...string) {
 		c["image"] = m.image(ref)
 	}
 }
-
-// image is one of spec.images.
-type image struct{ name, ref string }
 
 // image returns the expression for an image, which becomes one of spec.images.
 // References that cannot be read stay as they are.
@@ -240,12 +201,12 @@ func (m *maker) image(ref string) any {
 	path := parsed.Context().RepositoryStr()
 	base := identifier(path[strings.LastIndex(path, "/")+1:])
 	for i, candidate := 2, base; ; i++ {
-		at := slices.IndexFunc(m.images, func(have image) bool { return have.name == candidate })
+		at := slices.IndexFunc(m.images, func(have any) bool { return fields.Text(have, "name") == candidate })
 		if at < 0 {
-			m.images = append(m.images, image{candidate, ref})
+			m.images = append(m.images, map[string]any{"name": candidate, "image": ref})
 			return expression(".images." + candidate)
 		}
-		if m.images[at].ref == ref {
+		if fields.Text(m.images[at], "image") == ref {
 			return expression(".images." + candidate)
 		}
 		candidate = base + strconv.Itoa(i)
@@ -258,7 +219,7 @@ func (m *maker) namespaces(all []*object) {
 	for _, o := range all {
 		for _, ns := range []string{o.namespace(), namespaceName(o)} {
 			if ns != "" && known[ns] == "" {
-				known[ns] = m.set("The name of the namespace.", map[string]any{
+				known[ns] = m.config.set("The name of the namespace.", map[string]any{
 					"type": "string", "default": ns, "minLength": int64(1), "maxLength": int64(63),
 					"pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
 				}, "namespaces", ns)
@@ -270,7 +231,11 @@ func (m *maker) namespaces(all []*object) {
 			child(o.value, "metadata")["name"] = known[ns]
 			o.fileName = ns
 		}
-		m.replaceNamespaces(o.value, known)
+		fields.Walk(o.value, func(parent map[string]any, key string, value any) {
+			if s, ok := value.(string); ok && parent != nil && key == "namespace" && known[s] != "" {
+				parent[key] = known[s]
+			}
+		})
 	}
 	for _, ns := range slices.Sorted(maps.Keys(known)) {
 		mentions := 0
@@ -284,49 +249,22 @@ func (m *maker) namespaces(all []*object) {
 }
 
 func namespaceName(o *object) string {
-	if o.kind().Kind == "Namespace" && o.kind().Group == "" {
+	if o.is("", "Namespace") {
 		return o.name()
 	}
 	return ""
 }
 
-// replaceNamespaces replaces all fields called namespace.
-func (m *maker) replaceNamespaces(v any, known map[string]expression) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, value := range v {
-			if s, ok := value.(string); ok && key == "namespace" && known[s] != "" {
-				v[key] = known[s]
-				continue
-			}
-			m.replaceNamespaces(value, known)
-		}
-	case []any:
-		for _, item := range v {
-			m.replaceNamespaces(item, known)
-		}
-	}
-}
-
-// mentioned counts texts that hold a namespace as a word behind a dot or an equals
-// sign, as in the name of a host or a flag.
+// mentioned counts texts that hold a namespace as a word, behind a dot or an equals sign
+// as in the name of a host or a flag.
 func mentioned(v any, ns string) int {
 	n := 0
-	switch v := v.(type) {
-	case string:
-		for _, word := range strings.FieldsFunc(v, func(r rune) bool { return !(r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z') }) {
-			if word == ns && (strings.Contains(v, "."+ns) || strings.Contains(v, "="+ns)) {
-				return 1
-			}
+	fields.Walk(v, func(_ map[string]any, _ string, value any) {
+		s, _ := value.(string)
+		words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+		if slices.Contains(words, ns) && (strings.Contains(s, "."+ns) || strings.Contains(s, "="+ns)) {
+			n++
 		}
-	case map[string]any:
-		for _, value := range v {
-			n += mentioned(value, ns)
-		}
-	case []any:
-		for _, value := range v {
-			n += mentioned(value, ns)
-		}
-	}
+	})
 	return n
 }

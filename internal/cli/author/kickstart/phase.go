@@ -1,10 +1,14 @@
 package kickstart
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 // Phases, by the kinds that belong into them.
@@ -16,12 +20,10 @@ const (
 	phaseStorage    = "storage"
 	phasePreInstall = "pre-install"
 	phaseDeploy     = "deploy"
-	// phaseAdmission has webhooks and policies: behind their servers, before the
-	// objects that they check.
+	// phaseAdmission has webhooks and policies, behind their servers.
 	phaseAdmission      = "admission"
 	phaseAdmissionPatch = "admission-patch"
-	// phaseResources has resources of the package's own definitions, behind their
-	// controllers and webhooks.
+	// phaseResources has resources of the package's own definitions.
 	phaseResources = "resources"
 	// phaseDependents has workloads that call what controllers create from those.
 	phaseDependents  = "dependents"
@@ -30,14 +32,12 @@ const (
 	phasePostInstall = "post-install"
 )
 
-// phaseOrder is the order of the rollout.
 var phaseOrder = []string{
 	phaseCRDs, phaseNamespaces, phasePolicies, phaseRBAC, phaseStorage, phasePreInstall,
 	phaseDeploy, phaseAdmission, phaseAdmissionPatch, phaseResources, phaseDependents, phasePublish, phaseOther, phasePostInstall,
 }
 
-// presets says where kinds belong, as group/Kind; a group alone stands for all of
-// its kinds.
+// presets are the phases of kinds, as group/Kind, or of all kinds of a group.
 var presets = map[string]string{
 	"apiextensions.k8s.io/CustomResourceDefinition": phaseCRDs,
 
@@ -87,21 +87,13 @@ var presets = map[string]string{
 }
 
 func presetOf(kind schema.GroupKind) string {
-	if phase, ok := presets[kind.Group+"/"+kind.Kind]; ok {
-		return phase
-	}
-	if phase, ok := presets[kind.Group]; ok && kind.Group != "" {
-		return phase
-	}
-	return phaseOther
+	return cmp.Or(presets[kind.Group+"/"+kind.Kind], presets[kind.Group], phaseOther)
 }
 
-// phases puts every object into a phase, and returns the phases in use in their
-// order. What the package defines itself comes after its definition in any case.
+// phases puts every object into a phase, and returns the phases in use in their order.
 func (m *maker) phases(all []*object) []string {
 	m.hookPhases(all)
 	aggregated := aggregatedGroups(all)
-	used := map[string]bool{}
 	for _, o := range all {
 		switch {
 		case o.phase != "":
@@ -115,39 +107,30 @@ func (m *maker) phases(all []*object) []string {
 	}
 	m.patchJobs(all)
 	m.dependents(all)
+	used := map[string]bool{}
 	for _, o := range all {
 		used[o.phase] = true
 	}
-	return inOrder(used)
+	return slices.SortedFunc(maps.Keys(used), comparePhases)
 }
 
-// inOrder sorts phases; those of hooks are numbered.
-func inOrder(used map[string]bool) []string {
-	var out []string
-	for _, phase := range phaseOrder {
-		var numbered []string
-		for name := range used {
-			if name == phase || strings.HasPrefix(name, phase+"-") && (phase == phasePreInstall || phase == phasePostInstall) {
-				numbered = append(numbered, name)
-			}
+// comparePhases orders phases; those of hooks are numbered.
+func comparePhases(a, b string) int {
+	index := func(phase string) int {
+		if i := slices.Index(phaseOrder, phase); i >= 0 {
+			return i
 		}
-		slices.SortFunc(numbered, func(a, b string) int {
-			if len(a) != len(b) {
-				return len(a) - len(b)
-			}
-			return strings.Compare(a, b)
-		})
-		out = append(out, numbered...)
+		return slices.Index(phaseOrder, phase[:strings.LastIndex(phase, "-")])
 	}
-	return out
+	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }
 
 // aggregatedGroups returns the API groups of the APIServices of the input.
 func aggregatedGroups(all []*object) map[string]bool {
 	out := map[string]bool{}
 	for _, o := range all {
-		if o.is("apiregistration.k8s.io", "APIService") && dig(o.value, "spec", "service") != nil {
-			out[text(o.value, "spec", "group")] = true
+		if o.is("apiregistration.k8s.io", "APIService") && fields.Get(o.value, "spec", "service") != nil {
+			out[fields.Text(o.value, "spec", "group")] = true
 		}
 	}
 	return out

@@ -4,64 +4,67 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	recipes "lockstep.run/lockstep/internal/probes"
 )
 
-// Probes, as kstatus judges these kinds.
-func conditionProbe(typ string) map[string]any {
-	return map[string]any{"condition": map[string]any{"type": typ, "status": "True"}}
+// conditions are probes of conditions with the status True.
+func conditions(types ...string) []any {
+	var out []any
+	for _, typ := range types {
+		out = append(out, map[string]any{"condition": map[string]any{"type": typ, "status": "True"}})
+	}
+	return out
 }
 
-func celProbe(rule, message string) map[string]any {
-	return map[string]any{"cel": map[string]any{"rule": rule, "message": message}}
+func cel(rule, message string) []any {
+	return []any{map[string]any{"cel": map[string]any{"rule": rule, "message": message}}}
 }
 
 // recipe returns the recommended probes for a workload.
 func recipe(kind string) []any {
-	entry, _ := recipes.Recipe(kind)
-	var all []any
-	for _, p := range entry.Probes {
-		if p.Condition != nil {
-			all = append(all, conditionProbe(p.Condition.Type))
-		} else {
-			all = append(all, celProbe(p.CEL.Rule, p.CEL.Message))
-		}
+	_, text := recipes.Recipe(kind)
+	var entries []any
+	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
+		panic(err) // it is embedded
 	}
-	return all
+	return fields.List(entries[0], "probes")
 }
 
+// probes are the conditions and phases by which kstatus evaluates these kinds.
 var probes = []struct {
-	kind   schema.GroupKind
-	probes []any
+	group, kind string
+	probes      []any
 }{
-	{schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, []any{conditionProbe("Established"), conditionProbe("NamesAccepted")}},
-	{schema.GroupKind{Kind: "Namespace"}, []any{celProbe(`has(self.status) && self.status.phase == "Active"`, "the namespace is not active")}},
-	{schema.GroupKind{Kind: "PersistentVolume"}, []any{celProbe(`has(self.status) && self.status.phase in ["Available", "Bound"]`, "the volume is neither available nor bound")}},
-	{schema.GroupKind{Kind: "PersistentVolumeClaim"}, []any{celProbe(`has(self.status) && self.status.phase == "Bound"`, "the claim is not bound to a volume")}},
-	{schema.GroupKind{Group: "apps", Kind: "Deployment"}, recipe("Deployment")},
-	{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, recipe("StatefulSet")},
-	{schema.GroupKind{Group: "apps", Kind: "DaemonSet"}, recipe("DaemonSet")},
-	{schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, recipe("ReplicaSet")},
-	{schema.GroupKind{Kind: "ReplicationController"}, recipe("ReplicationController")},
-	{schema.GroupKind{Group: "batch", Kind: "Job"}, []any{conditionProbe("Complete")}},
-	{schema.GroupKind{Kind: "Pod"}, []any{celProbe(`has(self.status) && (self.status.phase == "Succeeded" || has(self.status.conditions) && self.status.conditions.exists(c, c.type == "Ready" && c.status == "True"))`, "the pod is neither ready nor done")}},
-	{schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}, []any{conditionProbe("Available")}},
-	{schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}, []any{conditionProbe("Ready")}},
-	{schema.GroupKind{Group: "cert-manager.io", Kind: "Issuer"}, []any{conditionProbe("Ready")}},
-	{schema.GroupKind{Group: "cert-manager.io", Kind: "ClusterIssuer"}, []any{conditionProbe("Ready")}},
-	{schema.GroupKind{Group: "external-secrets.io", Kind: "ExternalSecret"}, []any{conditionProbe("Ready")}},
-	{schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}, []any{conditionProbe("Accepted")}},
-	{schema.GroupKind{Group: "route.openshift.io", Kind: "Route"}, []any{celProbe(`has(self.status) && has(self.status.ingress) && self.status.ingress.size() > 0 && self.status.ingress.all(i, has(i.conditions) && i.conditions.exists(c, c.type == "Admitted" && c.status == "True"))`, "not all routers have admitted the route")}},
-	{schema.GroupKind{Group: "operators.coreos.com", Kind: "ClusterServiceVersion"}, []any{celProbe(`has(self.status) && has(self.status.phase) && self.status.phase == "Succeeded"`, "the operator is not installed")}},
+	{"apiextensions.k8s.io", "CustomResourceDefinition", conditions("Established", "NamesAccepted")},
+	{"", "Namespace", cel(`has(self.status) && self.status.phase == "Active"`, "the namespace is not active")},
+	{"", "PersistentVolume", cel(`has(self.status) && self.status.phase in ["Available", "Bound"]`, "the volume is neither available nor bound")},
+	{"", "PersistentVolumeClaim", cel(`has(self.status) && self.status.phase == "Bound"`, "the claim is not bound to a volume")},
+	{"apps", "Deployment", recipe("Deployment")},
+	{"apps", "StatefulSet", recipe("StatefulSet")},
+	{"apps", "DaemonSet", recipe("DaemonSet")},
+	{"apps", "ReplicaSet", recipe("ReplicaSet")},
+	{"", "ReplicationController", recipe("ReplicationController")},
+	{"batch", "Job", conditions("Complete")},
+	{"", "Pod", cel(`has(self.status) && (self.status.phase == "Succeeded" || has(self.status.conditions) && self.status.conditions.exists(c, c.type == "Ready" && c.status == "True"))`, "the pod is neither ready nor done")},
+	{"apiregistration.k8s.io", "APIService", conditions("Available")},
+	{"cert-manager.io", "Certificate", conditions("Ready")},
+	{"cert-manager.io", "Issuer", conditions("Ready")},
+	{"cert-manager.io", "ClusterIssuer", conditions("Ready")},
+	{"external-secrets.io", "ExternalSecret", conditions("Ready")},
+	{"gateway.networking.k8s.io", "Gateway", conditions("Accepted")},
+	{"route.openshift.io", "Route", cel(`has(self.status) && has(self.status.ingress) && self.status.ingress.size() > 0 && self.status.ingress.all(i, has(i.conditions) && i.conditions.exists(c, c.type == "Admitted" && c.status == "True"))`, "not all routers have admitted the route")},
+	{"operators.coreos.com", "ClusterServiceVersion", cel(`has(self.status) && has(self.status.phase) && self.status.phase == "Succeeded"`, "the operator is not installed")},
 }
 
-// atOnce are kinds, as group/Kind or group, that are ready when they are written,
-// or whose status says nothing that everyone could wait for: an Ingress and a load
-// balancer may never get an address, a budget and an autoscaler follow their pods.
-var atOnce = map[string]bool{
+// readyAtOnce are kinds, as group/Kind or group, that are ready when they are written, or
+// may never become so: an Ingress and a load balancer may never get an address.
+var readyAtOnce = map[string]bool{
 	"/ConfigMap": true, "/Secret": true, "/ServiceAccount": true, "/LimitRange": true, "/ResourceQuota": true,
 	"/Endpoints": true, "/PodTemplate": true, "/Service": true, "admissionregistration.k8s.io": true, "autoscaling": true, "batch/CronJob": true,
 	"coordination.k8s.io": true, "discovery.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "networking.k8s.io": true,
@@ -70,67 +73,51 @@ var atOnce = map[string]bool{
 	"monitoring.coreos.com/PrometheusRule": true, "snapshot.storage.k8s.io/VolumeSnapshotClass": true,
 }
 
-// probesOf returns the probes for the kinds in use, and the kinds without a known
-// probe.
+// probesOf returns the probes for the kinds in use, and the kinds without a known probe.
 func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	used := map[schema.GroupKind]bool{}
 	for _, o := range all {
 		used[o.kind()] = true
 	}
+	add := func(kind schema.GroupKind, probes []any) {
+		out = append(out, map[string]any{
+			"selector": map[string]any{"kind": map[string]any{"group": kind.Group, "kind": kind.Kind}}, "probes": probes,
+		})
+		delete(used, kind)
+	}
 	for _, p := range probes {
-		if used[p.kind] {
-			out = append(out, probeEntry(p.kind, p.probes))
-			delete(used, p.kind)
+		if kind := (schema.GroupKind{Group: p.group, Kind: p.kind}); used[kind] {
+			add(kind, p.probes)
 		}
 	}
-	missing := map[string]bool{}
-	for _, kind := range slices.SortedFunc(maps.Keys(used), func(a, b schema.GroupKind) int { return compareKinds(a, b) }) {
-		if atOnce[kind.Group+"/"+kind.Kind] || kind.Group != "" && atOnce[kind.Group] {
-			continue
+	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
+	for _, kind := range slices.SortedFunc(maps.Keys(used), byName) {
+		d := m.defined[kind]
+		switch {
+		case readyAtOnce[kind.Group+"/"+kind.Kind] || readyAtOnce[kind.Group]:
+		case d != nil && len(d.conditions) > 0:
+			add(kind, conditions(d.conditions...))
+		default:
+			unknown = append(unknown, kind.String())
 		}
-		if d := m.defined[kind]; d != nil && len(d.conditions) > 0 {
-			var list []any
-			for _, c := range d.conditions {
-				list = append(list, conditionProbe(c))
-			}
-			out = append(out, probeEntry(kind, list))
-			continue
-		}
-		missing[kind.String()] = true
 	}
-	return out, slices.Sorted(maps.Keys(missing))
+	return out, unknown
 }
 
-func probeEntry(kind schema.GroupKind, probes []any) any {
-	return map[string]any{
-		"selector": map[string]any{"kind": map[string]any{"group": kind.Group, "kind": kind.Kind}},
-		"probes":   probes,
-	}
-}
-
-func compareKinds(a, b schema.GroupKind) int {
-	if a.String() < b.String() {
-		return -1
-	}
-	return 1
-}
-
-// readyColumn is a printer column that shows one of the conditions by which
-// custom resources say that they are ready.
+// readyColumn is a printer column that shows a condition by which custom resources report
+// that they are ready.
 var readyColumn = regexp.MustCompile(`^\s*\.status\.conditions\[\?\(\s*@\.type\s*==\s*["'](Ready|Available)["']\s*\)\]\.status\s*$`)
 
 // columns returns the conditions that every served version of a definition shows.
 func columns(o *object) []string {
-	versions, _ := dig(o.value, "spec", "versions").([]any)
 	var common map[string]bool
-	for _, v := range versions {
-		if served, _ := dig(v, "served").(bool); !served {
+	for _, version := range fields.List(o.value, "spec", "versions") {
+		if !fields.Bool(version, "served") {
 			continue
 		}
 		found := map[string]bool{}
-		list, _ := dig(v, "additionalPrinterColumns").([]any)
-		for _, column := range list {
-			if match := readyColumn.FindStringSubmatch(text(column, "jsonPath")); match != nil && (common == nil || common[match[1]]) {
+		for _, column := range fields.List(version, "additionalPrinterColumns") {
+			if match := readyColumn.FindStringSubmatch(fields.Text(column, "jsonPath")); match != nil && (common == nil || common[match[1]]) {
 				found[match[1]] = true
 			}
 		}

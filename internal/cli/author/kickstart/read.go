@@ -9,14 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Input is one file of objects.
+// Input is one file of objects; messages use its name.
 type Input struct {
-	// Name that messages use.
 	Name string
 	Data []byte
 }
@@ -24,12 +24,11 @@ type Input struct {
 // read reads all objects; notes name skipped documents. The error is of type
 // violation.Violations.
 func read(inputs []Input) (all []*object, notes []string, err error) {
-	r := reader{seen: map[string]*object{}, files: map[string]bool{}}
+	r := reader{inputs: inputs, seen: map[string]*object{}}
 	for _, in := range inputs {
-		r.files[filepath.ToSlash(in.Name)] = true
-	}
-	for _, in := range inputs {
-		problems := document.Each(in.Name, in.Data, func(d *document.Document) { r.document(d) })
+		problems := document.Each(in.Name, in.Data, func(d *document.Document) {
+			r.value(violation.Violation{Reason: violation.ReasonObjectInvalid, Path: d.Path, Document: d.Index, Line: d.Line("")}, d.Value, 0)
+		})
 		for _, p := range problems {
 			if strings.Contains(string(in.Data), "{{") && p.Reason == violation.ReasonInvalidYAML {
 				p.Remedy = "This looks like a template: render it first, as by helm template NAME CHART | kubectl package kickstart NAME -f -"
@@ -47,17 +46,11 @@ func read(inputs []Input) (all []*object, notes []string, err error) {
 }
 
 type reader struct {
-	// files are the names of all inputs.
-	files    map[string]bool
+	inputs   []Input
 	notes    []string
 	objects  []*object
 	seen     map[string]*object
 	problems violation.Violations
-}
-
-func (r *reader) document(d *document.Document) {
-	at := violation.Violation{Reason: violation.ReasonObjectInvalid, Path: d.Path, Document: d.Index, Line: d.Line("")}
-	r.value(at, d.Value, 0)
 }
 
 func (r *reader) fail(at violation.Violation, remedy, format string, args ...any) {
@@ -74,28 +67,29 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 		r.fail(at, "", "the document is no object")
 		return
 	}
-	apiVersion, kind := text(m, "apiVersion"), text(m, "kind")
+	apiVersion, kind := fields.Text(m, "apiVersion"), fields.Text(m, "kind")
 	gv, err := schema.ParseGroupVersion(apiVersion)
+	items, isList := m["items"].([]any)
+	isList = isList && strings.HasSuffix(kind, "List")
 	switch {
 	case kustomizes(at.Path, gv.Group, kind):
 		r.kustomization(at, m)
-		return
 	case apiVersion == "" || kind == "" || err != nil:
 		r.fail(at, "Leave the file out, or set both.", "apiVersion %q and kind %q name no kind of object", apiVersion, kind)
-		return
-	}
-	if items, isList := m["items"].([]any); isList && strings.HasSuffix(kind, "List") {
-		if depth > 0 {
-			r.fail(at, "", "a list within a list")
-			return
-		}
+	case isList && depth > 0:
+		r.fail(at, "", "a list within a list")
+	case isList:
 		for _, item := range items {
 			r.value(at, item, depth+1)
 		}
-		return
+	default:
+		r.object(&object{gvk: gv.WithKind(kind), value: m, at: at})
 	}
-	o := &object{gvk: gv.WithKind(kind), value: m, at: at}
-	at.Object = apiVersion + " " + kind
+}
+
+func (r *reader) object(o *object) {
+	at := o.at
+	at.Object = fields.Text(o.value, "apiVersion") + " " + o.gvk.Kind
 	if o.name() == "" {
 		r.fail(at, "Give it a metadata.name; names that the API server makes up cannot be found again.", "the object has no name")
 		return
@@ -110,25 +104,24 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	r.objects = append(r.objects, o)
 }
 
-// kustomizes reports whether a document is a kustomization: by its kind, or, where it
-// has none, by the name of its file, as kustomize itself does.
+// kustomizes reports whether a document is a kustomization: by its kind, or without one
+// by the name of its file.
 func kustomizes(file, group, kind string) bool {
 	return group == "kustomize.config.k8s.io" || kind == "" && slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, path.Base(filepath.ToSlash(file)))
 }
 
 // kustomization skips one that only lists files of the input; others have to be built.
 func (r *reader) kustomization(at violation.Violation, m map[string]any) {
-	plain := true
-	for key := range m {
-		plain = plain && slices.Contains([]string{"apiVersion", "kind", "metadata", "resources"}, key)
-	}
-	resources, _ := m["resources"].([]any)
+	changes := slices.ContainsFunc(fields.Keys(m), func(key string) bool {
+		return !slices.Contains([]string{"apiVersion", "kind", "metadata", "resources"}, key)
+	})
+	resources := fields.List(m, "resources")
 	folder := path.Dir(filepath.ToSlash(at.Path))
-	for _, item := range resources {
+	elsewhere := slices.ContainsFunc(resources, func(item any) bool {
 		name, _ := item.(string)
-		plain = plain && name != "" && r.has(path.Join(folder, name))
-	}
-	if !plain || len(resources) == 0 {
+		return name == "" || !r.has(path.Join(folder, name))
+	})
+	if changes || elsewhere || len(resources) == 0 {
 		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a kustomization is no object of a cluster")
 		return
 	}
@@ -137,13 +130,8 @@ func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 
 // has reports whether a file or folder is in the input.
 func (r *reader) has(name string) bool {
-	if r.files[name] {
-		return true
-	}
-	for file := range r.files {
-		if strings.HasPrefix(file, name+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.inputs, func(in Input) bool {
+		file := filepath.ToSlash(in.Name)
+		return file == name || strings.HasPrefix(file, name+"/")
+	})
 }

@@ -1,12 +1,15 @@
 package kickstart
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 // patchable are the resources of kinds that Jobs patch during installations, such as
@@ -29,12 +32,10 @@ func (m *maker) patchJobs(all []*object) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(byAccount)) {
 		jobs := byAccount[key]
-		targets := patched(all, jobs[0])
-		if len(targets) == 0 {
-			continue
-		}
-		for _, job := range patchers(jobs) {
-			m.putBehind(job, targets)
+		if targets := patched(all, jobs[0]); len(targets) > 0 {
+			for _, job := range patchers(jobs) {
+				m.putBehind(job, targets)
+			}
 		}
 	}
 }
@@ -42,19 +43,14 @@ func (m *maker) patchJobs(all []*object) {
 // putBehind moves a Job behind its targets. A probed APIService waits for the patch,
 // so the Job is in its phase.
 func (m *maker) putBehind(job *object, targets []*object) {
-	last := targets[0]
-	for _, t := range targets {
-		if slices.Index(phaseOrder, t.phase) > slices.Index(phaseOrder, last.phase) {
-			last = t
-		}
-	}
+	index := func(phase string) int { return slices.Index(phaseOrder, phase) }
+	last := slices.MaxFunc(targets, func(a, b *object) int { return cmp.Compare(index(a.phase), index(b.phase)) })
 	phase := last.phase
 	if phase == phaseAdmission {
 		phase = phaseAdmissionPatch
 	}
-	earlier := slices.Index(phaseOrder, job.phase) < slices.Index(phaseOrder, phase)
-	after := job.hook != nil && phase == phaseAdmissionPatch
-	if earlier && slices.Contains(phaseOrder, job.phase) || after {
+	earlier := index(job.phase) >= 0 && index(job.phase) < index(phase)
+	if earlier || job.hook != nil && phase == phaseAdmissionPatch {
 		job.phase = phase
 		m.note("%s may patch %s, as its rights say: it is in phase %s, behind it", job, last, phase)
 	}
@@ -82,27 +78,26 @@ func saysPatch(text string) bool {
 	})
 }
 
+// containers calls visit for the containers of an object's pods.
+func containers(o *object, visit func(list string, container map[string]any)) {
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range fields.Maps(podOf(o), list) {
+			visit(list, c)
+		}
+	}
+}
+
 // commandTexts returns the command lines and environment of the containers of an object.
 func commandTexts(o *object) []string {
 	var out []string
-	pod := podOf(o)
-	for _, field := range []string{"initContainers", "containers"} {
-		containers, _ := pod[field].([]any)
-		for _, c := range containers {
-			for _, list := range []string{"command", "args"} {
-				items, _ := dig(c, list).([]any)
-				for _, item := range items {
-					if s, ok := item.(string); ok {
-						out = append(out, s)
-					}
-				}
-			}
-			env, _ := dig(c, "env").([]any)
-			for _, e := range env {
-				out = append(out, text(e, "value"))
-			}
+	containers(o, func(_ string, c map[string]any) {
+		for _, item := range slices.Concat(fields.List(c, "command"), fields.List(c, "args")) {
+			out = append(out, fields.Text(item))
 		}
-	}
+		for _, e := range fields.List(c, "env") {
+			out = append(out, fields.Text(e, "value"))
+		}
+	})
 	return out
 }
 
@@ -116,10 +111,8 @@ func patched(all []*object, o *object) []*object {
 		}
 		for _, target := range all {
 			resource := patchable[target.kind()]
-			if resource == "" || !grants(rule, "apiGroups", target.gvk.Group, "*") || !grants(rule, "resources", resource) {
-				continue
-			}
-			if names, _ := dig(rule, "resourceNames").([]any); len(names) == 0 || slices.Contains(names, any(target.name())) {
+			named := len(fields.List(rule, "resourceNames")) == 0 || grants(rule, "resourceNames", target.name())
+			if resource != "" && named && grants(rule, "apiGroups", target.gvk.Group, "*") && grants(rule, "resources", resource) {
 				out = append(out, target)
 			}
 		}
@@ -129,22 +122,15 @@ func patched(all []*object, o *object) []*object {
 
 // grants reports whether a field of a rule has one of the values.
 func grants(rule any, field string, values ...string) bool {
-	list, _ := dig(rule, field).([]any)
-	return slices.ContainsFunc(list, func(item any) bool {
-		s, _ := item.(string)
-		return slices.Contains(values, s)
+	return slices.ContainsFunc(fields.List(rule, field), func(item any) bool {
+		return slices.Contains(values, fields.Text(item))
 	})
 }
 
 // account is the ServiceAccount of an object's pods.
 func account(o *object) string {
-	if name := text(podOf(o), "serviceAccountName"); name != "" {
-		return name
-	}
-	if name := text(podOf(o), "serviceAccount"); name != "" {
-		return name
-	}
-	return "default"
+	pod := podOf(o)
+	return cmp.Or(fields.Text(pod, "serviceAccountName"), fields.Text(pod, "serviceAccount"), "default")
 }
 
 // rules returns the rules that the roles of the input grant to the pods of an object.
@@ -155,11 +141,11 @@ func rules(all []*object, o *object) []any {
 		if binding.gvk.Group != group || !strings.HasSuffix(binding.gvk.Kind, "RoleBinding") || !binds(binding, account(o), o.namespace()) {
 			continue
 		}
+		ref := fields.Map(binding.value, "roleRef")
 		for _, role := range all {
 			here := role.is(group, "ClusterRole") || role.is(group, "Role") && role.namespace() == binding.namespace()
-			if here && role.gvk.Kind == text(binding.value, "roleRef", "kind") && role.name() == text(binding.value, "roleRef", "name") {
-				list, _ := role.value["rules"].([]any)
-				out = append(out, list...)
+			if here && role.gvk.Kind == ref["kind"] && role.name() == ref["name"] {
+				out = append(out, fields.List(role.value, "rules")...)
 			}
 		}
 	}
@@ -169,8 +155,7 @@ func rules(all []*object, o *object) []any {
 // binds reports whether a binding is for a ServiceAccount. In a package for any
 // namespace, the namespace of the subject is an expression, and no text.
 func binds(binding *object, account, namespace string) bool {
-	subjects, _ := binding.value["subjects"].([]any)
-	return slices.ContainsFunc(subjects, func(s any) bool {
-		return text(s, "kind") == "ServiceAccount" && text(s, "name") == account && text(s, "namespace") == namespace
+	return slices.ContainsFunc(fields.List(binding.value, "subjects"), func(s any) bool {
+		return fields.Text(s, "kind") == "ServiceAccount" && fields.Text(s, "name") == account && fields.Text(s, "namespace") == namespace
 	})
 }

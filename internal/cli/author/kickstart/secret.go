@@ -2,9 +2,9 @@ package kickstart
 
 import (
 	"encoding/base64"
-	"maps"
-	"slices"
 	"unicode/utf8"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 // secrets makes configuration of the values of Secrets. Their defaults, the values of
@@ -16,9 +16,9 @@ func (m *maker) secrets(all []*object) {
 			continue
 		}
 		for _, field := range []string{"data", "stringData"} {
-			values, _ := o.value[field].(map[string]any)
-			for _, key := range slices.Sorted(maps.Keys(values)) {
-				if value, isText := values[key].(string); isText && value != "" {
+			values := fields.Map(o.value, field)
+			for _, key := range fields.Keys(values) {
+				if value := fields.Text(values, key); value != "" {
 					values[key] = m.secretValue(o, field, key, value)
 					n++
 				}
@@ -33,11 +33,11 @@ func (m *maker) secrets(all []*object) {
 // secretValue returns the expression for one value. The configuration has encoded text
 // decoded.
 func (m *maker) secretValue(o *object, field, key, value string) expression {
-	encode := ""
+	encode := expression("")
 	if field == "data" {
 		if plain, err := base64.StdEncoding.DecodeString(value); err == nil && utf8.Valid(plain) {
 			value, encode = string(plain), " | b64enc"
 		}
 	}
-	return m.set("The value of "+key+" in the Secret "+o.name()+".", map[string]any{"type": "string", "default": value}, "secrets", o.name(), key) + expression(encode)
+	return m.config.set("The value of "+key+" in the Secret "+o.name()+".", map[string]any{"type": "string", "default": value}, "secrets", o.name(), key) + encode
 }

@@ -10,13 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 )
-
-// manifestFile has no object.
-const manifestFile = "manifest.yaml"
 
 // Conflict is a field that the author and the new release changed differently.
 type Conflict struct {
@@ -95,11 +93,11 @@ func places(files loader.Files) map[string]string {
 
 func each(p string, data []byte, use func(id string, at document.Span)) {
 	_ = document.Each(p, data, func(d *document.Document) {
-		gv, err := schema.ParseGroupVersion(text(d.Value, "apiVersion"))
+		gv, err := schema.ParseGroupVersion(fields.Text(d.Value, "apiVersion"))
 		if err != nil {
 			return
 		}
-		use(identity(gv.WithKind(text(d.Value, "kind")).GroupKind(), text(d.Value, "metadata", "namespace"), text(d.Value, "metadata", "name")), d.Span())
+		use(identity(gv.WithKind(fields.Text(d.Value, "kind")).GroupKind(), fields.Text(d.Value, "metadata", "namespace"), fields.Text(d.Value, "metadata", "name")), d.Span())
 	})
 }
 
@@ -199,14 +197,7 @@ func (u *upgrade) object(id, was, is string, base, theirs []byte, had bool) {
 }
 
 func (u *upgrade) add(is string, theirs []byte) {
-	ext := ".yaml"
-	if strings.HasSuffix(is, ".gotmpl") {
-		ext += ".gotmpl"
-	}
-	base := strings.TrimSuffix(is, ext)
-	for i := 2; taken(u.out.Files, is); i++ {
-		is = fmt.Sprintf("%s-%d%s", base, i, ext)
-	}
+	is = vacant(u.out.Files, is)
 	u.out.Files[is] = theirs
 	u.out.Added = append(u.out.Added, is)
 }
