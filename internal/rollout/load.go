@@ -79,6 +79,15 @@ func (s Stored) Of(phase *corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.Ob
 	return all
 }
 
+// Inline puts the objects of slices and Secrets into their phases.
+func (s Stored) Inline(all []corev1alpha1.ObjectSetTemplatePhase) {
+	for i := range all {
+		phase := &all[i]
+		phase.Objects = s.Of(phase)
+		phase.Slices, phase.SecretSlices = nil, nil
+	}
+}
+
 // Load turns the spec of a set, with the objects that are stored elsewhere, into a
 // revision. What is wrong with it for good, by rules that need no write,
 // is in Revision.Blocked, all of it at once; nothing of such a revision is

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,6 +26,9 @@ type definitions struct {
 	mu sync.Mutex
 	// served are the versions that are served then, by kind.
 	served map[schema.GroupKind][]string
+	// plural and clusterScoped are further parts of mappings.
+	plural        map[schema.GroupKind]string
+	clusterScoped map[schema.GroupKind]bool
 	// changed are the versions whose schema is another one then, or that are new.
 	changed map[schema.GroupVersionKind]bool
 	written map[objects.Key]*unstructured.Unstructured
@@ -34,7 +38,7 @@ type definitions struct {
 
 func newDefinitions() *definitions {
 	return &definitions{
-		served: map[schema.GroupKind][]string{}, changed: map[schema.GroupVersionKind]bool{},
+		served: map[schema.GroupKind][]string{}, plural: map[schema.GroupKind]string{}, clusterScoped: map[schema.GroupKind]bool{}, changed: map[schema.GroupVersionKind]bool{},
 		written: map[objects.Key]*unstructured.Unstructured{}, session: schemacheck.NewSession(nil),
 	}
 }
@@ -51,6 +55,9 @@ func (d *definitions) learn(key objects.Key, before, now *unstructured.Unstructu
 		old = versionsOf(before.Object)
 	}
 	d.served[gk] = nil
+	d.plural[gk], _, _ = unstructured.NestedString(now.Object, "spec", "names", "plural")
+	scope, _, _ := unstructured.NestedString(now.Object, "spec", "scope")
+	d.clusterScoped[gk] = scope == "Cluster"
 	for name, version := range versionsOf(now.Object) {
 		if version["served"] == true {
 			d.served[gk] = append(d.served[gk], name)
@@ -61,12 +68,26 @@ func (d *definitions) learn(key objects.Key, before, now *unstructured.Unstructu
 	d.written[key], d.checker = now, nil
 }
 
-// brings reports whether the package defines a kind.
-func (d *definitions) brings(gk schema.GroupKind) bool {
+// mapping returns that of a kind that the package defines; defined is false where it does
+// not define it in this version, or in any where that is empty.
+func (d *definitions) mapping(gk schema.GroupKind, version string) (m *meta.RESTMapping, defined bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, brought := d.served[gk]
-	return brought
+	versions := d.served[gk]
+	if version == "" && len(versions) > 0 {
+		version = versions[0]
+	}
+	if !slices.Contains(versions, version) {
+		return nil, false
+	}
+	scope := meta.RESTScopeNamespace
+	if d.clusterScoped[gk] {
+		scope = meta.RESTScopeRoot
+	}
+	return &meta.RESTMapping{
+		GroupVersionKind: gk.WithVersion(version), Scope: scope,
+		Resource: schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: d.plural[gk]},
+	}, true
 }
 
 // judge says why the API server cannot be asked about a resource yet, empty where

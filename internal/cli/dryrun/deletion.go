@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -24,7 +23,8 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, _, err := in.simulation(ctx)
+	in.deletes, in.fresh = true, false
+	s, err := in.simulation(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,9 +32,10 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if len(in.sets) > 0 {
 		plan.Revision = in.sets[len(in.sets)-1].ObjectSetSpec().Revision
 	}
-	s.state.Teardown = true
-	if err := s.tearDown(ctx); err != nil {
-		return nil, err
+	if in.deployment != nil {
+		if err := s.run(ctx); err != nil {
+			return nil, err
+		}
 	}
 	plan.Cleanup = s.cleanup(nil)
 	plan.Losses = s.losses(ctx)
@@ -67,23 +68,6 @@ func Stranded(ctx context.Context, c *Cluster, r Request) ([]Loss, error) {
 	return plan.Stranded, nil
 }
 
-// tearDown simulates a teardown to its end.
-func (s *simulation) tearDown(ctx context.Context) error {
-	for {
-		plan := phases.Next(s.state)
-		if len(plan.Steps) > 0 {
-			if err := s.performAll(ctx, plan.Steps); err != nil {
-				return err
-			}
-			continue
-		}
-		// Objects that are being deleted are waited for.
-		if mended, err := s.mend(&plan); err != nil || !mended {
-			return err
-		}
-	}
-}
-
 // workloads are the kinds that controllers run as.
 var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, statefulSetKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"},
@@ -93,7 +77,7 @@ var workloads = []schema.GroupKind{
 // definition: their controller may be a workload of the package, which is deleted before
 // the definition, or with it.
 func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
-	revisions := s.rollout.Revisions()
+	revisions := s.installed
 	if len(revisions) == 0 {
 		return nil, nil
 	}
@@ -103,7 +87,7 @@ func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
 	for i := range min(last+1, len(rev.Phases)) {
 		for _, d := range rev.Phases[i].Objects {
 			o := s.objects[d.Key]
-			if d.Key.GroupKind() != crdKind || o.live == nil || o.did(phases.Release) {
+			if d.Key.GroupKind() != crdKind || o.live == nil || o.released {
 				continue
 			}
 			held, err := s.held(ctx, rev, last, o.live)

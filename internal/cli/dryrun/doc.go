@@ -1,19 +1,19 @@
 // Package dryrun foresees what an install or an upgrade of a package does to the
 // objects of a cluster, without writing any.
 //
-//	rendered template ─┐                           ┌─► dry runs ─► API server
-//	live revisions ────┼─► phases.Next ─► steps ─► World
-//	live objects ──────┘        ▲                   │
-//	                            └── what each left ─┘
+//	rendered template ─┐
+//	live revisions ────┴─► controller of deployments ─► simulatedCluster ─► dry runs ─► API server
+//	                                   ▲                      │
+//	                                   └── what each left ────┘
 //
-// It holds no rules of a rollout: [phases.Next] decides, as it does in the
-// manager, and the World takes the place of the executor. A step is sent as a dry
-// run, its answer becomes what the next decision sees, every probe counts as
-// true, and so on until nothing is left to do. What is different before and after
-// is the [Plan].
+// It holds no rules of a rollout: the controller of deployments runs as it does in the
+// manager. Its home has the deployment and its sets in memory, with the new template. Its
+// target is a [cluster.Cluster] in which a write is a dry run, and the response is what the
+// next decision sees. Every probe counts as true. What is different before and after is the
+// [Plan].
 //
 // Where the engine would stop, the reason is a [Refusal]. The plan goes on as if
-// it had been mended, so that the rest is shown as well, and says of each phase
+// it were gone, so that the rest is shown as well, and says of each phase
 // whether it would be reached.
 //
 // What a dry run cannot tell is marked as unverified: kinds whose

@@ -6,19 +6,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
-	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
@@ -27,12 +27,13 @@ import (
 // gather reads the deployment, its revisions and their slices.
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	in := &input{Cluster: c, Request: r, now: time.Now(), stored: newStored()}
+	in.uid = uuid.NewUUID()
 	in.key = rollout.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
 	dep := r.Scope.NewObjectDeployment()
 	err := c.Reader.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, dep)
 	switch {
 	case err == nil:
-		in.deployment = dep
+		in.deployment, in.uid = dep, dep.GetUID()
 	case !apply.IsAbsent(err):
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}
@@ -138,11 +139,7 @@ func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set 
 	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
 	stored := newStored()
 	err := c.readStored(ctx, scope, set, corev1alpha1.DefaultNamespace, stored)
-	for i := range spec.Phases {
-		phase := &spec.Phases[i]
-		phase.Objects = stored.Of(phase)
-		phase.Slices, phase.SecretSlices = nil, nil
-	}
+	stored.Inline(spec.Phases)
 	return spec, err
 }
 
@@ -181,10 +178,9 @@ func (in *input) decide() error {
 // with the defaults of the API server; sealed means that it has sensitive values.
 func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored rollout.Stored, sealed bool) (objects.Digest, error) {
 	spec = *spec.DeepCopy()
+	stored.Inline(spec.Phases)
 	for i := range spec.Phases {
 		phase := &spec.Phases[i]
-		phase.Objects = stored.Of(phase)
-		phase.Slices, phase.SecretSlices = nil, nil
 		if sealed {
 			// Which objects are kept in Secrets changes their order, and no other thing.
 			slices.SortFunc(phase.Objects, func(a, b corev1alpha1.ObjectSetObject) int { return bytes.Compare(a.Object.Raw, b.Object.Raw) })
@@ -219,15 +215,73 @@ func (in *input) foreign() string {
 	return ""
 }
 
-// claims returns the objects of the new revision that another package has claimed.
-func (in *input) claims(ctx context.Context, s *simulation) ([]phases.Blocker, error) {
-	table := claims.NewTable(func(claims.Holder) {})
+// objects are the deployment and the sets that a simulation begins with: with the new
+// template, and nothing paused. A paused package is simulated as if it went on. Where the
+// revision of the template is not claimed, sets of others are added.
+func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, error) {
+	dep := in.Scope.NewObjectDeployment()
+	if in.deployment != nil {
+		dep = in.deployment.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+	}
+	dep.SetNamespace(in.Namespace)
+	dep.SetName(in.Name)
+	dep.SetUID(in.uid)
+	dep.SetLabels(in.labels())
+	spec := dep.ObjectDeploymentSpec()
+	spec.Paused, spec.DriftPolicy = false, ""
+	if in.ReportDrift {
+		spec.DriftPolicy = corev1alpha1.DriftPolicyReport
+	}
+	if in.fresh {
+		in.Template.DeepCopyInto(&spec.Template.Spec)
+		dep.SetGeneration(dep.GetGeneration() + 1)
+	}
+	if in.deletes {
+		now := metav1.NewTime(in.now)
+		dep.SetDeletionTimestamp(&now)
+		dep.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	}
+	all := []client.Object{dep.(client.Object)}
+	for _, set := range in.sets {
+		set := set.DeepCopyObject().(corev1alpha1.GenericObjectSet)
+		if spec := set.ObjectSetSpec(); spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStatePaused {
+			spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive
+		}
+		all = append(all, set.(client.Object))
+	}
+	if in.deletes || claimed {
+		return all, nil
+	}
+	others, err := in.others(ctx)
+	return append(all, others...), err
+}
+
+// others are the sets of other owners, for their claims, with the metadata of their
+// deployments.
+func (in *input) others(ctx context.Context) ([]client.Object, error) {
+	var all []client.Object
+	deployments := map[rollout.OwnerKey]bool{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		var namespace string
 		if scope == corev1alpha1.ScopeNamespaced {
 			namespace = in.Namespace // others cannot bring objects of this namespace
 		}
-		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error { return in.claim(ctx, table, scope, set) })
+		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
+			key := rollout.OwnerOf(set)
+			if key == in.key || !rollout.Owns(set) {
+				return nil
+			}
+			if strings.HasSuffix(key.Kind, "ObjectDeployment") && !deployments[key] {
+				deployments[key] = true
+				dep := scope.NewObjectDeployment()
+				dep.SetNamespace(key.Namespace)
+				dep.SetName(key.Name)
+				dep.SetUID(rollout.DeploymentOf(set))
+				all = append(all, dep.(client.Object))
+			}
+			all = append(all, set.(client.Object))
+			return in.inline(ctx, scope, set)
+		})
 		if apierrors.IsForbidden(err) {
 			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so claims of other packages are not known", scope.Kind("ObjectSet")))
 			continue
@@ -236,35 +290,16 @@ func (in *input) claims(ctx context.Context, s *simulation) ([]phases.Blocker, e
 			return nil, fmt.Errorf("read the claims of other packages: %w", err)
 		}
 	}
-	var blocked []phases.Blocker
-	for i := range s.next.Phases {
-		for _, d := range s.next.Phases[i].Objects {
-			if holder, held := table.Holder(d.Key); held {
-				conflict := claims.Conflict{Key: d.Key, Winner: holder}
-				blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: s.next.Phases[i].Name, Kind: phases.BlockCollision, Message: conflict.Reason()})
-			}
-		}
-	}
-	return blocked, nil
+	return all, nil
 }
 
-// claim enters what one set of another owner holds.
-func (in *input) claim(ctx context.Context, table *claims.Table, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
-	key := rollout.OwnerOf(set)
-	if key == in.key || !rollout.Owns(set) {
-		return nil
-	}
+// inline puts the objects of its slices into a set, as far as they can be read.
+func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
 	stored := newStored()
-	if err := in.readStored(ctx, scope, set, in.ManagerNamespace, stored); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+	err := in.readStored(ctx, scope, set, in.ManagerNamespace, stored)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
 	}
-	rev := rollout.Load(set, stored, objects.Owner{}, in.namespaced)
-	rev.Pledged = rollout.Pledged(set)
-	rev.Recall(set, true)
-	if !rev.Claimed && rev.Opened == 0 {
-		return nil
-	}
-	holder := claims.Holder{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: key.String()}
-	_ = table.Claim(holder, rev.Keys()) // of two that claim the same, either one is in the way
+	stored.Inline(set.ObjectSetSpec().Phases)
 	return nil
 }

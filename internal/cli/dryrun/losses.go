@@ -14,7 +14,6 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
 )
 
 // losses says what data an upgrade may lose: in what it deletes, and by what it
@@ -27,9 +26,8 @@ func (s *simulation) losses(ctx context.Context) []Loss {
 			continue
 		}
 		replaced := o.now != nil && o.now.GetUID() != o.live.GetUID()
-		released := o.did(phases.Release)
 		switch {
-		case (o.now == nil || replaced) && !released && len(o.done) > 0:
+		case (o.now == nil || replaced) && !o.released && o.changed:
 			if text := s.deletion(ctx, key, o.live); text != "" {
 				found = append(found, Loss{objectName(key), text})
 			}

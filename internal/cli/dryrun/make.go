@@ -2,19 +2,17 @@ package dryrun
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/events"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -56,18 +54,18 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, next, err := in.simulation(ctx)
+	s, err := in.simulation(ctx)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{Kind: r.Scope.Kind("Package"), Namespace: r.Namespace, Name: r.Name, Revision: in.number, Warnings: in.warnings}
-	if next == nil {
+	if s.next == nil {
 		plan.Warnings = append(plan.Warnings, "the package has no objects, so no revision is made of it")
 		plan.finish()
 		return plan, nil
 	}
-	if err := in.admit(ctx, s); err != nil {
-		return nil, err
+	if why := in.foreign(); why != "" {
+		s.refusePackage(objects.Key{}, why)
 	}
 	if err := s.run(ctx); err != nil {
 		return nil, err
@@ -91,6 +89,7 @@ type input struct {
 	Request
 	now        time.Time
 	key        rollout.OwnerKey
+	uid        types.UID
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
 	stored     rollout.Stored
@@ -98,77 +97,60 @@ type input struct {
 	// be a new one.
 	number   int64
 	fresh    bool
+	deletes  bool
 	warnings []string
 }
 
-// simulation makes the world and what the pure core decides on. next is nil where
-// there is neither a revision nor anything to make one of.
-func (in *input) simulation(ctx context.Context) (*simulation, *rollout.Revision, error) {
-	uid := uuid.NewUUID()
-	if in.deployment != nil {
-		uid = in.deployment.GetUID()
+// simulation prepares the simulated cluster and its reconciler. Its next revision is nil
+// where there is neither a revision nor anything to make one of.
+func (in *input) simulation(ctx context.Context) (*simulation, error) {
+	owner := objects.Owner{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name, UID: string(in.uid)}
+	c := &simulatedCluster{
+		Cluster: in.Cluster, tracker: rollout.NewTracker(), definitions: newDefinitions(), owner: owner,
+		controllers: rollout.Controllers(in.sets...), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 	}
-	roll := rollout.New(in.key, uid)
-	roll.Siblings = rollout.Controllers(in.sets...)
+	c.controllers[in.uid], c.controllers[newUID] = struct{}{}, struct{}{}
+	s := &simulation{simulatedCluster: c, in: in}
+	if in.deployment != nil {
+		s.jobs = rollout.Recorded(in.deployment.ObjectDeploymentStatus())
+	}
 	for _, set := range in.sets {
-		if !rollout.Owns(set) {
-			continue
+		if rollout.Owns(set) {
+			rev := in.load(set, owner)
+			rev.Recall(set, true)
+			s.installed = append(s.installed, rev)
 		}
-		rev := rollout.Load(set, in.stored, roll.Owner, in.namespaced)
-		rev.RejectReserved(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
-		rev.Recall(set, true)
-		roll.Put(rev)
 	}
-	tracker := rollout.NewTracker()
-	tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
-		_, version, versioned := strings.Cut(apiVersion, "/")
-		if !versioned {
-			version = apiVersion
-		}
-		_, err := in.Mapper.RESTMapping(gk, version)
-		return err == nil
-	}
-	w := &world{
-		Cluster: in.Cluster, tracker: tracker, rollout: roll, now: in.now, reached: true,
-		objects: map[objects.Key]*object{}, defined: newDefinitions(),
-	}
-	s := &simulation{world: w, next: in.revision(roll)}
-	tracker.Own(in.key, append(uids(in.sets), uid)...)
-	if err := w.fill(ctx); err != nil {
-		return nil, nil, err
-	}
-	s.state = roll.State(nil, nil, in.now)
-	s.state.Look, s.state.ReportDrift = w.look, in.ReportDrift
-	s.state.Passed = func(schema.GroupKind, string) bool { return true } // nothing is watched: all was read just now
-	if in.deployment != nil {
-		s.state.Jobs = rollout.Recorded(in.deployment.ObjectDeploymentStatus())
-	}
-	s.state.Probe = func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
-		return probes.Result{Status: probes.True}
-	}
-	return s, s.next, nil
-}
-
-func uids(sets []corev1alpha1.GenericObjectSet) []types.UID {
-	var all []types.UID
-	for _, set := range sets {
-		all = append(all, set.GetUID())
-	}
-	return all
-}
-
-// newUID stands for that of the revision that does not exist yet.
-const newUID = "new"
-
-// revision returns the revision that would be the newest: a new one, or the newest
-// that there is where it has this very content.
-func (in *input) revision(roll *rollout.Rollout) *rollout.Revision {
 	switch {
-	case !in.fresh && len(in.sets) > 0:
-		return roll.Loaded(in.sets[len(in.sets)-1].GetUID())
-	case !in.fresh:
-		return nil
+	case in.fresh:
+		s.next = in.load(in.newSet(), owner)
+	case len(s.installed) > 0:
+		s.next = s.installed[len(s.installed)-1]
 	}
+	if err := c.fill(ctx, s.revisions()); err != nil {
+		return nil, err
+	}
+	objs, err := in.objects(ctx, s.next != nil && s.next.Claimed)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHome(in.Reader, objs)
+	if err != nil {
+		return nil, err
+	}
+	s.reconciler = objectdeployments.New(objectdeployments.Home{
+		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
+	}, &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}, func(rollout.OwnerKey) {})
+	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout, p *phases.Plan) { s.rollout, s.plan = r, p }}
+	return s, nil
+}
+
+func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *rollout.Revision {
+	return rollout.Load(set, in.stored, owner, in.namespaced)
+}
+
+// newSet is the set that the template would get.
+func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
 	set.SetNamespace(in.Namespace)
@@ -177,11 +159,7 @@ func (in *input) revision(roll *rollout.Rollout) *rollout.Revision {
 	spec := set.ObjectSetSpec()
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)
 	spec.Revision = in.number
-	rev := rollout.Load(set, rollout.Stored{}, roll.Owner, in.namespaced)
-	rev.RejectReserved(rollout.OfEngine(roll.Owner, in.ManagerNamespace))
-	rev.Sensitive = rev.Sensitive || in.Sensitive != nil
-	roll.Put(rev)
-	return rev
+	return set
 }
 
 // labels are those that the new revision gets.
@@ -198,76 +176,19 @@ func (in *input) labels() map[string]string {
 	return labels
 }
 
-// fill reads all objects of all revisions.
-func (w *world) fill(ctx context.Context) error {
+// fill reads all objects of revisions, the newest of which comes last.
+func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revision) error {
 	versions := map[objects.Key]string{}
-	for _, rev := range w.rollout.Revisions() {
+	for _, rev := range revisions {
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
-				versions[d.Key] = d.Version // the newest one counts
+				versions[d.Key] = d.Version
 			}
 		}
 	}
-	sights, err := w.read(ctx, versions)
-	if err != nil {
-		return err
+	found, err := c.read(ctx, versions)
+	for key, at := range found {
+		c.objects[key] = &object{sight: at, now: at.live, version: versions[key], reached: true}
 	}
-	for key, at := range sights {
-		w.objects[key] = &object{sight: at, now: at.live, version: versions[key], reached: true}
-	}
-	// Templates have to be known before objects are observed.
-	state := w.rollout.State(nil, nil, w.now)
-	for _, t := range phases.Templates(state) {
-		w.tracker.Follow(w.rollout.Key, t.Desired, t.Stamp, rollout.TemplateID(t.Desired, t.Labels, w.rollout.Owner))
-	}
-	for key, o := range w.objects {
-		o.observed = w.observe(key, o.live)
-	}
-	return nil
-}
-
-// admit plays the claim of the new revision: what stands in the way of it as a
-// whole.
-func (in *input) admit(ctx context.Context, s *simulation) error {
-	next := s.next
-	if why := in.foreign(); why != "" {
-		s.refusePackage(objects.Key{}, why)
-	}
-	for _, rev := range s.rollout.Revisions() {
-		rev.Paused = false // a paused package is foreseen as if it went on
-	}
-	if next.Blocked != "" {
-		s.refusePackage(objects.Key{}, next.Blocked)
-		next.Blocked = ""
-	}
-	if next.Claimed {
-		return nil
-	}
-	conflicts, err := in.claims(ctx, s)
-	if err != nil {
-		return err
-	}
-	existing := map[objects.Key]*objects.Observed{}
-	for key, o := range s.objects {
-		if o.observed != nil {
-			existing[key] = o.observed
-		}
-	}
-	claimed := map[objects.Key]bool{}
-	for _, b := range conflicts {
-		claimed[b.Key] = true
-	}
-	collisions := slices.DeleteFunc(s.rollout.Collisions(next, existing, in.now), func(b phases.Blocker) bool {
-		return claimed[b.Key] // the claim says it already
-	})
-	for _, b := range slices.Concat(conflicts, collisions) {
-		s.refusePackage(b.Key, b.Message)
-		s.object(b.Key).refusal = &Refusal{Message: b.Message}
-		d, _ := next.Find(b.Key)
-		if err := s.pretend(next, d); err != nil {
-			return err
-		}
-	}
-	next.Claimed, next.Opened = true, max(next.Opened, min(1, len(next.Phases)))
-	return nil
+	return err
 }

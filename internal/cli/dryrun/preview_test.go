@@ -9,14 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 func decode(t *testing.T, text string) map[string]any {
@@ -36,21 +35,22 @@ func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
 
 // TestOrderOfRemovals is about steps that are performed at the same time.
 func TestOrderOfRemovals(t *testing.T) {
-	for range 100 {
-		s := &simulation{world: &world{reached: true, rollout: &rollout.Rollout{Memory: phases.Memory{}}, objects: map[objects.Key]*object{}}}
-		var steps []phases.Step
-		var want []objects.Key
+	t.Parallel()
+	c := &simulatedCluster{reached: true, objects: map[objects.Key]*object{}}
+	mapping := &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}
+	at := map[objects.Key]int{}
+	var want []objects.Key
+	for batch := range 2 {
 		for i := range 50 {
-			step := phases.Step{Action: phases.Delete, Key: objects.Key{Kind: "ConfigMap", Name: fmt.Sprint(i)}}
-			steps, want = append(steps, step), append(want, step.Key)
+			key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: fmt.Sprint(batch, "-", i)}
+			at[key], want = i-100*batch, append(want, key)
 		}
-		steps = append(steps, phases.Step{Action: phases.Confirm, Key: objects.Key{Kind: "ConfigMap", Name: "gone"}})
-		if err := s.performAll(t.Context(), steps); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, s.removed); diff != "" {
-			t.Fatal(diff)
-		}
+		c.Run(t.Context(), "", false, 50, func(i int) {
+			_, _, _ = c.Delete(t.Context(), mapping, "n", fmt.Sprint(batch, "-", i), "", "", "")
+		})
+	}
+	if diff := cmp.Diff(want, c.removals(at)); diff != "" {
+		t.Fatal(diff)
 	}
 }
 

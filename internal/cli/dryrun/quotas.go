@@ -131,9 +131,9 @@ func (s *simulation) refuseQuota(quota *corev1.ResourceQuota, phase int, message
 			s.objects[d.Key].reached = false
 		}
 	}
-	for _, key := range s.removed {
-		if d, _ := s.next.Find(key); d == nil {
-			s.objects[key].reached = false // it goes after the last phase
+	for _, r := range s.removed {
+		if d, _ := s.next.Find(r.key); d == nil {
+			s.objects[r.key].reached = false // it goes after the last phase
 		}
 	}
 }

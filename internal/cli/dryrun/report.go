@@ -12,7 +12,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
 )
 
 // report fills the plan with what happened in a simulation.
@@ -26,7 +25,7 @@ func (in *input) report(s *simulation, plan *Plan) {
 			if s.ranBefore(d) {
 				phase.Completed = append(phase.Completed, d.Key.String())
 			}
-			c, changed := s.objects[d.Key].change(d.Key)
+			c, changed := s.change(d.Key)
 			if c.Action == ActionChange && s.had(d) {
 				c.Action = ActionCorrect
 			}
@@ -47,8 +46,8 @@ func (in *input) report(s *simulation, plan *Plan) {
 // ranBefore reports whether an object is a Job that is gone after it ran to success,
 // and does not run again.
 func (s *simulation) ranBefore(d *objects.Desired) bool {
-	now := s.objects[d.Key].now
-	return s.state.Jobs[d.Key].Succeeded(d) && (now == nil || now.GetDeletionTimestamp() != nil)
+	now := s.object(d.Key).now
+	return s.jobs[d.Key].Succeeded(d) && (now == nil || now.GetDeletionTimestamp() != nil)
 }
 
 // sensitive returns the objects whose values are not shown: those that hold values
@@ -110,25 +109,31 @@ func (s *simulation) reaches(phase int) bool {
 	return true
 }
 
-// had reports whether the newest older revision has an object with the same content,
-// so that a difference is of others.
+// had reports whether the newest present revision with an object, apart from a new one,
+// has it with the same content, so that a difference is of others.
 func (s *simulation) had(d *objects.Desired) bool {
-	for _, rev := range slices.Backward(s.rollout.Revisions()) {
-		if old, _ := rev.Find(d.Key); old != nil && old != d {
-			return old.Content == d.Content
+	old := s.has(d.Key)
+	return old != nil && old.Content == d.Content
+}
+
+// has returns an object in the newest present revision that has begun to write it, or nil.
+func (s *simulation) has(key objects.Key) *objects.Desired {
+	for _, rev := range slices.Backward(s.installed) {
+		if d, ph := rev.Find(key); d != nil && ph < rev.Begun() {
+			return d
 		}
 	}
-	return false
+	return nil
 }
 
 // cleanup returns what goes, in the order in which it went.
 func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	var gone []Change
-	for _, key := range s.removed {
+	for _, key := range s.removedKeys() {
 		if seen[key] {
 			continue
 		}
-		if c, changed := s.objects[key].change(key); changed {
+		if c, changed := s.change(key); changed {
 			gone = append(gone, c)
 		}
 	}
@@ -136,7 +141,8 @@ func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 }
 
 // change says what happened to an object; changed is false where nothing did.
-func (o *object) change(key objects.Key) (c Change, changed bool) {
+func (s *simulation) change(key objects.Key) (c Change, changed bool) {
+	o := s.object(key)
 	c = changeOf(key, o.version)
 	c.Reached = o.reached
 	if o.live != nil && o.now != nil {
@@ -145,16 +151,16 @@ func (o *object) change(key objects.Key) (c Change, changed bool) {
 	switch {
 	case o.refusal != nil:
 		c.Action, c.Message = ActionRefuse, o.refusal.Message
+	case o.released:
+		c.Action, c.Fields = ActionRelease, nil
 	case o.live == nil && o.now == nil:
 		return c, false
-	case o.did(phases.Release):
-		c.Action, c.Fields = ActionRelease, nil
 	case o.now == nil:
 		c.Action = ActionDelete
 	case o.live == nil, o.live.GetDeletionTimestamp() != nil && o.live.GetUID() != o.now.GetUID():
 		c.Action, c.Fields = ActionCreate, nil
 	default:
-		c.Action, c.From = o.rewritten(len(c.Fields))
+		c.Action, c.From = s.rewritten(key, o, len(c.Fields))
 	}
 	if o.now != nil && c.Action != ActionRelease && c.Action != ActionRelabel {
 		c.Unverified = o.unverified
@@ -163,26 +169,21 @@ func (o *object) change(key objects.Key) (c Change, changed bool) {
 }
 
 // rewritten says what happened to an object that was there and is there, with so
-// many fields that differ; and from whom it was taken over.
-func (o *object) rewritten(fields int) (action Action, from string) {
-	switch {
-	case o.did(phases.Recreate):
+// many fields that differ; and from which owner it was taken over.
+func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action Action, from string) {
+	if o.live.GetUID() != o.now.GetUID() {
 		return ActionReplace, ""
-	case o.did(phases.Adopt) && o.foreign != "":
-		return ActionTakeOver, o.foreign
-	case fields > 0 && !o.did(phases.Change, phases.Adopt) && o.did(phases.Correct):
-		return ActionCorrect, ""
+	}
+	if from = s.formerOwner(o); from != "" && (from != nobody || s.has(key) == nil) {
+		return ActionTakeOver, from
+	}
+	switch {
 	case fields > 0:
 		return ActionChange, ""
-	case len(o.done) > 0 && !maps.Equal(objects.WellKnown(o.live.GetLabels()), objects.WellKnown(o.now.GetLabels())):
+	case o.changed && !maps.Equal(objects.WellKnown(o.live.GetLabels()), objects.WellKnown(o.now.GetLabels())):
 		return ActionRelabel, ""
 	}
 	return "", ""
-}
-
-// did reports whether one of the actions was among the steps.
-func (o *object) did(actions ...phases.Action) bool {
-	return slices.ContainsFunc(o.done, func(a phases.Action) bool { return slices.Contains(actions, a) })
 }
 
 // judge adds what an upgrade means beyond its fields.

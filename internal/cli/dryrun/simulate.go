@@ -2,223 +2,227 @@ package dryrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// simulation plays a rollout in a world, from the claim of the new revision to the
-// end of its cleanup.
+// simulation runs the controller of deployments in a simulated cluster, from the claim of
+// the new revision to the end of its cleanup. What blocks it is noted and taken away.
 type simulation struct {
-	*world
-	state *phases.State
-	next  *rollout.Revision
-	// refusals are what stood in the way so far.
+	*simulatedCluster
+	in         *input
+	reconciler *objectdeployments.Reconciler
+	// rollout and plan are those of the last reconcile.
+	rollout *rollout.Rollout
+	plan    *phases.Plan
+	// installed are the present revisions, next is that of the template.
+	installed []*rollout.Revision
+	next      *rollout.Revision
+	// jobs are those that have finished, by the record.
+	jobs map[objects.Key]phases.Run
+	// refusals are what has blocked it so far.
 	refusals []Refusal
-	// removed are the objects that went, in the order of the steps.
-	removed []objects.Key
 }
 
-// run plays until nothing is left to do.
-func (s *simulation) run(ctx context.Context) error {
-	// Each pass performs a step, opens a phase or mends something.
-	passes := 100
-	for _, rev := range s.state.Revisions {
-		passes += 10 * len(rev.Phases)
-		for i := range rev.Phases {
-			passes += 10 * len(rev.Phases[i].Objects)
-		}
+// revisions are the present ones and that of the template, in ascending order.
+func (s *simulation) revisions() []*rollout.Revision {
+	all := slices.Clone(s.installed)
+	if s.in.fresh {
+		all = append(all, s.next)
 	}
-	for range passes {
-		again, err := s.pass(ctx)
-		if err != nil || !again {
+	return all
+}
+
+// loaded has every probe of a revision count as true. Where the revision of the template
+// is rejected as a whole, that is noted, and the simulation goes on.
+func (s *simulation) loaded(rev *rollout.Revision) {
+	rev.Probes = &probes.Set{}
+	if rev.Number != s.in.number || s.in.deletes {
+		return
+	}
+	rev.Sensitive = rev.Sensitive || s.in.Sensitive != nil
+	known := slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Phase == "" && r.Message == rev.Blocked })
+	if rev.Blocked != "" && !known {
+		s.refusePackage(objects.Key{}, rev.Blocked)
+	}
+	rev.Blocked = ""
+}
+
+// run reconciles until nothing is left to do.
+func (s *simulation) run(ctx context.Context) error {
+	rounds := 100 + 10*len(s.objects)
+	ctx = logr.NewContext(ctx, logr.Discard())
+	for range rounds {
+		done, err := s.round(ctx)
+		if err != nil || done {
 			return err
 		}
 	}
-	return fmt.Errorf("the rollout does not come to an end in %d steps: please report this as a defect", passes)
+	return fmt.Errorf("the rollout does not come to an end in %d steps: please report this as a defect", rounds)
 }
 
-// pass takes one step as the controller of deployments does (advance), and tells
-// whether there may be another one.
-func (s *simulation) pass(ctx context.Context) (bool, error) {
-	plan := phases.Next(s.state)
-	var urgent, background []phases.Step
-	for _, step := range plan.Steps {
-		if step.Background {
-			background = append(background, step)
-		} else {
-			urgent = append(urgent, step)
-		}
-	}
+func (s *simulation) round(ctx context.Context) (done bool, err error) {
+	s.plan = nil
+	result, err := s.reconciler.Reconcile(ctx, s.in.key)
 	switch {
-	case len(urgent) > 0:
-		return true, s.performAll(ctx, urgent)
-	case plan.Entry != nil:
-		return true, s.enter(ctx, plan.Entry)
-	case plan.Gate != nil:
-		s.next.Open(plan.Gate.Last)
-		return true, nil
-	case s.succeeds(&plan):
-		s.next.Succeeded = true
-		return true, nil
-	case len(background) > 0:
-		return true, s.performAll(ctx, background)
+	case s.failed != nil:
+		return false, s.failed
+	case err != nil:
+		return false, err
+	case s.plan == nil:
+		return true, nil // it was deleted
 	}
-	return s.mend(&plan)
+	unblocked, err := s.unblock()
+	switch {
+	case err != nil:
+		return false, err
+	case unblocked:
+		s.wait(max(result.RequeueAfter, unblockedWait))
+		return false, nil
+	case result.RequeueAfter == 0, s.complete():
+		return true, nil
+	}
+	s.wait(result.RequeueAfter)
+	return false, nil
 }
 
-func (s *simulation) performAll(ctx context.Context, steps []phases.Step) error {
-	err := parallel(ctx, len(steps), func(i int) error { return s.perform(ctx, steps[i]) })
-	if err != nil {
-		return err
+// unblockedWait is longer than any backoff of the engine.
+const unblockedWait = 10 * time.Minute
+
+func (s *simulation) wait(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+// current returns the revision of the template as the controller has it, or nil.
+func (s *simulation) current() *rollout.Revision {
+	all := s.rollout.Revisions()
+	if len(all) == 0 || all[len(all)-1].Number != s.in.number {
+		return nil
 	}
-	for _, step := range steps {
-		switch step.Action {
-		case phases.Delete, phases.Recreate, phases.Release:
-			s.removed = append(s.removed, step.Key)
+	return all[len(all)-1]
+}
+
+// complete reports whether the revision of the template has succeeded and nothing is left
+// to do.
+func (s *simulation) complete() bool {
+	next := s.current()
+	return next != nil && next.Succeeded && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil
+}
+
+// unblock notes what blocks the rollout, goes on as if it were gone, and reports whether
+// there was something.
+func (s *simulation) unblock() (bool, error) {
+	if next := s.current(); next != nil && next.Refused {
+		return true, s.claim(next)
+	}
+	unblocked := false
+	revisions := s.rollout.Revisions()
+	for i := range min(len(revisions), len(s.plan.Reports)) {
+		for _, b := range s.plan.Reports[i].Blocking {
+			unblocked = true
+			if err := s.unblockOne(revisions[i], b); err != nil {
+				return false, err
+			}
 		}
 	}
+	return unblocked, nil
+}
+
+// claim notes what prevents that all objects of a revision are claimed.
+func (s *simulation) claim(rev *rollout.Revision) error {
+	blocked := rev.Refusals
+	var conflicts []phases.Blocker
+	for i := range rev.Phases {
+		for _, d := range rev.Phases[i].Objects {
+			if holder, held := s.reconciler.Claims.Holder(d.Key); held && holder.UID != string(s.in.uid) {
+				conflict := claims.Conflict{Key: d.Key, Winner: holder}
+				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
+				defer s.reconciler.Claims.Release(holder)
+			}
+		}
+	}
+	if len(conflicts) > 0 {
+		blocked = conflicts
+	}
+	for _, b := range blocked {
+		s.refusePackage(b.Key, b.Message)
+		s.object(b.Key).refusal = &Refusal{Message: b.Message}
+		if d, _ := rev.Find(b.Key); d != nil {
+			if err := s.pretend(rev, d); err != nil {
+				return err
+			}
+		}
+	}
+	rev.Refuse()
 	return nil
 }
 
-// succeeds reports whether the new revision has become available.
-func (s *simulation) succeeds(plan *phases.Plan) bool {
-	at := slices.Index(s.state.Revisions, &s.next.Revision)
-	if at < 0 || s.next.Succeeded {
-		return false
-	}
-	report := &plan.Reports[at]
-	return report.Complete() && !report.InTransition()
-}
-
-// enter checks what a phase is entered with as a whole, and performs it where
-// nothing of it is refused (rollout.Executor.Enter).
-func (s *simulation) enter(ctx context.Context, entry *phases.Entry) error {
-	if !entry.Revision.Phases[entry.Phase].Entered {
-		ok, err := s.checkTypes(ctx, entry.Steps)
-		if err != nil {
-			return err
-		}
-		tried, err := s.tryChanges(ctx, entry.Steps)
-		if err != nil || !ok || !tried {
-			return err
-		}
-		entry.Revision.Phases[entry.Phase].Entered = true
-	}
-	return s.performAll(ctx, entry.Steps)
-}
-
-// checkTypes checks what is to be created against the schemas that are served.
-func (s *simulation) checkTypes(ctx context.Context, steps []phases.Step) (bool, error) {
-	var of []phases.Step
-	var objs []*unstructured.Unstructured
-	for _, step := range steps {
-		if step.Action != phases.Create && step.Action != phases.Recreate || s.object(step.Key).mapping == nil {
-			continue
-		}
-		template, err := step.Desired.Object(step.Stamp)
-		if err != nil {
-			return false, err
-		}
-		if why, err := s.defined.judge(ctx, step.Key.GroupKind().WithVersion(step.Desired.Version), template); why != "" || err != nil {
-			continue // what is served now says nothing about it
-		}
-		of, objs = append(of, step), append(objs, &unstructured.Unstructured{Object: template})
-	}
-	ok := true
-	for i, err := range s.Schemas.Check(ctx, objs) {
-		if err == nil {
-			continue
-		}
-		var unavailable *schemas.UnavailableError
-		if errors.As(err, &unavailable) {
-			return false, err
-		}
-		ok = false
-		text, sensitive := s.rollout.Reduced(of[i].Key, err)
-		if !sensitive {
-			text = err.Error()
-		}
-		if err := s.fail(ctx, of[i], &Refused{text}, true); err != nil {
-			return false, err
-		}
-	}
-	return ok, nil
-}
-
-// tryChanges dry-runs what is to be changed.
-func (s *simulation) tryChanges(ctx context.Context, steps []phases.Step) (bool, error) {
-	var refused atomic.Bool
-	err := parallel(ctx, len(steps), func(i int) error {
-		if steps[i].Action == phases.Create || steps[i].Action == phases.Recreate {
-			return nil
-		}
-		_, err := s.foresee(ctx, steps[i])
-		if err == nil {
-			return nil
-		}
-		refused.Store(true)
-		return s.fail(ctx, steps[i], err, apply.Classify(err) == apply.Blocked)
-	})
-	return !refused.Load(), err
-}
-
-// mend notes what stands in the way and goes on as if it had been mended. It tells
-// whether there was something.
-func (s *simulation) mend(plan *phases.Plan) (bool, error) {
-	mended := false
-	for i := range plan.Reports {
-		for _, b := range plan.Reports[i].Blocking {
-			if err := s.mendOne(s.state.Revisions[i], b); err != nil {
-				return false, err
-			}
-			mended = true
-		}
-	}
-	return mended, nil
-}
-
-func (s *simulation) mendOne(of *phases.Revision, b phases.Blocker) error {
-	o := s.object(b.Key)
-	s.mu.Lock()
-	failed := s.rollout.Memory.At(b.Key).Failure != nil
-	passing := b.Kind == phases.BlockWait && o.observed != nil && o.observed.Terminating
-	s.mu.Unlock()
-	if passing {
+func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
+	o, rec := s.object(b.Key), s.rollout.Memory.At(b.Key)
+	if b.Kind == phases.BlockWait && o.now != nil && o.now.GetDeletionTimestamp() != nil {
 		// It goes by itself, and the engine waits for that.
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		o.unverified = "it is being deleted; the engine waits until it is gone"
 		o.now, o.observed = nil, nil
-		*s.rollout.Memory.At(b.Key) = phases.Record{Gone: true}
-		s.mu.Unlock()
+		*rec = phases.Record{Gone: true}
 		return nil
 	}
-	s.refuse(b)
-	if failed {
+	s.stop(b)
+	d, _ := rev.Find(b.Key)
+	if d == nil || rev.Removing || s.in.deletes {
 		s.mu.Lock()
-		s.rollout.Memory.At(b.Key).Failure = nil
-		s.mu.Unlock()
-	}
-	d, _ := of.Find(b.Key)
-	rev := s.rollout.Loaded(of.UID)
-	if d == nil || rev == nil {
-		s.remove(phases.Step{Action: phases.Confirm, Key: b.Key})
+		defer s.mu.Unlock()
+		o.now, o.observed = nil, nil
+		*rec = phases.Record{Gone: true}
 		return nil
 	}
 	return s.pretend(rev, d)
 }
 
-// refuse notes that the engine would stop at an object.
-func (s *simulation) refuse(b phases.Blocker) {
+// pretend makes an object what its template says, as if what blocks that were gone.
+func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
+	o := s.object(d.Key)
+	template, err := d.Object(rev.Stamp)
+	if err != nil {
+		return err
+	}
+	after := s.guess(o, template, o.unverified)
+	uid := uuid.NewUUID()
+	if o.now != nil {
+		uid = o.now.GetUID()
+	}
+	after.SetUID(uid)
+	after.Object["metadata"].(map[string]any)["ownerReferences"] = template["metadata"].(map[string]any)["ownerReferences"]
+	after.SetDeletionTimestamp(nil)
+	after.SetManagedFields(nil)
+	id := rollout.TemplateID(d, rev.Labels, s.owner)
+	s.tracker.Follow(s.in.key, d, rev.Stamp, id)
+	obs := s.tracker.Observe(d.Key, after)
+	s.mu.Lock()
+	o.now, s.pretended[d.Key.GroupKind()] = after, d
+	s.mu.Unlock()
+	s.remember(d.Key, after, obs)
+	*s.rollout.Memory.At(d.Key) = phases.Record{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
+	return nil
+}
+
+// stop notes that the engine would stop at an object.
+func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
 	s.mu.Lock()
@@ -233,4 +237,32 @@ func (s *simulation) refuse(b phases.Blocker) {
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
 	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
+}
+
+// obstacle is the policy or webhook of the package itself that denies a write which has
+// to precede its deletion or update. mu is held.
+func (s *simulation) obstacle(message string) *Obstacle {
+	key, o := s.denier(message)
+	if o == nil {
+		return nil
+	}
+	if d, _ := s.next.Find(key); d != nil && s.had(d) {
+		return nil // it stays as it is, and would be put back
+	}
+	return &Obstacle{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.Remedy(key)}
+}
+
+// removedKeys returns the objects that went, in their order.
+func (s *simulation) removedKeys() []objects.Key {
+	at := map[objects.Key]int{}
+	for _, rev := range slices.Backward(s.revisions()) {
+		for _, phase := range slices.Backward(rev.Phases) {
+			for _, d := range phase.Objects {
+				if _, known := at[d.Key]; !known {
+					at[d.Key] = len(at)
+				}
+			}
+		}
+	}
+	return s.removals(at)
 }

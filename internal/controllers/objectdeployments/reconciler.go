@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -48,6 +49,8 @@ type Reconciler struct {
 	// Target is where objects are rolled out to.
 	Target *rollout.Executor
 	Claims *claims.Table
+	// Hooks are for simulations.
+	Hooks Hooks
 
 	fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
@@ -63,6 +66,14 @@ type Reconciler struct {
 
 	mu     sync.Mutex
 	owners map[rollout.OwnerKey]*owner
+}
+
+// Hooks show what a simulation cannot see from outside; nil functions are not called.
+type Hooks struct {
+	// Loaded is called with each revision that is loaded, before anything is decided.
+	Loaded func(*rollout.Revision)
+	// Planned is called with the last plan of a reconcile.
+	Planned func(*rollout.Rollout, *phases.Plan)
 }
 
 // New returns a reconciler of what is in home, which rolls out to target. From then on
@@ -146,7 +157,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (recon
 	}
 	s.rollout.BeginTurn(r.Now, limits.ProbeTurn)
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
-	if err := s.run(ctx); err != nil {
+	err = s.run(ctx)
+	if r.Hooks.Planned != nil {
+		r.Hooks.Planned(s.rollout, &s.plan)
+	}
+	if err != nil {
 		return s.giveUp(ctx, err)
 	}
 	s.failing = time.Time{}

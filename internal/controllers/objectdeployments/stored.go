@@ -39,6 +39,9 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 		s.looked[rev.UID] = s.Now()
 		s.requeue(missingRetry)
 	}
+	if s.Hooks.Loaded != nil {
+		s.Hooks.Loaded(rev)
+	}
 	return rev, nil
 }
 

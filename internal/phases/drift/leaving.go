@@ -1,34 +1,27 @@
 package drift
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Leaving foresees what an apply does to an object whose managedFields are put
-// right by [Migration] first: a dry run of the apply alone does not show which
-// fields it takes away. dry is the answer to that dry run. The object returned lacks
-// the fields that are ours alone and have left the template; values
-// that the API server then puts in their place are not known here. removed is false
-// where nothing leaves; then the object is dry itself.
-func Leaving(dry *unstructured.Unstructured, from Origin) (after *unstructured.Unstructured, removed bool, err error) {
-	entries := dry.GetManagedFields()
-	if !from.concerns(entries) {
+// Leaving returns what an apply makes of an object whose managedFields are rewritten by
+// the patch of [Migration] before: its dry run alone does not show which fields it removes.
+// dry is the response to that dry run, and migrated what the patch made of managedFields,
+// with our entry last. The object returned lacks the fields that are ours alone and have
+// left the template; values that the API server then defaults are not known here. removed
+// is false where nothing leaves; then the object is dry itself.
+func Leaving(dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry) (after *unstructured.Unstructured, removed bool, err error) {
+	if len(migrated) == 0 {
 		return dry, false, nil
-	}
-	migrated, err := migrate(entries, dry.GetAPIVersion(), from)
-	if err != nil {
-		return nil, false, fmt.Errorf("read managedFields of %s %s/%s: %w", dry.GetKind(), dry.GetNamespace(), dry.GetName(), err)
 	}
 	others, ours := migrated[:len(migrated)-1], &migrated[len(migrated)-1]
 	owned, err := fieldsOf(ours)
 	if err != nil {
 		return nil, false, err
 	}
-	kept, err := keptFields(entries, others)
+	kept, err := keptFields(dry.GetManagedFields(), others)
 	if err != nil {
 		return nil, false, err
 	}

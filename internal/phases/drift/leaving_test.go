@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,30 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, fields s
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}
+}
+
+// migrated is what the patch of a migration makes of managedFields; nil where none is needed.
+func migrated(t *testing.T, live *unstructured.Unstructured, from drift.Origin) []metav1.ManagedFieldsEntry {
+	t.Helper()
+	raw, needed, err := drift.Migration(live, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !needed {
+		return nil
+	}
+	var patch []struct {
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	var entries []metav1.ManagedFieldsEntry
+	if err := json.Unmarshal(raw, &patch); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(patch[2].Value, &entries); err != nil {
+		t.Fatal(err)
+	}
+	return entries
 }
 
 // TestLeaving is about what an apply takes away once managedFields are put right.
@@ -54,7 +79,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		dry := &unstructured.Unstructured{Object: yamltest.Decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"stays":"1","goes":"2","shared":"3","foreign":"4"}}`)}
 		dry.SetManagedFields(tc.entries)
-		after, removed, err := drift.Leaving(dry, drift.Origin{Templates: []map[string]any{old, next}})
+		after, removed, err := drift.Leaving(dry, migrated(t, dry, drift.Origin{Templates: []map[string]any{old, next}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +106,7 @@ func TestLeavingElements(t *testing.T) {
 		entry("someone", "Update", `{"f:spec":{"f:parts":{"k:{\"name\":\"c\"}":{"f:name":{}}}}}`),
 	})
 	templates := []map[string]any{list(`[{"name":"a","size":1},{"name":"b","size":2},{"name":"c","size":3}]`), list(`[{"name":"a"}]`)}
-	after, _, err := drift.Leaving(dry, drift.Origin{Templates: templates})
+	after, _, err := drift.Leaving(dry, migrated(t, dry, drift.Origin{Templates: templates}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +130,7 @@ func TestLeavingAtAdoption(t *testing.T) {
 		`{"replicas":3,"size":1,"injected":4}`:         {Adopting: template},
 		`{"replicas":3,"size":1,"old":2,"injected":4}`: {Templates: []map[string]any{template}},
 	} {
-		after, _, err := drift.Leaving(dry, from)
+		after, _, err := drift.Leaving(dry, migrated(t, dry, from))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,349 @@
+package dryrun
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// simulatedCluster is the cluster as it would be after the writes so far: writes are dry
+// runs, and what they make of objects is what reads and watches show from then on.
+type simulatedCluster struct {
+	*Cluster
+	tracker *rollout.Tracker
+	// owner of the objects, and the UIDs by which it controls them.
+	owner       objects.Owner
+	controllers map[types.UID]struct{}
+	// definitions are the kinds that the package defines.
+	definitions *definitions
+
+	mu      sync.Mutex
+	now     time.Time
+	objects map[objects.Key]*object
+	// reached means that the engine would get this far.
+	reached bool
+	// removed are the objects that went, in the order of the batches in which they did.
+	removed []removal
+	batch   int
+	// pretended are objects of kinds that are not served, as if they were.
+	pretended map[schema.GroupKind]*objects.Desired
+	// failed is an error that ends the simulation: it is not about an object.
+	failed error
+}
+
+var _ cluster.Cluster = (*simulatedCluster)(nil)
+
+// removal is an object that went in a batch of steps.
+type removal struct {
+	key   objects.Key
+	batch int
+}
+
+// object is one object of a simulated cluster.
+type object struct {
+	sight
+	// now is what it would be; nil where it would not exist.
+	now *unstructured.Unstructured
+	// observed is the record of now; nil until it is asked for.
+	observed *objects.Observed
+	// changed means that a write changed it, released that it was left to itself.
+	changed, released bool
+	// version of the template that was written last.
+	version string
+	// unverified is why no dry run was possible.
+	unverified string
+	// refusal is why the engine would not write it; immutable are the fields that the
+	// API server did not let it change.
+	refusal   *Refusal
+	immutable []string
+	// reached is that of the cluster at the last write.
+	reached bool
+	// migrated are managedFields as a patch rewrote them.
+	migrated []metav1.ManagedFieldsEntry
+	// dry are responses to dry runs by what was sent, of the object as it is.
+	dry map[string]*unstructured.Unstructured
+}
+
+func (c *simulatedCluster) object(key objects.Key) *object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.objects[key]
+	if o == nil {
+		o = &object{reached: true}
+		c.objects[key] = o
+	}
+	return o
+}
+
+func keyOf(m *meta.RESTMapping, namespace, name string) objects.Key {
+	return objects.Key{Group: m.GroupVersionKind.Group, Kind: m.GroupVersionKind.Kind, Namespace: namespace, Name: name}
+}
+
+// Get returns the object as it would be.
+func (c *simulatedCluster) Get(_ context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+	o := c.object(keyOf(m, namespace, name))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.now == nil {
+		return nil, apierrors.NewNotFound(m.Resource.GroupResource(), name)
+	}
+	return o.now.DeepCopy(), nil
+}
+
+// GetMetadata returns the metadata of the object as it would be.
+func (c *simulatedCluster) GetMetadata(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	live, err := c.Get(ctx, m, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return meta.AsPartialObjectMetadata(live), nil
+}
+
+// ListMetadata lists the objects of the package; no others are asked for.
+func (c *simulatedCluster) ListMetadata(
+	_ context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions,
+) (*metav1.PartialObjectMetadataList, error) {
+	selector, err := labels.Parse(opts.LabelSelector)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := &metav1.PartialObjectMetadataList{}
+	for key, o := range c.objects {
+		if o.now != nil && key.GroupKind() == m.GroupVersionKind.GroupKind() && key.Namespace == namespace && selector.Matches(labels.Set(o.now.GetLabels())) {
+			list.Items = append(list.Items, *meta.AsPartialObjectMetadata(o.now))
+		}
+	}
+	return list, nil
+}
+
+// Create predicts a POST.
+func (c *simulatedCluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
+	return c.predict(ctx, m, namespace, name, body, true)
+}
+
+// Apply predicts a server-side apply.
+func (c *simulatedCluster) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
+	return c.predict(ctx, r.Mapping, r.Namespace, r.Name, r.Body, !r.DryRun)
+}
+
+// Patch applies a JSON patch to the object as it would be. What takes the label of the
+// watch off leaves the object to itself.
+func (c *simulatedCluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
+	before, err := c.Get(ctx, m, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(jsonPatch)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(before.Object)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = patch.Apply(raw); err != nil {
+		return nil, err
+	}
+	after := &unstructured.Unstructured{}
+	if err := after.UnmarshalJSON(raw); err != nil {
+		return nil, err
+	}
+	key := keyOf(m, namespace, name)
+	o := c.object(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.now, o.observed, o.migrated = after, nil, after.GetManagedFields()
+	if before.GetLabels()[corev1alpha1.CacheLabel] != "" && after.GetLabels()[corev1alpha1.CacheLabel] == "" {
+		o.released = true
+		c.remove(key, o)
+	}
+	return after.DeepCopy(), nil
+}
+
+// Delete removes the object.
+func (c *simulatedCluster) Delete(
+	_ context.Context, m *meta.RESTMapping, namespace, name string, _ types.UID, _ string, _ metav1.DeletionPropagation,
+) (gone bool, live *unstructured.Unstructured, err error) {
+	key := keyOf(m, namespace, name)
+	o := c.object(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(key, o)
+	return true, nil, nil
+}
+
+// remove notes that an object went. mu is held.
+func (c *simulatedCluster) remove(key objects.Key, o *object) {
+	o.now, o.observed = nil, nil
+	o.changed, o.reached = true, o.reached && c.reached
+	c.removed = append(c.removed, removal{key, c.batch})
+}
+
+// write notes what a write made of an object. Labels alone come last, and count least.
+func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured.Unstructured) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !o.changed || o.now == nil || len(Differences(o.now, after)) > 0 {
+		o.reached = o.reached && c.reached
+	}
+	o.now, o.observed, o.changed, o.migrated, o.dry = after, nil, true, nil, nil
+	o.version = after.GroupVersionKind().Version
+	if key.GroupKind() == crdKind {
+		c.definitions.learn(key, o.live, after)
+	}
+}
+
+// Use does nothing: what revisions contain was read before.
+func (c *simulatedCluster) Use(string, []schema.GroupKind) {}
+
+// State reports whether a kind is served, or defined by the package so far.
+func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
+	m, err := c.Mapping(gk, "")
+	if meta.IsNoMatchError(err) {
+		return livestate.KindState{}
+	}
+	if err != nil {
+		return livestate.KindState{Err: err}
+	}
+	return livestate.KindState{
+		Served: true, Namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, Version: m.GroupVersionKind.Version, Synced: true,
+	}
+}
+
+// Mapping is that of the API server, or of a definition of the package.
+func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
+	if m, defined := c.definitions.mapping(gk, version); defined {
+		return m, nil
+	}
+	m, err := c.Mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.pretended[gk]; meta.IsNoMatchError(err) && d != nil {
+		resource, _ := meta.UnsafeGuessKindToResource(d.GroupVersionKind())
+		scope := meta.RESTScopeNamespace
+		if d.Key.Namespace == "" {
+			scope = meta.RESTScopeRoot
+		}
+		return &meta.RESTMapping{GroupVersionKind: d.GroupVersionKind(), Resource: resource, Scope: scope}, nil
+	}
+	return m, err
+}
+
+// Observed returns the record of an object as it would be.
+func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
+	c.mu.Lock()
+	o := c.objects[key]
+	if o == nil || o.now == nil {
+		c.mu.Unlock()
+		return nil, false
+	}
+	now, observed := o.now, o.observed
+	c.mu.Unlock()
+	if observed == nil {
+		observed = c.tracker.Observe(key, now)
+		c.remember(key, now, observed)
+	}
+	return observed, true
+}
+
+// Remember keeps the record of a response.
+func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
+	c.remember(key, c.object(key).now, obs)
+}
+
+func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
+	obs.Watched, obs.Trimmed = true, nil
+	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // what is only predicted may have no record
+	o := c.object(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.now == of {
+		o.observed = obs
+	}
+}
+
+// Gone does nothing: reads and watches show the same.
+func (c *simulatedCluster) Gone(objects.Key, types.UID) {}
+
+// Passed is true: everything was read just now.
+func (c *simulatedCluster) Passed(schema.GroupKind, string) bool { return true }
+
+// Relist has nothing to do: no probe reads records.
+func (c *simulatedCluster) Relist(schema.GroupKind) int64 { return 0 }
+
+// Confirm is true, for the same reason as Passed.
+func (c *simulatedCluster) Confirm(context.Context, map[objects.Key]string, string) (bool, error) {
+	return true, nil
+}
+
+// Check validates against the schemas that are served, or against the definitions of the
+// package where these change them.
+func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
+	errs := make([]error, len(objs))
+	var served []*unstructured.Unstructured
+	var at []int
+	for i, obj := range objs {
+		why, err := c.definitions.judge(ctx, obj.GroupVersionKind(), obj.Object)
+		switch {
+		case err != nil:
+			errs[i] = err
+		case why == "":
+			served, at = append(served, obj), append(at, i)
+		}
+	}
+	for i, err := range c.Schemas.Check(ctx, served) {
+		errs[at[i]] = err
+	}
+	return errs
+}
+
+// Now is the time of the simulation.
+func (c *simulatedCluster) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Run performs steps as the manager does, and numbers them by batch.
+func (c *simulatedCluster) Run(ctx context.Context, _ string, _ bool, n int, do func(int)) {
+	c.mu.Lock()
+	c.batch++
+	c.mu.Unlock()
+	_ = parallel(ctx, n, func(i int) error { do(i); return nil })
+}
+
+// removals returns the objects that went in their order; at is the place of an object in
+// the order of a teardown, for those of one batch.
+func (c *simulatedCluster) removals(at map[objects.Key]int) []objects.Key {
+	slices.SortStableFunc(c.removed, func(a, b removal) int {
+		if a.batch != b.batch {
+			return a.batch - b.batch
+		}
+		return at[a.key] - at[b.key]
+	})
+	keys := make([]objects.Key, len(c.removed))
+	for i, r := range c.removed {
+		keys[i] = r.key
+	}
+	return keys
+}
