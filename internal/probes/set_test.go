@@ -154,7 +154,7 @@ func TestEvaluate(t *testing.T) {
 		{"library of URLs", deployment, []corev1alpha1.Probe{rule(`url("https://a.b/c").getHost() == "a.b"`, "")}, Result{Status: True}},
 		{"rule at its cost limit", deployment,
 			[]corev1alpha1.Probe{rule(`[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f+self.spec.replicas > 0))))))`, "")},
-			unknown("CEL program failed: actual cost limit exceeded: the limit is 1000000, in the rule "+
+			unknown("CEL program failed: actual cost limit exceeded: the limit is 1000000, in the rule " +
 				"[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4…")},
 
 		{"all Unknown and no False messages; a False condition is told all the same", deployment,
