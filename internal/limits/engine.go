@@ -61,16 +61,7 @@ const (
 	ProgressDeadline = 600 * time.Second
 	// RevisionHistory is the default of revisionHistoryLimit.
 	RevisionHistory = 10
-	// PackageStatusInterval coalesces status writes of a Package between terminal
-	// transitions. With many rollouts it grows by PackageStatusShare for each, up to
-	// PackageStatusMax: a tenth of the API server's time.
-	PackageStatusInterval = time.Second
-	PackageStatusShare    = 50 * time.Millisecond
-	PackageStatusMax      = 30 * time.Second
 )
-
-// RetryValue is the size of package-operator.run/retry, which is copied to the status.
-const RetryValue = 253
 
 // StatusInterval coalesces status writes that only count, and is how late a watch may be
 // with the manager's own write before a status reports it.

@@ -41,12 +41,6 @@ const (
 	Redirects = 10
 	// PullsPerHost bounds concurrent pulls from one registry, which may hang.
 	PullsPerHost = 4
-	// PackagesUnderway is how many packages and deployments may be active before another
-	// package is loaded: more than are reconciled at a time, to keep the API server busy.
-	PackagesUnderway = 64
-	// TurnMax is how long a package waits for that at most, checked every TurnPeriod.
-	TurnMax    = 2 * time.Second
-	TurnPeriod = 5 * time.Millisecond
 	// PullsInFlight bounds all concurrent pulls: high, so that hanging registries delay no other.
 	PullsInFlight = 256
 	// LoadsShort bounds concurrent loads of up to LoadShort, as for a thousand objects.
@@ -69,8 +63,6 @@ const (
 	StallTimeout = 30 * time.Second
 	// StallBytes: see StallTimeout.
 	StallBytes = 64 << 10
-	// TagIntervalMin is the least time between two requests for a tag; registries have rate limits.
-	TagIntervalMin = time.Minute
 	// PullTimeout covers one whole pull.
 	PullTimeout = 5 * time.Minute
 	// ImageCacheBytes is the default size of the image cache on disk.

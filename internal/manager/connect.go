@@ -43,13 +43,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	account := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
 	credentials := sources.NewCredentials(get, watches, account)
 	credentials.Follow()
-	load, err := newLoader(c, mgr.GetLogger().WithName("registry"), get, credentials)
+	puller, err := newPuller(c, mgr.GetLogger().WithName("registry"))
 	if err != nil {
 		return err
-	}
-	load.namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
-		state := here.State(gk)
-		return state.Namespaced, state.Served
 	}
 	client, err := eventsclient.NewForConfigAndClient(config, mgr.GetHTTPClient())
 	if err != nil {
@@ -67,7 +63,14 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	}
 	recorder.underway = underway
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
-		Load: load.load, Resolve: load.resolve, Environment: follow.detector, Sources: watches, Underway: underway,
+		Pipeline: &packages.Pipeline{
+			Puller: puller, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
+			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
+				state := here.State(gk)
+				return state.Namespaced, state.Served
+			},
+		},
+		Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     own.packages, Slices: slices, Namespace: c.Namespace,

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -11,71 +12,89 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// view is what a decision is made on.
+// view is what is known of one Package in one reconcile: the input of its decision and, with
+// the outcome, of its status.
 type view struct {
 	pkg corev1alpha1.GenericPackage
-	// dep is the deployment of the Package's name, whatever its owner; nil where
-	// there is none.
+	// dep is the deployment of the Package's name, whatever its owner, or nil.
 	dep corev1alpha1.GenericObjectDeployment
 	// fingerprint is what would be rendered.
 	fingerprint fingerprint
 	inputs
-	// attempt is the last one of this process to load, of whatever fingerprint;
-	// nil where there is none.
+	// attempt is the last one of this process to load, of any fingerprint, or nil.
 	attempt *attempt
-	// edited means that the template of the deployment is not the one that was made
-	// for the Package.
-	edited bool
-	// restored is when the deployment was mended last: missing slices were made again,
-	// or an edited template was written again.
-	restored time.Time
+	// drifted means that the template of the deployment is not the one that was made for
+	// the Package.
+	drifted bool
+	// repaired is when the deployment was repaired last.
+	repaired time.Time
 	now      time.Time
+	outcome
+}
+
+// outcome is what was decided and done.
+type outcome struct {
+	step step
+	// why is what prevents other steps.
+	why string
+	// content is what was deployed.
+	content *content
+	// changed means that the template was written, and that the deployment has not reported
+	// on it yet.
+	changed bool
+	// writeErr is why the deployment could not be written.
+	writeErr error
 }
 
 // step is what to do next.
 type step int
 
 const (
-	// stepSettle: what is unpacked is current. Settings are followed.
-	stepSettle step = iota
+	// stepSync: what is unpacked is current; settings that need no rendering are copied.
+	stepSync step = iota
 	// stepPaused: the spec is not unpacked while the Package is paused.
 	stepPaused
-	// stepLoad: begin to load.
+	// stepLoad: start to load.
 	stepLoad
-	// stepWait: a load is going on, or a failed one is due later.
+	// stepWait: a load goes on, or a failed one is retried later.
 	stepWait
 	// stepDeploy: write what was loaded.
 	stepDeploy
 	// stepRefuse: the package is wrong and stays so.
 	stepRefuse
-	// stepYield: the deployment of this name is not ours to write.
+	// stepYield: the deployment of this name has another owner.
 	stepYield
-	// stepAwait: the deployment of this name is on its way out.
+	// stepAwait: the deployment of this name is terminating.
 	stepAwait
 	// stepGather: what the package is rendered from is not known yet.
 	stepGather
 )
 
-// decide returns the next step, and why where the deployment stands in the way.
+func (s *reconciliation) decide(context.Context) error {
+	s.step, s.why = decide(s.view)
+	return nil
+}
+
+// decide returns the next step, and why where something prevents the others.
 func decide(v view) (step, string) {
 	if v.dep != nil {
-		switch standing, why := standingOf(v.pkg, v.dep); standing {
+		switch ownership, why := ownershipOf(v.pkg, v.dep); ownership {
 		case foreign:
 			return stepYield, why
-		case leaving:
+		case terminating:
 			return stepAwait, why
 		}
 	}
-	if v.waiting || v.trouble != "" {
-		return stepGather, v.trouble
+	if v.waiting || v.inputError != "" {
+		return stepGather, v.inputError
 	}
 	reuse := compare(v.pkg, v.fingerprint)
-	if reuse == unpackedCurrent && (v.dep == nil || v.moved != "" || restores(v) || mends(v) || ahead(v.dep, v.pkg)) {
+	if reuse == unpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg)) {
 		reuse = unpackedElsewhere
 	}
 	switch {
 	case reuse == unpackedCurrent:
-		return stepSettle, ""
+		return stepSync, ""
 	case v.pkg.PackageSpec().Paused:
 		return stepPaused, ""
 	}
@@ -83,8 +102,8 @@ func decide(v view) (step, string) {
 }
 
 // ahead reports whether a deployment was given other content than the status of its
-// Package records: the status follows later, or never where the process ended in
-// between. What the status calls unpacked is not what is rolled out then.
+// Package records: the status is written later, or never where the process ended in
+// between.
 func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	annotations, status := dep.GetAnnotations(), pkg.PackageStatus()
 	hash, digest := annotations[corev1alpha1.UnpackedHashAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]
@@ -96,18 +115,17 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {
-	case a == nil || a.fingerprint != v.fingerprint || a.moved != v.moved:
+	case a == nil || a.fingerprint != v.fingerprint || a.newDigest != v.newDigest:
 		return stepLoad
 	case !a.done:
 		return stepWait
 	case !a.deployed.IsZero() && v.dep == nil:
-		return stepLoad // what was deployed is gone, and what was loaded with it
+		return stepLoad // the deployment was deleted, and the content is forgotten
 	case a.err == nil:
 		return stepDeploy
-	case a.retryValue != retryValue(v.pkg):
-		return stepLoad // without waiting for the end of the pause
-	case a.turn != v.turn, a.around != "" && v.around != "" && a.around != v.around:
-		return stepLoad // what it failed by may be gone
+	case a.retryValue != retryValue(v.pkg), a.retryNumber != v.retryNumber,
+		a.dependencies != "" && v.dependencies != "" && a.dependencies != v.dependencies:
+		return stepLoad // at once: it may succeed now
 	case a.retry.IsZero():
 		return stepRefuse
 	case v.now.Before(a.retry):
@@ -126,29 +144,29 @@ func retryValue(pkg corev1alpha1.GenericPackage) string {
 	return value
 }
 
-// standing is how a deployment relates to the Package of its name.
-type standing int
+// ownership is how a deployment relates to the Package of its name.
+type ownership int
 
 const (
 	// own: the Package controls it.
-	own standing = iota
-	// left: it has no controller, and is what an orphaning deletion or a restore
-	// from backup left behind of a Package of this name.
+	own ownership = iota
+	// left: it has no controller, and was left behind of a Package of this name by an
+	// orphaning deletion or a restore from backup.
 	left
 	// foreign: of another owner.
 	foreign
-	// leaving: it is being deleted.
-	leaving
+	// terminating: it is being deleted.
+	terminating
 )
 
-// standingOf returns how a deployment relates to the Package of its name, and
-// words for it where it is in the way.
-func standingOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (standing, string) {
+// ownershipOf returns how a deployment relates to the Package of its name, and why it
+// cannot be written.
+func ownershipOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (ownership, string) {
 	kind := corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment")
 	controller := metav1.GetControllerOf(dep)
 	switch {
 	case dep.GetDeletionTimestamp() != nil:
-		return leaving, fmt.Sprintf("Waiting for the former %s %s to be torn down.", kind, dep.GetName())
+		return terminating, fmt.Sprintf("Waiting for the former %s %s to be torn down.", kind, dep.GetName())
 	case controller == nil && (dep.GetLabels()[corev1alpha1.PackageInstanceLabel] == pkg.GetName() ||
 		dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] != ""):
 		return left, ""
@@ -157,15 +175,15 @@ func standingOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectD
 			"%s %s exists and was not made for a package. Delete or rename it, or give this package another name.", kind, dep.GetName())
 	case controller.UID == pkg.GetUID():
 		return own, ""
-	case namesake(controller, pkg):
-		return left, "" // names are unique, so the other UID is gone
+	case sameName(controller, pkg):
+		return left, "" // names are unique, so the object of the other UID was deleted
 	}
 	return foreign, fmt.Sprintf("%s %s is controlled by %s %s. Delete it there, or give this package another name.",
 		kind, dep.GetName(), controller.Kind, controller.Name)
 }
 
-// namesake reports whether a reference names the Package, whatever the UID.
-func namesake(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool {
+// sameName reports whether a reference names the Package, with any UID.
+func sameName(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == corev1alpha1.GroupName && ref.Name == pkg.GetName() &&
 		ref.Kind == corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package")

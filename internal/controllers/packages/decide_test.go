@@ -42,10 +42,10 @@ func TestDecide(t *testing.T) {
 		why     string
 	}{
 		"new":                    {reason: "nothing is loaded yet", pkg: newPackage(), want: stepLoad},
-		"unpacked":               {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSettle},
+		"unpacked":               {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSync},
 		"deployment deleted":     {reason: "its content is known to the image only", pkg: unpackedPackage(), want: stepLoad},
 		"slices missing":         {reason: "their content is known to the image only", pkg: unpackedPackage(), dep: newOwned(lacking), want: stepLoad},
-		"slices missing, paused": {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSettle},
+		"slices missing, paused": {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSync},
 		"cluster upgraded":       {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
 		"written, not recorded": {
 			reason: "the status says what was there before: it is no proof that this is there now",
@@ -53,7 +53,7 @@ func TestDecide(t *testing.T) {
 		},
 		"recorded": {
 			reason: "the deployment agrees",
-			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, printOf(newPackage()).String())), want: stepSettle,
+			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, printOf(newPackage()).String())), want: stepSync,
 		},
 		"another digest": {
 			reason: "the tag stood for something else in between",
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 		},
 		"new and paused":          {reason: "defect 4: a missing deployment is fine", pkg: newPackage(paused), want: stepPaused},
 		"changed and paused":      {reason: "nothing is unpacked while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
-		"unpacked, then paused":   {reason: "the pause itself is no new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSettle},
+		"unpacked, then paused":   {reason: "the pause itself is no new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSync},
 		"deleted while paused":    {reason: "paused means that nothing is made", pkg: unpackedPackage(paused), want: stepPaused},
 		"loading":                 {reason: "one load at a time", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.done = false }), want: stepWait},
 		"loading something older": {reason: "the spec has changed since", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.fingerprint.spec = "x" }), want: stepLoad},
@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 			attempt: attempted(func(a *attempt) { a.done = false }), want: stepWait,
 		},
 		"asked for without need": {
-			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSettle,
+			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSync,
 		},
 		"asked for at too great length": {
 			reason: "no status could record it", pkg: newPackage(retried(strings.Repeat("x", 254))),
@@ -109,7 +109,7 @@ func TestDecide(t *testing.T) {
 		},
 		"back to what is unpacked": {
 			reason: "the failure was another spec's", pkg: unpackedPackage(), dep: newOwned(),
-			attempt: attempted(func(a *attempt) { a.fingerprint.spec, a.err = "x", errors.New("x") }), want: stepSettle,
+			attempt: attempted(func(a *attempt) { a.fingerprint.spec, a.err = "x", errors.New("x") }), want: stepSync,
 		},
 		"orphaned deployment": {
 			reason: "an orphaning deletion leaves it to the next package of its name",
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 		},
 		"restored from backup": {
 			reason: "a reference to an earlier package of this name dangles",
-			pkg:    unpackedPackage(), dep: newOwned(controlledBy("Package", "shop", "")), want: stepSettle,
+			pkg:    unpackedPackage(), dep: newOwned(controlledBy("Package", "shop", "")), want: stepSync,
 		},
 		"deployed and gone": {
 			reason: "what was loaded is forgotten when it is deployed",

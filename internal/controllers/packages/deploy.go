@@ -4,67 +4,109 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// fresher is how often a write is tried again on the object as it is now.
-const fresher = 3
+// deploy writes what was loaded, once, and else the settings that need no rendering.
+func (s *reconciliation) deploy(ctx context.Context) error {
+	if lacksSlices(s.dep) || s.drifted {
+		s.requeue(limits.RepairInterval)
+	}
+	var err error
+	switch {
+	case s.step == stepYield || s.step == stepAwait:
+		s.dropAttempt()
+		return nil
+	case s.step != stepDeploy || s.dep != nil && !s.attempt.deployed.IsZero():
+		err = s.syncSettings(ctx)
+	default:
+		err = s.deployContent(ctx)
+	}
+	if raced(err) {
+		return err
+	}
+	s.writeErr = err
+	if s.step == stepDeploy {
+		s.content = s.attempt.content
+		s.changed = err == nil && !observed(s.view)
+	}
+	return nil
+}
 
-// deploy brings the deployment in line with what was loaded.
-func (s *session) deploy(ctx context.Context, content *Content) error {
-	template := content.Template
+// deployContent writes what was loaded, and keeps of it what a status says.
+func (s *reconciliation) deployContent(ctx context.Context) error {
+	if err := s.writeContent(ctx, s.attempt.content); err != nil {
+		return err
+	}
+	s.attempt, _ = s.memory.updateAttempt(s.state, s.attempt, func(a *attempt) {
+		a.deployed, a.content = s.Now(), a.content.summary()
+	})
+	return nil
+}
+
+// writeContent brings the deployment in line with what was loaded.
+func (s *reconciliation) writeContent(ctx context.Context, loaded *content) error {
+	template := loaded.template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
-	phases, made, err := objectslices.Split(s.pkg.GetName(), strategy, template.Phases, content.Sealing)
+	phases, made, err := objectslices.Split(s.pkg.GetName(), strategy, template.Phases, loaded.sealing)
 	if err != nil {
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
 	template.Phases = phases
 	if s.dep == nil {
-		return s.install(ctx, content, template, made)
+		return s.install(ctx, loaded, template, made)
 	}
-	return s.upgrade(ctx, content, template, made)
+	return s.retryOnConflict(ctx, s.readOwn, func() error {
+		err := s.upgrade(ctx, loaded, template, made)
+		made = nil // once is enough
+		return err
+	})
 }
 
-// install creates the deployment. Slices need it as their owner, so it is
-// created without content then, which its controller makes no revision of.
-func (s *session) install(
-	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
+// install creates the deployment. Slices need it as their owner, so that it is created
+// without a template before them; its controller makes no revision of that.
+func (s *reconciliation) install(
+	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	dep := newDeployment(s.pkg)
-	follow(dep, s.pkg)
-	if err := fill(dep, s.pkg, s.fingerprint, content, template); err != nil {
+	copySettings(dep, s.pkg)
+	if err := fill(dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
-	stamp(dep, s.pkg)
+	setGeneration(dep, s.pkg)
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{}
 	}
 	if err := s.Client.Create(ctx, dep); err != nil {
-		return fmt.Errorf("create %s: %w", s.describe(), err)
+		return fmt.Errorf("create %s: %w", s.depName(), err)
 	}
-	s.fresh.PutCreated(string(s.pkg.GetUID()), dep)
+	s.Fresh.PutCreated(string(s.pkg.GetUID()), dep)
 	s.dep = dep
-	if len(made) == 0 {
-		s.edits.wrote(dep)
-		return nil
+	if len(made) > 0 {
+		if err := s.createSlices(ctx, made, nil); err != nil {
+			return err
+		}
+		if err := s.writeTemplate(ctx, template); err != nil {
+			return err
+		}
 	}
-	if err := s.createSlices(ctx, made, nil); err != nil {
-		return err
-	}
-	return s.complete(ctx, template)
+	s.state.wroteTemplate(s.dep)
+	return nil
 }
 
-// complete gives a deployment that was just created its template. Its controller
-// may have written a status since, so it is known by its UID alone.
-func (s *session) complete(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec) error {
+// writeTemplate gives a deployment that was just created its template. Its controller may
+// have written a status since, so that the UID is the only precondition.
+func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": s.dep.GetUID()},
 		"spec":     map[string]any{"template": map[string]any{"spec": template}},
@@ -72,135 +114,134 @@ func (s *session) complete(ctx context.Context, template corev1alpha1.ObjectSetT
 	if err != nil {
 		return err
 	}
-	dep := s.dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+	dep := copyOf(s.dep)
 	if err := s.Client.Patch(ctx, dep, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("write the template of %s: %w", s.describe(), err)
+		return fmt.Errorf("write the template of %s: %w", s.depName(), err)
 	}
-	s.fresh.Put(dep)
-	s.edits.wrote(dep)
+	s.Fresh.Put(dep)
 	s.dep = dep
 	return nil
 }
 
-// upgrade changes an existing deployment where it differs. Its status changes
-// all the time during a rollout: after a conflict it is read again.
-func (s *session) upgrade(
-	ctx context.Context, content *Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
+// upgrade changes an existing deployment where it differs, after the slices that it lacks.
+func (s *reconciliation) upgrade(
+	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
-	for try := 1; ; try++ {
-		dep := s.dep
-		before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
-		follow(dep, s.pkg)
-		if err := fill(dep, s.pkg, s.fingerprint, content, template); err != nil {
-			return err
-		}
-		if lacksSlices(before) {
-			if err := s.createSlices(ctx, made, nil); err != nil {
-				return err
-			}
-			s.mended.wrote(s.pkg.GetUID(), s.Now())
-			made = nil
-		}
-		if equality.Semantic.DeepEqual(before, dep) {
-			return nil
-		}
-		if err := s.createSlices(ctx, made, named(before)); err != nil {
-			return err
-		}
-		made = nil // once is enough
-		if s.edited {
-			s.mended.wrote(s.pkg.GetUID(), s.Now())
-		}
-		stamp(dep, s.pkg)
-		err := s.send(ctx, before, dep)
-		if err == nil {
-			s.edits.wrote(dep)
-		}
-		if !apierrors.IsConflict(err) || try == fresher {
-			return err
-		}
-		if err := s.lookAgain(ctx); err != nil {
-			return err
-		}
+	before, lacks := copyOf(s.dep), lacksSlices(s.dep)
+	copySettings(s.dep, s.pkg)
+	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template); err != nil {
+		return err
 	}
+	changed := !equality.Semantic.DeepEqual(before, s.dep)
+	if !lacks && !changed {
+		return nil
+	}
+	var exist sets.Set[string]
+	if !lacks {
+		exist = sliceNames(before)
+	}
+	if err := s.createSlices(ctx, made, exist); err != nil {
+		return err
+	}
+	if lacks || s.drifted {
+		s.state.repaired = s.Now()
+	}
+	if !changed {
+		return nil
+	}
+	err := s.patchDeployment(ctx, before)
+	if err == nil {
+		s.state.wroteTemplate(s.dep)
+	}
+	return err
 }
 
-// settle makes the deployment follow settings that need no load.
-func (s *session) settle(ctx context.Context) error {
+// syncSettings copies settings that need no rendering to the deployment. Phases are left
+// out of the comparison: no setting changes them, and they are most of a deployment.
+func (s *reconciliation) syncSettings(ctx context.Context) error {
 	if s.dep == nil {
 		return nil
 	}
-	for try := 1; ; try++ {
-		dep := s.dep
-		before := followed(dep, s.pkg)
-		if before == nil {
+	return s.retryOnConflict(ctx, s.readOwn, func() error {
+		template := &s.dep.ObjectDeploymentSpec().Template.Spec
+		phases := template.Phases
+		template.Phases = nil
+		before := copyOf(s.dep)
+		copySettings(s.dep, s.pkg)
+		same := equality.Semantic.DeepEqual(before, s.dep)
+		template.Phases, before.ObjectDeploymentSpec().Template.Spec.Phases = phases, phases
+		if same {
 			return nil
 		}
-		stamp(dep, s.pkg)
-		err := s.send(ctx, before, dep)
-		if !apierrors.IsConflict(err) || try == fresher {
-			return err
-		}
-		if err := s.lookAgain(ctx); err != nil {
-			return err
-		}
-	}
+		return s.patchDeployment(ctx, before)
+	})
 }
 
-// followed makes a deployment follow the settings of its Package, and returns what
-// it was before; nil where nothing changed. The phases are left out of the
-// comparison: no setting changes them, and they are most of a deployment.
-func followed(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
-	phases := dep.ObjectDeploymentSpec().Template.Spec.Phases
-	dep.ObjectDeploymentSpec().Template.Spec.Phases = nil
-	before := dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
-	follow(dep, pkg)
-	same := equality.Semantic.DeepEqual(before, dep)
-	dep.ObjectDeploymentSpec().Template.Spec.Phases, before.ObjectDeploymentSpec().Template.Spec.Phases = phases, phases
-	if same {
-		return nil
+// patchDeployment writes what differs from before for this generation of the Package.
+func (s *reconciliation) patchDeployment(ctx context.Context, before client.Object) error {
+	setGeneration(s.dep, s.pkg)
+	if err := s.patch(ctx, before, s.dep); err != nil {
+		return fmt.Errorf("change %s: %w", s.depName(), err)
 	}
-	return before
-}
-
-// send writes what differs in one merge patch.
-func (s *session) send(ctx context.Context, before, dep client.Object) error {
-	err := s.Client.Patch(ctx, dep, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		return fmt.Errorf("change %s: %w", s.describe(), err)
-	}
-	s.fresh.Put(dep)
 	return nil
 }
 
-// lookAgain reads the deployment from the API server. Where it is not ours to
-// write any more, the next pass says so.
-func (s *session) lookAgain(ctx context.Context) error {
-	dep := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectDeployment()
-	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.pkg), dep); err != nil {
-		return fmt.Errorf("read %s: %w", s.describe(), err)
+// retryOnConflict repeats a write of the deployment, which read reads again before. During
+// a rollout its status changes all the time.
+func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.Context) error, write func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := write()
+		if !apierrors.IsConflict(err) || attempt == limits.ConflictAttempts {
+			return err
+		}
+		if err := read(ctx); err != nil {
+			return err
+		}
 	}
-	if standing, _ := standingOf(s.pkg, dep); standing != own && standing != left {
-		return apierrors.NewConflict(corev1alpha1.Resource("objectdeployments"), dep.GetName(),
-			fmt.Errorf("it was replaced or is being deleted"))
+}
+
+// readOwn reads the deployment from the API server. Where it may not be written any more,
+// the next reconcile reports that.
+func (s *reconciliation) readOwn(ctx context.Context) error {
+	if err := s.readDeployment(ctx); err != nil {
+		return err
+	}
+	if s.dep != nil {
+		if ownership, _ := ownershipOf(s.pkg, s.dep); ownership == own || ownership == left {
+			return nil
+		}
+	}
+	return apierrors.NewConflict(corev1alpha1.Resource("objectdeployments"), s.pkg.GetName(),
+		fmt.Errorf("it was replaced or is being deleted"))
+}
+
+// readDeployment reads the deployment from the API server. There is none where the CRD of
+// deployments was deleted.
+func (s *reconciliation) readDeployment(ctx context.Context) error {
+	scope := corev1alpha1.ScopeOf(s.pkg.GetNamespace())
+	dep := scope.NewObjectDeployment()
+	err := s.Reader.Get(ctx, keyOf(s.pkg), dep)
+	if apply.IsAbsent(err) || err != nil && s.Unserved(corev1alpha1.GroupVersion.WithKind(scope.Kind("ObjectDeployment")).GroupKind()) {
+		s.dep = nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.depName(), err)
 	}
 	s.dep = dep
 	return nil
 }
 
-// describe names the deployment in errors.
-func (s *session) describe() string {
-	kind := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment")
-	return kind + " " + s.pkg.GetName()
+// depName names the deployment in errors.
+func (s *reconciliation) depName() string {
+	return corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment") + " " + s.pkg.GetName()
 }
 
-// named returns the slices that a deployment's template names; those exist.
-func named(dep corev1alpha1.GenericObjectDeployment) map[string]bool {
-	names := map[string]bool{}
+// sliceNames returns the slices that a deployment's template names; those exist.
+func sliceNames(dep corev1alpha1.GenericObjectDeployment) sets.Set[string] {
+	names := sets.New[string]()
 	for _, phase := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
-		for _, name := range append(slices.Clone(phase.Slices), phase.SecretSlices...) {
-			names[name] = true
-		}
+		names.Insert(phase.Slices...).Insert(phase.SecretSlices...)
 	}
 	return names
 }

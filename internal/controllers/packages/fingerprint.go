@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -16,16 +15,12 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// fingerprint names what a package is rendered from, as status.unpackedHash
-// records it. It is a hash of canonical JSON and independent of Go types.
-type fingerprint struct {
-	// spec covers what the Package says.
-	spec string
-	// environment covers the cluster, and the versions of what the Package names.
-	environment string
-}
+// fingerprint identifies what a package is rendered from, as status.unpackedHash records it:
+// what the Package states, and the cluster with the versions of what the Package names. Both
+// are hashes of canonical JSON and independent of Go types.
+type fingerprint struct{ spec, environment string }
 
-// fingerprintPrefix tells our hashes from those of an earlier engine, and from
+// fingerprintPrefix distinguishes these hashes from those of an earlier engine, and from
 // those of a later way to compute them.
 const fingerprintPrefix = "v1-"
 
@@ -42,9 +37,9 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 	return f, ok
 }
 
-// fingerprintOf hashes what a package is rendered from: spec, environment, the versions
-// of referenced Secrets and ConfigMaps, and the manager's overrides. What is not set is
-// left out, so that an engine that knows more fields computes the same.
+// fingerprintOf hashes the spec, the environment, the versions of the Secrets and ConfigMaps
+// that the spec names, and the manager's overrides. What is not set is left out, so that an
+// engine that knows more fields computes the same.
 func fingerprintOf(
 	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
 ) (fingerprint, error) {
@@ -59,20 +54,16 @@ func fingerprintOf(
 		"image": spec.Image, "component": spec.Component, "config": config,
 		"chunking": pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation],
 	}
-	for key, set := range map[string]struct {
-		is    bool
-		value any
-	}{
-		"configFrom":          {len(spec.ConfigFrom) > 0, spec.ConfigFrom},
-		"patches":             {len(spec.Patches) > 0, spec.Patches},
-		"commonMetadata":      {spec.CommonMetadata != nil, spec.CommonMetadata},
-		"defaultNamespace":    {spec.DefaultNamespace != "", spec.DefaultNamespace},
-		"collisionProtection": {spec.CollisionProtection != "", spec.CollisionProtection},
-	} {
-		if set.is {
-			content[key] = set.value
+	add := func(key string, set bool, value any) {
+		if set {
+			content[key] = value
 		}
 	}
+	add("configFrom", len(spec.ConfigFrom) > 0, spec.ConfigFrom)
+	add("patches", len(spec.Patches) > 0, spec.Patches)
+	add("commonMetadata", spec.CommonMetadata != nil, spec.CommonMetadata)
+	add("defaultNamespace", spec.DefaultNamespace != "", spec.DefaultNamespace)
+	add("collisionProtection", spec.CollisionProtection != "", spec.CollisionProtection)
 	specHash, err := hash(content)
 	if err != nil {
 		return fingerprint{}, err
@@ -84,12 +75,11 @@ func fingerprintOf(
 	if overrides != "" {
 		around = map[string]any{"around": around, "overrides": overrides}
 	}
-	aroundHash, err := hash(around)
-	return fingerprint{spec: specHash, environment: aroundHash}, err
+	environment, err := hash(around)
+	return fingerprint{spec: specHash, environment: environment}, err
 }
 
-// hash returns 128 bits of the hash of canonical JSON: map keys are sorted, and
-// a struct goes through a map.
+// hash returns 128 bits of the hash of canonical JSON.
 func hash(value any) (string, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -102,7 +92,7 @@ func hash(value any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// canonical sorts the keys of JSON and takes spaces out.
+// canonical sorts the keys of JSON and removes spaces.
 func canonical(raw []byte) ([]byte, error) {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -111,7 +101,7 @@ func canonical(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// unpacked says how status.unpackedHash relates to what would be rendered now.
+// unpacked is how status.unpackedHash relates to what would be rendered now.
 type unpacked int
 
 const (
@@ -123,20 +113,16 @@ const (
 	unpackedCurrent
 )
 
-// compare relates what was unpacked last to what would be rendered now. The hash
-// of an earlier engine cannot be computed again; it counts where that engine said
-// that the current spec is unpacked.
+// compare relates what was unpacked last to what would be rendered now. The hash of an
+// earlier engine cannot be computed again; it counts where the conditions of that engine
+// state that the current spec is unpacked.
 func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	status := pkg.PackageStatus()
-	last, ours := parseFingerprint(status.UnpackedHash)
-	switch {
+	switch last, ours := parseFingerprint(status.UnpackedHash); {
+	case !ours && status.UnpackedHash != "" && meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionInvalid) == nil &&
+		conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionUnpacked, pkg.GetGeneration()):
+		return unpackedCurrent
 	case !ours:
-		known := status.UnpackedHash != "" &&
-			conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionUnpacked, pkg.GetGeneration()) &&
-			meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionInvalid) == nil
-		if known {
-			return unpackedCurrent
-		}
 		return unpackedNever
 	case last == now:
 		return unpackedCurrent
@@ -146,21 +132,11 @@ func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	return unpackedNever
 }
 
-// reference returns what to pull: a digest that the Package found its tag to stand
-// for by now, moved, or else what the pull policy says.
-func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, moved string) string {
-	if moved != "" {
-		return sources.ByDigest(pkg.PackageSpec().Image, moved)
+// reference returns what to pull: the digest of a tag that has moved, or else what the pull
+// policy states.
+func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, newDigest string) string {
+	if newDigest != "" {
+		return sources.ByDigest(pkg.PackageSpec().Image, newDigest)
 	}
 	return sources.Reference(pkg, reuse == unpackedNever)
-}
-
-// tagged reports whether an image is named by a tag, which may move.
-func tagged(image string) bool {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return false
-	}
-	_, isTag := ref.(name.Tag)
-	return isTag
 }

@@ -1,15 +1,19 @@
 package packages
 
 import (
+	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -63,7 +67,7 @@ func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
 // newOwned returns the deployment of a Package as its controller left it.
 func newOwned(change ...func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {
 	dep := newDeployment(newPackage()).(*corev1alpha1.ObjectDeployment)
-	follow(dep, newPackage())
+	copySettings(dep, newPackage())
 	dep.UID, dep.Generation, dep.ResourceVersion = "dep-uid", 7, "9"
 	dep.Status.ObservedGeneration = 7
 	for _, c := range change {
@@ -99,20 +103,44 @@ func described(dep *corev1alpha1.ObjectDeployment) {
 	if err != nil {
 		panic(err)
 	}
-	dep.Labels = orMake(dep.Labels)
+	dep.Labels = cloned(dep.Labels)
 	dep.Status.TemplateHash = revisions.TemplateHash(digest, revisions.WellKnown(dep))
 }
 
-func newContent() *Content {
-	return &Content{
-		Resolved: corev1alpha1.ResolvedPackage{PackageName: "shop", Version: "1.0.0", Image: image, Digest: digest},
-		Labels: map[string]string{
+func newContent() *content {
+	return &content{
+		resolved: corev1alpha1.ResolvedPackage{PackageName: "shop", Version: "1.0.0", Image: image, Digest: digest},
+		labels: map[string]string{
 			corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", corev1alpha1.PackageVersionLabel: "1.0.0",
 		},
-		Template: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{
+		template: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{
 			Name: "deploy", Objects: []corev1alpha1.ObjectSetObject{{Object: raw(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`)}},
 		}}},
 	}
+}
+
+// newReconciler returns a Reconciler that remembers nothing, at the time start. What it
+// enqueues is in the channel.
+func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
+	t.Helper()
+	enqueued := make(chan types.NamespacedName, 1000)
+	return &Reconciler{
+		Options: Options{
+			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil),
+			Underway: func() int { return 0 }, Namespace: "system",
+		},
+		Now: func() time.Time { return start }, life: t.Context(), spread: spread,
+		enqueue: func(key types.NamespacedName) { enqueued <- key },
+	}, enqueued
+}
+
+// of returns a reconciliation of a Package as gather does, without a deployment.
+func (r *Reconciler) of(pkg corev1alpha1.GenericPackage) *reconciliation {
+	s := &reconciliation{Reconciler: r, state: r.stateOf(pkg)}
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	s.pkg, s.now, s.attempt = pkg, r.Now(), s.state.attempt
+	return s
 }
 
 func raw(json string) runtime.RawExtension { return runtime.RawExtension{Raw: []byte(json)} }

@@ -36,10 +36,14 @@ func TestKeyStaysTheSame(t *testing.T) {
 	server := secretServer(t)
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop", UID: "package"}}
 	cluster := &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "cluster-package"}}
-	process := func(c client.Client) *keys { return &keys{client: c, reader: server, namespace: "system"} }
-	of := func(k *keys, pkg corev1alpha1.GenericPackage) []byte {
+	process := func(c client.Client) *Reconciler {
+		r, _ := newReconciler(t)
+		r.Client, r.Reader = c, server
+		return r
+	}
+	of := func(r *Reconciler, pkg corev1alpha1.GenericPackage) []byte {
 		t.Helper()
-		key, err := k.of(t.Context(), pkg)
+		key, err := r.hashKeyOf(t.Context(), pkg, r.stateOf(pkg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +59,7 @@ func TestKeyStaysTheSame(t *testing.T) {
 		}
 		return lost
 	}})
-	if _, err := process(failing).of(t.Context(), pkg); !errors.Is(err, lost) {
+	if _, err := process(failing).hashKeyOf(t.Context(), pkg, &state{}); !errors.Is(err, lost) {
 		t.Fatalf("a lost answer: %v", err)
 	}
 	before := &corev1.SecretList{}
@@ -91,17 +95,17 @@ func TestKeyOfAnother(t *testing.T) {
 	former := pkg.DeepCopy()
 	former.UID = "former"
 	server := secretServer(t)
-	old, err := (&keys{client: server, reader: server}).of(t.Context(), former)
+	old, err := (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), former, &state{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := (&keys{client: server, reader: server}).of(t.Context(), pkg)
+	key, err := (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), pkg, &state{})
 	if err != nil || bytes.Equal(key, old) {
 		t.Errorf("the key of a former Package is used; error %v", err)
 	}
 
 	server = secretServer(t)
-	mine := (&keys{}).secretFor(pkg, nil)
+	mine := (&Reconciler{}).hashKeySecret(pkg, nil)
 	theirs := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: mine.Namespace, Name: mine.Name}, Data: map[string][]byte{keyData: bytes.Repeat([]byte("secret-value"), 3)[:32]},
 		Immutable: ptr.To(true),
@@ -109,7 +113,7 @@ func TestKeyOfAnother(t *testing.T) {
 	if err := server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	_, err = (&keys{client: server, reader: server}).of(t.Context(), pkg)
+	_, err = (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), pkg, &state{})
 	if err == nil || !strings.Contains(err.Error(), mine.Name) || strings.Contains(err.Error(), "secret-value") {
 		t.Errorf("the error is %v", err)
 	}

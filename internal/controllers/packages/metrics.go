@@ -1,15 +1,11 @@
 package packages
 
 import (
-	"context"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -29,43 +25,13 @@ var (
 		"Number of the current revision of the package.", []string{"pko_name", "pko_namespace"}, nil)
 )
 
-// metrics reads the packages from the cache when it is asked. So there is no
-// series of a package that is gone, and none costs memory in between.
+// metrics reads the packages from the cache when they are collected. So there is no series
+// of a package that was deleted, and none takes memory in between.
 type metrics struct {
 	reader client.Reader
+	memory *memory
 	// leading is set while this process reconciles: a standby has no cache.
 	leading atomic.Bool
-
-	mu     sync.Mutex
-	loads  map[types.UID]time.Duration
-	counts map[types.UID]int
-}
-
-// began counts a load.
-func (m *metrics) began(uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.counts == nil {
-		m.counts = map[types.UID]int{}
-	}
-	m.counts[uid]++
-}
-
-// loaded notes how long a load took.
-func (m *metrics) loaded(uid types.UID, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.loads == nil {
-		m.loads = map[types.UID]time.Duration{}
-	}
-	m.loads[uid] = took
-}
-
-func (m *metrics) forget(uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.loads, uid)
-	delete(m.counts, uid)
 }
 
 // Describe names the metrics.
@@ -82,33 +48,29 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	if !m.leading.Load() {
 		return
 	}
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		list := scope.NewPackageList()
-		if err := m.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-			continue
-		}
-		for _, pkg := range list.GenericPackages() {
-			m.collect(out, pkg)
-		}
+	for _, pkg := range listPackages(m.reader) {
+		m.collect(out, pkg)
 	}
 }
 
 func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage) {
-	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{pkg.GetName(), pkg.GetNamespace()}, labels...)...)
+	send := func(desc *prometheus.Desc, typ prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, typ, value, append([]string{pkg.GetName(), pkg.GetNamespace()}, labels...)...)
 	}
-	gauge(availability, available(pkg), pkg.PackageSpec().Image)
-	gauge(createdAt, float64(pkg.GetCreationTimestamp().Unix()))
-	gauge(revision, float64(pkg.PackageStatus().Revision))
-	m.mu.Lock()
-	took, ok := m.loads[pkg.GetUID()]
-	count := m.counts[pkg.GetUID()]
-	m.mu.Unlock()
-	if count > 0 {
-		out <- prometheus.MustNewConstMetric(loadsTotal, prometheus.CounterValue, float64(count), pkg.GetName(), pkg.GetNamespace())
+	send(availability, prometheus.GaugeValue, available(pkg), pkg.PackageSpec().Image)
+	send(createdAt, prometheus.GaugeValue, float64(pkg.GetCreationTimestamp().Unix()))
+	send(revision, prometheus.GaugeValue, float64(pkg.PackageStatus().Revision))
+	m.memory.Lock()
+	defer m.memory.Unlock()
+	st := m.memory.states[keyOf(pkg)]
+	if st == nil || st.uid != pkg.GetUID() {
+		return
 	}
-	if ok {
-		gauge(loadDuration, took.Seconds())
+	if st.loads > 0 {
+		send(loadsTotal, prometheus.CounterValue, float64(st.loads))
+	}
+	if st.took > 0 {
+		send(loadDuration, prometheus.GaugeValue, st.took.Seconds())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -33,14 +34,17 @@ func (cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOp
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := &metrics{reader: cached{}}
+	memory := &memory{}
+	m := &metrics{reader: cached{}, memory: memory}
 	if got := metricstest.Values(t, m); len(got) > 0 {
 		t.Errorf("a standby reports %v", got)
 	}
 	m.leading.Store(true)
-	m.began("pkg-uid")
-	m.began("pkg-uid")
-	m.loaded("pkg-uid", 1500*time.Millisecond)
+	key := types.NamespacedName{Namespace: "team", Name: "shop"}
+	memory.states = map[types.NamespacedName]*state{
+		key:           {uid: "pkg-uid", loads: 2, took: 1500 * time.Millisecond},
+		{Name: "big"}: {uid: "former", loads: 1, took: time.Second},
+	}
 	want := map[string]float64{
 		"package_operator_package_availability registry.test/shop:v1 shop team": 1,
 		"package_operator_package_created_timestamp_seconds shop team":          1000,
@@ -54,7 +58,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
 		t.Error(diff)
 	}
-	m.forget("pkg-uid")
+	delete(memory.states, key)
 	delete(want, "package_operator_package_load_duration_seconds shop team")
 	delete(want, "lockstep_package_loads_total shop team")
 	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,29 +56,27 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	is := newPackage(func(p *corev1alpha1.Package) { p.Generation, p.ResourceVersion = 3, "8" })
 	is.Spec.Image = "registry.test/shop:v2"
 	dep := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "3"))
-	r := &Reconciler{
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage(), dep).Build(),
-		Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(),
-		Now:    func() time.Time { return start }, fresh: mutationcache.NewStore(), attempts: newAttempts(nil, nil, time.Now),
-	}
+	r, _ := newReconciler(t)
+	r.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage(), dep).Build()
+	r.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build()
 	key := types.NamespacedName{Namespace: "team", Name: "shop"}
 	s, err := r.gather(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.pkg.PackageSpec().Image != is.Spec.Image || s.input.Package.PackageSpec().Image != is.Spec.Image {
-		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, s.input.Package.PackageSpec().Image)
+	if in := s.newInput(""); s.pkg.PackageSpec().Image != is.Spec.Image || in.pkg.PackageSpec().Image != is.Spec.Image {
+		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, in.pkg.PackageSpec().Image)
 	}
 	if err := r.Reader.(client.Client).Delete(t.Context(), is); err != nil {
 		t.Fatal(err)
 	}
-	r.fresh = mutationcache.NewStore()
+	r.Fresh = mutationcache.NewStore()
 	if s, err = r.gather(t.Context(), key); err == nil && s != nil && s.pkg.GetDeletionTimestamp() == nil {
 		t.Errorf("a Package that is gone is reconciled: %+v", s.pkg)
 	}
 
 	wrong := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "9"))
-	follow(wrong, newPackage())
+	copySettings(wrong, newPackage())
 	if outdated(newPackage(), wrong) {
 		t.Errorf("the record stays wrong: %v", wrong.Annotations)
 	}

@@ -2,13 +2,13 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -16,69 +16,84 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// report writes the status where it changed: at once where a condition changed
-// its value, else at most once in limits.PackageStatusInterval.
-func (s *session) report(ctx context.Context, o outcome) error {
-	s.schedule(o)
-	was, is := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view, o)
-	if equality.Semantic.DeepEqual(was, is) {
-		s.finish(o)
-		return nil
+// report writes the status where it changed: at once where a condition changed its value,
+// else at most once in limits.PackageStatusInterval. It returns also why the deployment
+// could not be written, so that the reconcile is repeated.
+func (s *reconciliation) report(ctx context.Context) error {
+	if s.step == stepGather && s.why == "" {
+		return s.writeErr // the inputs are known in a moment, and nothing changes before
 	}
-	if wait := s.hold(was, is, o); wait > 0 {
-		s.requeue(wait)
-		return nil
-	}
-	*s.pkg.PackageStatus() = *is
-	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
-		return fmt.Errorf("write the status: %w", err)
-	}
-	s.fresh.Put(s.pkg)
-	s.reports.wrote(s.pkg.GetUID(), s.now)
-	s.announce(was, is, o)
-	s.finish(o)
-	return nil
-}
-
-// schedule asks for another pass when a failed load is due again.
-func (s *session) schedule(o outcome) {
-	if o.step == stepWait && s.attempt.done && !s.attempt.retry.IsZero() {
+	if s.step == stepWait && s.attempt.done && !s.attempt.retry.IsZero() {
 		s.requeue(s.attempt.retry.Sub(s.now))
 	}
+	before, after := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view)
+	if !equality.Semantic.DeepEqual(before, after) {
+		if delay := s.delay(before, after); delay > 0 {
+			s.requeue(delay)
+			return s.writeErr
+		}
+		*s.pkg.PackageStatus() = *after
+		if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
+			return errors.Join(fmt.Errorf("write the status: %w", err), s.writeErr)
+		}
+		s.Fresh.Put(s.pkg)
+		s.state.reported = s.now
+		s.recordEvents(before, after)
+	}
+	if s.step == stepDeploy && s.writeErr == nil {
+		s.finishLoad()
+	}
+	return s.writeErr
 }
 
-// hold returns how long a changed status is to be kept back. What begins is not
-// reported for a moment, since most of it is over by then: a load, a rollout, a
-// teardown. Nor are changes of what is only a number or a text.
-func (s *session) hold(was, is *corev1alpha1.PackageStatus, o outcome) time.Duration {
-	since := func(begun time.Time) time.Duration { return limits.PackageStatusInterval - s.now.Sub(begun) }
-	begins := func(begun time.Time) time.Duration { return beginning(s.attempts.inFlight()) - s.now.Sub(begun) }
-	ended := conditions.IsTrueFor(is.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
-		conditions.IsTrueFor(is.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
-	switch deleted := s.pkg.GetDeletionTimestamp(); {
-	case ended:
-	case deleted != nil && since(deleted.Time) > 0:
-		return since(deleted.Time)
-	case deleted == nil && loading(s.view, o) && begins(s.attempt.started) > 0:
-		return begins(s.attempt.started)
-	case deleted == nil && o.step == stepDeploy && o.writeErr == nil && begins(s.attempt.deployed) > 0:
-		return begins(s.attempt.deployed)
+// finishLoad forgets a load, which the status records by now.
+func (s *reconciliation) finishLoad() {
+	s.memory.Lock()
+	defer s.memory.Unlock()
+	s.state.took = s.attempt.took
+	s.memory.dropAttempt(s.state)
+}
+
+// delay returns how long a changed status is not written yet. What begins is not reported
+// for a moment, since most of it is over by then: a load, a rollout, a teardown. Nor are
+// changes of a mere number or text.
+func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
+	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
+		conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
+	if delay := s.beginning(); !ended && delay > 0 {
+		return delay
 	}
-	if urgent(was, is) {
+	if urgent(before, after) {
 		return 0
 	}
-	return since(s.reports.last(s.pkg.GetUID()))
+	return limits.PackageStatusInterval - s.now.Sub(s.state.reported)
 }
 
-// beginning is for how long it is not reported that a rollout has begun, where so
-// many packages are being loaded and rolled out.
-func beginning(packages int) time.Duration {
-	return min(max(limits.PackageStatusInterval, time.Duration(packages)*limits.PackageStatusShare), limits.PackageStatusMax)
+// beginning returns for how long it is not reported yet that something has begun.
+func (s *reconciliation) beginning() time.Duration {
+	s.memory.Lock()
+	loading := s.memory.loading
+	s.memory.Unlock()
+	switch deleted := s.pkg.GetDeletionTimestamp(); {
+	case deleted != nil:
+		return limits.PackageStatusInterval - s.now.Sub(deleted.Time)
+	case s.loading():
+		return beginningDelay(loading) - s.now.Sub(s.attempt.started)
+	case s.step == stepDeploy && s.writeErr == nil:
+		return beginningDelay(loading) - s.now.Sub(s.attempt.deployed)
+	}
+	return 0
 }
 
-// urgent reports whether a status says something that is waited for.
-func urgent(was, is *corev1alpha1.PackageStatus) bool {
-	return unpackedAnew(was, is) || !equality.Semantic.DeepEqual(values(was.Conditions), values(is.Conditions))
+// beginningDelay is for how long a beginning is not reported where so many packages are
+// being loaded and rolled out.
+func beginningDelay(loading int) time.Duration {
+	return min(max(limits.PackageStatusInterval, time.Duration(loading)*limits.PackageStatusShare), limits.PackageStatusMax)
+}
+
+// urgent reports whether a change of the status is one that users wait for.
+func urgent(before, after *corev1alpha1.PackageStatus) bool {
+	return newlyUnpacked(before, after) || !maps.Equal(values(before.Conditions), values(after.Conditions))
 }
 
 func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
@@ -87,41 +102,4 @@ func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
 		m[c.Type] = c.Status
 	}
 	return m
-}
-
-// finish forgets a load once the status records it.
-func (s *session) finish(o outcome) {
-	if o.step != stepDeploy || o.writeErr != nil {
-		return
-	}
-	s.metrics.loaded(s.pkg.GetUID(), s.attempt.took)
-	s.attempts.drop(s.pkg.GetUID())
-}
-
-// reports remembers when the status of each Package was last written. The zero
-// value is ready for use.
-type reports struct {
-	mu    sync.Mutex
-	times map[types.UID]time.Time
-}
-
-func (r *reports) wrote(uid types.UID, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.times == nil {
-		r.times = map[types.UID]time.Time{}
-	}
-	r.times[uid] = at
-}
-
-func (r *reports) last(uid types.UID) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.times[uid]
-}
-
-func (r *reports) forget(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.times, uid)
 }

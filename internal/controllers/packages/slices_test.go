@@ -18,30 +18,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // sensitiveContent returns a package with two ConfigMaps and a Secret with a value.
-func sensitiveContent(value string) *Content {
+func sensitiveContent(value string) *content {
 	content := newContent()
-	objects := &content.Template.Phases[0].Objects
+	objects := &content.template.Phases[0].Objects
 	*objects = append(*objects, corev1alpha1.ObjectSetObject{
 		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"credentials"},"stringData":{"password":%q}}`, value)),
 	})
 	*objects = append(*objects, corev1alpha1.ObjectSetObject{
 		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"text":%q}}`, value[:1])),
 	})
-	content.Sealing = &objectslices.Sealing{Key: []byte("key of the package")}
+	content.sealing = &objectslices.Sealing{Key: []byte("key of the package")}
 	return content
 }
 
-// passOver returns a pass over the Package, by a process that remembers nothing.
-func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alpha1.GenericPackage) *session {
+// passOver returns a reconciliation of the Package, by a process that remembers nothing.
+func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alpha1.GenericPackage) *reconciliation {
 	t.Helper()
-	s := &session{Reconciler: &Reconciler{Client: c, Reader: reader, fresh: mutationcache.NewStore(), slices: mutationcache.NewStore()}}
-	s.keys.namespace = "system"
-	s.pkg = pkg.DeepCopyObject().(corev1alpha1.GenericPackage)
+	r, _ := newReconciler(t)
+	r.Client, r.Reader = c, reader
+	s := r.of(copyOf(pkg))
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
 	switch err := reader.Get(t.Context(), client.ObjectKeyFromObject(pkg), dep); {
 	case err == nil:
@@ -87,17 +86,17 @@ func stateOfAll(t *testing.T, server client.Client) map[string]string {
 func TestDeployAfterACrash(t *testing.T) {
 	t.Parallel()
 	plain := sensitiveContent("a")
-	plain.Sealing = nil
+	plain.sealing = nil
 	each := corev1alpha1.ChunkingStrategyEachObject
 	for name, tc := range map[string]struct {
 		strategy string
-		versions []*Content
+		versions []*content
 	}{
-		"nothing sensitive":       {each, []*Content{plain, plain}},
-		"sensitive":               {"", []*Content{sensitiveContent("a"), sensitiveContent("b")}},
-		"in slices":               {each, []*Content{sensitiveContent("a"), sensitiveContent("b")}},
-		"the value alone changes": {each, []*Content{sensitiveContent("a1"), sensitiveContent("a2")}},
-		"from plain to sensitive": {each, []*Content{plain, sensitiveContent("a")}},
+		"nothing sensitive":       {each, []*content{plain, plain}},
+		"sensitive":               {"", []*content{sensitiveContent("a"), sensitiveContent("b")}},
+		"in slices":               {each, []*content{sensitiveContent("a"), sensitiveContent("b")}},
+		"the value alone changes": {each, []*content{sensitiveContent("a1"), sensitiveContent("a2")}},
+		"from plain to sensitive": {each, []*content{plain, sensitiveContent("a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +121,7 @@ var errCrash = errors.New("crash")
 // deployAll deploys one version after the other in a new cluster and returns what
 // is stored in the end, and how many writes that took. The process dies at the
 // write of number crash.
-func deployAll(t *testing.T, strategy string, versions []*Content, crash int, effect bool) (state map[string]string, writes int) {
+func deployAll(t *testing.T, strategy string, versions []*content, crash int, effect bool) (state map[string]string, writes int) {
 	t.Helper()
 	server := secretServer(t)
 	var begun atomic.Int64 // slices are created several at a time
@@ -153,7 +152,7 @@ func deployAll(t *testing.T, strategy string, versions []*Content, crash int, ef
 	})
 	for _, content := range versions {
 		for try := 0; ; try++ {
-			err := passOver(t, c, server, pkg).deploy(t.Context(), content)
+			err := passOver(t, c, server, pkg).writeContent(t.Context(), content)
 			if err == nil {
 				break
 			}
@@ -183,7 +182,7 @@ func TestWhereSecretsGo(t *testing.T) {
 			t.Parallel()
 			server := secretServer(t)
 			s := passOver(t, server, server, tc.pkg)
-			if err := s.deploy(t.Context(), sensitiveContent("hunter2")); err != nil {
+			if err := s.writeContent(t.Context(), sensitiveContent("hunter2")); err != nil {
 				t.Fatal(err)
 			}
 			secrets := &corev1.SecretList{}
@@ -220,7 +219,7 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 			return c.Create(ctx, obj, opts...)
 		},
 	})
-	err := passOver(t, refusing, server, newPackage()).deploy(t.Context(), sensitiveContent("hunter2"))
+	err := passOver(t, refusing, server, newPackage()).writeContent(t.Context(), sensitiveContent("hunter2"))
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "scan.example.com") {
 		t.Errorf("the error is %v", err)
 	}
@@ -233,7 +232,7 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	}
 
 	content := sensitiveContent("hunter2")
-	_, made, err := objectslices.Split("shop", "", content.Template.Phases, content.Sealing)
+	_, made, err := objectslices.Split("shop", "", content.template.Phases, content.sealing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +240,7 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	if err := server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	err = passOver(t, server, server, newPackage()).deploy(t.Context(), content)
+	err = passOver(t, server, server, newPackage()).writeContent(t.Context(), content)
 	if err == nil || !strings.Contains(err.Error(), "other content: delete it") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)
 	}

@@ -81,25 +81,25 @@ Unpacked=True/UnpackSuccess@2`
 		},
 		"relabelled, for a while": {
 			reason: "the deployment has not reported on its labels yet",
-			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled), outcome: outcome{step: stepSettle},
+			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled), outcome: outcome{step: stepSync},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2
 Unpacked=True/UnpackSuccess@2`,
 		},
 		"relabelled and rolled out": {
 			reason: "the deployment has reported on its labels",
-			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled, described), outcome: outcome{step: stepSettle},
+			pkg:    unpackedPackage(), dep: newOwned(rolledOut, relabelled, described), outcome: outcome{step: stepSync},
 			want: ready,
 		},
 		"ready with a hash of another engine": {
 			reason: "nothing was written since it was ready",
 			pkg:    unpackedPackage(had(2, corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)),
-			dep:    newOwned(rolledOut, relabelled), outcome: outcome{step: stepSettle},
+			dep:    newOwned(rolledOut, relabelled), outcome: outcome{step: stepSync},
 			want: ready,
 		},
 		"rolled out": {
 			reason: "ready as the deployment is",
-			pkg:    unpackedPackage(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},
+			pkg:    unpackedPackage(), dep: newOwned(rolledOut), outcome: outcome{step: stepSync},
 			want: ready,
 		},
 		"stuck": {
@@ -107,7 +107,7 @@ Unpacked=True/UnpackSuccess@2`,
 			pkg:    unpackedPackage(),
 			dep: newOwned(says("Available", false, "ObjectSetUnready"), says("Progressing", false, "ProgressDeadlineExceeded"),
 				says("Ready", false, "ProgressDeadlineExceeded"), says("Stalled", true, "ProgressDeadlineExceeded")),
-			outcome: outcome{step: stepSettle},
+			outcome: outcome{step: stepSync},
 			want: `Available=False/ObjectSetUnready@2
 Progressing=False/ProgressDeadlineExceeded@2
 Ready=False/ProgressDeadlineExceeded@2
@@ -120,7 +120,7 @@ Unpacked=True/UnpackSuccess@2`,
 			dep: newOwned(rolledOut, says("my.test/Here", true, "Y"), says("Other", true, "Y"), func(d *corev1alpha1.ObjectDeployment) {
 				conditions.Set(&d.Status.Conditions, 6, "my.test/Stale", true, "Y", "")
 			}),
-			outcome: outcome{step: stepSettle},
+			outcome: outcome{step: stepSync},
 			want:    ready + "\nmy.test/Here=True/Y@2",
 		},
 		"pull failed": {
@@ -188,7 +188,7 @@ Unpacked=False/ImagePullBackOff@2`,
 				p := unpackedPackage(invalidBefore)
 				had(1, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff)(p)
 				return p
-			}(), dep: newOwned(rolledOut), outcome: outcome{step: stepSettle},
+			}(), dep: newOwned(rolledOut), outcome: outcome{step: stepSync},
 			want: `Available=True/Available@2
 Progressing=False/Idle@2
 Ready=True/Available@2
@@ -196,7 +196,7 @@ Unpacked=True/AlreadyUnpacked@2`,
 		},
 		"paused": {
 			reason: "as the deployment says",
-			pkg:    unpackedPackage(paused), dep: newOwned(rolledOut, says("Paused", true, "Paused")), outcome: outcome{step: stepSettle},
+			pkg:    unpackedPackage(paused), dep: newOwned(rolledOut, says("Paused", true, "Paused")), outcome: outcome{step: stepSync},
 			want: `Available=True/Available@2
 Paused=True/Paused@2
 Progressing=False/Idle@2
@@ -205,7 +205,7 @@ Unpacked=True/UnpackSuccess@2`,
 		},
 		"resumed": {
 			reason: "Paused goes when the deployment does not say so",
-			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSettle},
+			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSync},
 			want: ready,
 		},
 		"new and paused": {
@@ -242,11 +242,11 @@ Unpacked=True/UnpackSuccess@2`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := view{pkg: tc.pkg, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start}
+			v := view{pkg: tc.pkg, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start, outcome: tc.outcome}
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}
-			got := statusOf(v, tc.outcome)
+			got := statusOf(v)
 			if diff := cmp.Diff(tc.want, summary(got.Conditions)); diff != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
 			}
@@ -254,8 +254,8 @@ Unpacked=True/UnpackSuccess@2`,
 				t.Errorf("observedGeneration is %d", got.ObservedGeneration)
 			}
 			*tc.pkg.PackageStatus() = *got
-			tc.outcome.changed = false
-			if again := statusOf(v, tc.outcome); !cmp.Equal(got, again) {
+			v.changed = false
+			if again := statusOf(v); !cmp.Equal(got, again) {
 				t.Errorf("not settled after one write: %s", cmp.Diff(got, again))
 			}
 		})
@@ -265,17 +265,17 @@ Unpacked=True/UnpackSuccess@2`,
 func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
 	t.Parallel()
 	pkg, content := newPackage(), newContent()
-	content.Warnings = []string{"spec.foo is not known", "spec.bar is not known"}
-	v := view{pkg: pkg, dep: newOwned(rolledOut), fingerprint: printOf(pkg)}
-	got := statusOf(v, outcome{step: stepDeploy, content: content})
+	content.warnings = []string{"spec.foo is not known", "spec.bar is not known"}
+	v := view{pkg: pkg, dep: newOwned(rolledOut), fingerprint: printOf(pkg), outcome: outcome{step: stepDeploy, content: content}}
+	got := statusOf(v)
 	if got.UnpackedHash != printOf(pkg).String() || got.Revision != 3 {
 		t.Errorf("hash %s, revision %d", got.UnpackedHash, got.Revision)
 	}
-	if diff := cmp.Diff(&content.Resolved, got.Resolved); diff != "" {
+	if diff := cmp.Diff(&content.resolved, got.Resolved); diff != "" {
 		t.Error(diff)
 	}
 	message := meta.FindStatusCondition(got.Conditions, corev1alpha1.ConditionUnpacked).Message
-	for _, want := range append(content.Warnings, image, digest) {
+	for _, want := range append(content.warnings, image, digest) {
 		if !strings.Contains(message, want) {
 			t.Errorf("%q is not in %q", want, message)
 		}
@@ -292,7 +292,7 @@ func TestStatusKeepsTransitionTimes(t *testing.T) {
 	})
 	v := view{pkg: pkg, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
 	for _, typ := range []string{"Available", "my.test/Here"} {
-		if c := meta.FindStatusCondition(statusOf(v, outcome{}).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
+		if c := meta.FindStatusCondition(statusOf(v).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
 			t.Errorf("%s moved to %s", typ, c.LastTransitionTime)
 		}
 	}

@@ -41,7 +41,7 @@ func TestDeploymentIsKnownThroughout(t *testing.T) {
 	t.Parallel()
 	pkg, dep, store := newPackage(), newOwned(), mutationcache.NewStore()
 	store.PutCreated(string(pkg.UID), dep)
-	r := &Reconciler{fresh: store, Client: reading(t, func() { store.Handler().OnAdd(dep, false) })}
+	r := &Reconciler{Options: Options{Fresh: store}, Client: reading(t, func() { store.Handler().OnAdd(dep, false) })}
 	got, err := r.deployment(t.Context(), types.NamespacedName{Namespace: dep.Namespace, Name: dep.Name}, pkg.UID)
 	if err != nil || got == nil {
 		t.Errorf("the deployment exists: %v, %v", got, err)
@@ -80,8 +80,9 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 			if err := c.Delete(t.Context(), pkg); err != nil {
 				t.Fatal(err)
 			}
-			r := &Reconciler{Client: c, Reader: c, fresh: mutationcache.NewStore(), metrics: &metrics{}, Now: time.Now}
-			r.unserved = func(schema.GroupKind) bool { return tc.unserved }
+			r, _ := newReconciler(t)
+			r.Client, r.Reader, r.Now = c, c, time.Now
+			r.Unserved = func(schema.GroupKind) bool { return tc.unserved }
 			if tc.noAnswer {
 				r.Reader = interceptor.NewClient(c, interceptor.Funcs{
 					Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -90,15 +91,13 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 					},
 				})
 			}
-			r.attempts = newAttempts(nil, nil, time.Now)
-			r.tags = newTags(nil, nil, time.Now, &r.attempts.pool)
-			s := &session{Reconciler: r}
-			s.pkg, s.now = &corev1alpha1.Package{}, time.Now()
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(pkg), s.pkg); err != nil {
+			found := &corev1alpha1.Package{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(pkg), found); err != nil {
 				t.Fatal(err)
 			}
+			s := r.of(found)
 			if tc.seen {
-				r.leaving.wrote(s.pkg.GetUID(), s.now)
+				s.state.terminating = s.now
 			}
 			reads = 0
 			if err := s.tearDown(t.Context()); (err != nil) != (tc.noAnswer && !tc.unserved) {
@@ -107,8 +106,8 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 			if goes := len(s.pkg.GetFinalizers()) == 1; goes != tc.goes || reads != tc.reads {
 				t.Errorf("the Package goes: %t, after %d reads; want %t, %d", goes, reads, tc.goes, tc.reads)
 			}
-			if leaving := !r.leaving.last(s.pkg.GetUID()).IsZero(); leaving != tc.exists {
-				t.Errorf("the deployment is known to be leaving: %t", leaving)
+			if known := !s.state.terminating.IsZero(); known != (tc.exists || tc.seen) {
+				t.Errorf("the deployment is known to be terminating: %t", known)
 			}
 		})
 	}

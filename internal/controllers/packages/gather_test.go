@@ -70,7 +70,7 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 func TestDecideByInputs(t *testing.T) {
 	t.Parallel()
 	failed := func(change func(*attempt)) *attempt {
-		a := &attempt{fingerprint: printOf(newPackage()), done: true, err: errors.New("x"), retry: start.Add(time.Hour), around: "before"}
+		a := &attempt{fingerprint: printOf(newPackage()), done: true, err: errors.New("x"), retry: start.Add(time.Hour), dependencies: "before"}
 		change(a)
 		return a
 	}
@@ -87,13 +87,13 @@ func TestDecideByInputs(t *testing.T) {
 			inputs: inputs{waiting: true}, want: stepYield,
 		},
 		"sources not known yet":       {reason: "a restart must not take them for absent", pkg: unpackedPackage(), inputs: inputs{waiting: true}, want: stepGather},
-		"sources cannot be watched":   {reason: "what would be rendered is not known", pkg: unpackedPackage(), inputs: inputs{trouble: "x"}, want: stepGather},
-		"tag has moved":               {reason: "the Package looks after it", pkg: unpackedPackage(), inputs: inputs{moved: "sha256:b"}, want: stepLoad},
-		"tag has moved, paused":       {reason: "nothing is rolled out while paused", pkg: unpackedPackage(paused), inputs: inputs{moved: "sha256:b"}, want: stepPaused},
-		"failed":                      {reason: "it is tried again later", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{around: "before"}, want: stepWait},
-		"failed, pull secret changed": {reason: "it may work now", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{around: "after"}, want: stepLoad},
+		"sources cannot be watched":   {reason: "what would be rendered is not known", pkg: unpackedPackage(), inputs: inputs{inputError: "x"}, want: stepGather},
+		"tag has moved":               {reason: "the Package looks after it", pkg: unpackedPackage(), inputs: inputs{newDigest: "sha256:b"}, want: stepLoad},
+		"tag has moved, paused":       {reason: "nothing is rolled out while paused", pkg: unpackedPackage(paused), inputs: inputs{newDigest: "sha256:b"}, want: stepPaused},
+		"failed":                      {reason: "it is tried again later", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{dependencies: "before"}, want: stepWait},
+		"failed, pull secret changed": {reason: "it may work now", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{dependencies: "after"}, want: stepLoad},
 		"failed, not known by what":   {reason: "pull secrets are being looked at", pkg: newPackage(), attempt: failed(func(*attempt) {}), want: stepWait},
-		"refused, its turn":           {reason: "what was in its way is gone", pkg: newPackage(), attempt: failed(func(a *attempt) { a.retry = time.Time{} }), inputs: inputs{turn: 1}, want: stepLoad},
+		"refused, its turn":           {reason: "what was in its way is gone", pkg: newPackage(), attempt: failed(func(a *attempt) { a.retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,10 +119,10 @@ func TestPropagation(t *testing.T) {
 	}
 }
 
-func TestWithLookup(t *testing.T) {
+func TestWithLookupError(t *testing.T) {
 	t.Parallel()
-	told := withLookup("Loaded.", "no route")
-	if told == "Loaded." || withLookup(told, "no route") != told || withLookup(told, "") != "Loaded." {
+	told := withLookupError("Loaded.", "no route")
+	if told == "Loaded." || withLookupError(told, "no route") != told || withLookupError(told, "") != "Loaded." {
 		t.Errorf("%q", told)
 	}
 }

@@ -12,24 +12,41 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/limits"
 )
+
+// looker returns a function that looks a tag up as a reconcile at the time now does. next is
+// zero while the registry is requested.
+func looker(t *testing.T, now *time.Time, resolve func(context.Context, input) (string, error)) (
+	look func(*corev1alpha1.Package) (digest string, next time.Time, err error), r *Reconciler, woken chan types.NamespacedName,
+) {
+	t.Helper()
+	r, woken = newReconciler(t)
+	r.resolveTag, r.Now = resolve, func() time.Time { return *now }
+	r.spread = func(d time.Duration) time.Duration { return d * 3 / 4 }
+	return func(pkg *corev1alpha1.Package) (string, time.Time, error) {
+		known := r.of(pkg).lookUpTag()
+		if known.resolving {
+			known.due = time.Time{}
+		}
+		return known.digest, known.due, known.err
+	}, r, woken
+}
 
 // A tag is asked for once in each interval, and what it stands for is told.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	now := start
-	answers, woken := make(chan error, 1), make(chan types.NamespacedName, 1)
+	answers := make(chan error, 1)
 	stands := digest
-	resolve := func(_ context.Context, in Input) (string, error) {
-		if in.Image != image {
-			t.Errorf("asked for %s", in.Image)
+	lookUp, r, woken := looker(t, &now, func(_ context.Context, in input) (string, error) {
+		if in.image != image {
+			t.Errorf("asked for %s", in.image)
 		}
 		return stands, <-answers
-	}
-	tags := newTags(resolve, func(key types.NamespacedName) { woken <- key }, func() time.Time { return now }, &pool{perHost: 1})
-	tags.spread = func(d time.Duration) time.Duration { return d * 3 / 4 }
+	})
 	pkg := newPackage(every(10 * time.Minute))
-	look := func() (string, time.Time, error) { return tags.look(t.Context(), Input{Package: pkg}) }
+	look := func() (string, time.Time, error) { return lookUp(pkg) }
 
 	if got, next, err := look(); got != "" || err != nil || !next.Equal(start.Add(7*time.Minute+30*time.Second)) {
 		t.Errorf("at first nothing is asked: %q, next %s, %v", got, next, err)
@@ -58,7 +75,7 @@ func TestTags(t *testing.T) {
 	answers <- nil
 	<-woken
 	if got, _, err := look(); got != "sha256:other" || err != nil {
-		t.Errorf("moved: %q, %v", got, err)
+		t.Errorf("newDigest: %q, %v", got, err)
 	}
 
 	// The tag moved again and was unpacked by a change of the spec: an answer from
@@ -89,7 +106,10 @@ func TestTags(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	_, _, _ = look()
-	tags.drop(pkg.UID)
+	dropped := r.of(pkg) // it has resolved nothing yet
+	if err := dropped.resolve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	answers <- nil // nobody waits for it
 	if got, _, _ := look(); got != "" {
 		t.Errorf("a Package that came anew knows %q", got)
@@ -106,15 +126,13 @@ func TestTags(t *testing.T) {
 func TestPanicOverATag(t *testing.T) {
 	t.Parallel()
 	now := start
-	woken := make(chan types.NamespacedName, 1)
-	resolve := func(context.Context, Input) (string, error) { panic("hunter2") }
-	tags := newTags(resolve, func(key types.NamespacedName) { woken <- key }, func() time.Time { return now }, &pool{perHost: 1})
+	look, _, woken := looker(t, &now, func(context.Context, input) (string, error) { panic("hunter2") })
 	pkg := newPackage(every(10 * time.Minute))
-	_, now, _ = tags.look(t.Context(), Input{Package: pkg})
-	for range 2 { // as often as the pool has room
-		_, _, _ = tags.look(t.Context(), Input{Package: pkg})
+	_, now, _ = look(pkg)
+	for range limits.LoadsPerHost + 1 { // more often than the queue has capacity
+		_, _, _ = look(pkg)
 		<-woken
-		_, next, err := tags.look(t.Context(), Input{Package: pkg})
+		_, next, err := look(pkg)
 		var caught *panics.Error
 		if !errors.As(err, &caught) || !strings.Contains(err.Error(), image) || strings.Contains(err.Error(), "hunter2") || !next.After(now) {
 			t.Errorf("next %s, %v", next, err)
@@ -144,23 +162,23 @@ func TestReference(t *testing.T) {
 		return func(p *corev1alpha1.Package) { p.Spec.ImagePullPolicy = policy }
 	}
 	for name, tc := range map[string]struct {
-		reason string
-		policy corev1alpha1.ImagePullPolicy
-		reuse  unpacked
-		moved  string
-		want   string
+		reason    string
+		policy    corev1alpha1.ImagePullPolicy
+		reuse     unpacked
+		newDigest string
+		want      string
 	}{
 		"another spec":                {reason: "as by earlier engines", reuse: unpackedNever, want: image},
 		"another cluster":             {reason: "the spec did not change", reuse: unpackedElsewhere, want: byTheDigest},
 		"always, another cluster":     {reason: "whenever it is rendered", policy: corev1alpha1.ImagePullPolicyAlways, reuse: unpackedElsewhere, want: image},
 		"if not present, other spec":  {reason: "what it stands for is known", policy: corev1alpha1.ImagePullPolicyIfNotPresent, reuse: unpackedNever, want: byTheDigest},
 		"never, another spec":         {reason: "no registry is asked", policy: corev1alpha1.ImagePullPolicyNever, reuse: unpackedNever, want: byTheDigest},
-		"the tag has moved":           {reason: "what was found is what is rolled out", reuse: unpackedCurrent, moved: "sha256:" + digest[7:], want: byTheDigest},
-		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, moved: "sha256:" + digest[7:], want: byTheDigest},
+		"the tag has moved":           {reason: "what was found is what is rolled out", reuse: unpackedCurrent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
+		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := reference(unpackedPackage(with(tc.policy)), tc.reuse, tc.moved); got != tc.want {
+			if got := reference(unpackedPackage(with(tc.policy)), tc.reuse, tc.newDigest); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})

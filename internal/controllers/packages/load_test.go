@@ -22,19 +22,43 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// bench tests attempts with loads that end on demand.
+// bench runs loads that end on demand.
 type bench struct {
-	*attempts
+	*Reconciler
 	mu      sync.Mutex
 	woken   chan types.NamespacedName
 	release map[string]chan error // by image
 }
 
-func newBench() *bench {
-	b := &bench{woken: make(chan types.NamespacedName, 1000), release: map[string]chan error{}}
-	b.attempts = newAttempts(b.loadOne, func(key types.NamespacedName) { b.woken <- key }, func() time.Time { return start })
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{release: map[string]chan error{}}
+	b.Reconciler, b.woken = newReconciler(t)
+	b.load = b.loadOne
 	return b
 }
+
+// named returns a Package of that name, of an image.
+func named(name, image string, change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := newPackage(change...)
+	pkg.UID, pkg.Name, pkg.Spec.Image = types.UID(name), name, image
+	return pkg
+}
+
+// begin starts to load a Package, instead of what is loaded for it.
+func (r *Reconciler) begin(t *testing.T, pkg *corev1alpha1.Package) {
+	t.Helper()
+	s := r.of(pkg)
+	s.step, s.fingerprint = stepLoad, fingerprint{spec: pkg.Spec.Image}
+	if err := s.startLoad(t.Context()); err != nil || s.step != stepLoad {
+		t.Fatal(s.why, err)
+	}
+}
+
+// last returns the attempt of a Package, or nil.
+func (r *Reconciler) last(name string) *attempt { return r.of(named(name, image)).attempt }
+
+func (r *Reconciler) drop(name string) { r.of(named(name, image)).dropAttempt() }
 
 func (b *bench) gate(image string) chan error {
 	b.mu.Lock()
@@ -45,22 +69,16 @@ func (b *bench) gate(image string) chan error {
 	return b.release[image]
 }
 
-func (b *bench) loadOne(ctx context.Context, in Input) (*Content, error) {
-	if strings.Contains(in.Image, "panic") {
+func (b *bench) loadOne(ctx context.Context, in input) (*content, error) {
+	if strings.Contains(in.image, "panic") {
 		panic("hunter2")
 	}
 	select {
-	case err := <-b.gate(in.Image):
+	case err := <-b.gate(in.image):
 		return newContent(), err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-func (b *bench) begin(uid, image string, change ...func(*corev1alpha1.Package)) {
-	pkg := newPackage(change...)
-	pkg.UID, pkg.Name, pkg.Spec.Image = types.UID(uid), uid, image
-	b.start(context.Background(), Input{Package: pkg, Image: image}, fingerprint{spec: image}, "")
 }
 
 func (b *bench) wait(t *testing.T) string {
@@ -82,24 +100,24 @@ func TestAttempt(t *testing.T) {
 		retry  time.Duration
 	}{
 		"good":           {reason: "nothing to retry"},
-		"pull failed":    {reason: "the registry may recover", err: &registry.PullError{}, retry: firstBackoff},
+		"pull failed":    {reason: "the registry may recover", err: &registry.PullError{}, retry: limits.LoadBackoffMin},
 		"package broken": {reason: "the same bytes stay broken", err: fmt.Errorf("load: %w", violation.Violations{{}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench()
-			if b.of("a") != nil {
+			b := newBench(t)
+			if b.last("a") != nil {
 				t.Fatal("there is an attempt before the first one")
 			}
-			b.begin("a", image)
-			if a := b.of("a"); a == nil || a.done || !a.started.Equal(start) {
+			b.begin(t, named("a", image))
+			if a := b.last("a"); a == nil || a.done || !a.started.Equal(start) {
 				t.Fatalf("running: %+v", a)
 			}
 			b.gate(image) <- tc.err
 			if got := b.wait(t); got != "a" {
 				t.Errorf("woke %s", got)
 			}
-			a := b.of("a")
+			a := b.last("a")
 			if !a.done || !errors.Is(a.err, tc.err) {
 				t.Errorf("%s: %+v", tc.reason, a)
 			}
@@ -107,7 +125,7 @@ func TestAttempt(t *testing.T) {
 				t.Errorf("%s: retry at %s", tc.reason, a.retry)
 			}
 			b.drop("a")
-			if b.of("a") != nil {
+			if b.last("a") != nil {
 				t.Error("dropped, yet still there")
 			}
 		})
@@ -116,37 +134,37 @@ func TestAttempt(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	b := newBench()
+	b := newBench(t)
 	for _, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
-		b.begin("a", image)
+		b.begin(t, named("a", image))
 		b.gate(image) <- &registry.PullError{}
 		b.wait(t)
-		if got := b.of("a").retry.Sub(start); got != want*time.Second {
+		if got := b.last("a").retry.Sub(start); got != want*time.Second {
 			t.Errorf("got %s, want %ds", got, want)
 		}
 	}
-	b.begin("a", "registry.test/shop:v2")
+	b.begin(t, named("a", "registry.test/shop:v2"))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
-	if got := b.of("a").retry.Sub(start); got != firstBackoff {
+	if got := b.last("a").retry.Sub(start); got != limits.LoadBackoffMin {
 		t.Errorf("a new image begins anew, got %s", got)
 	}
-	b.begin("a", "registry.test/shop:v2", retried("1"))
+	b.begin(t, named("a", "registry.test/shop:v2", retried("1")))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
-	if got := b.of("a").retry.Sub(start); got != firstBackoff {
+	if got := b.last("a").retry.Sub(start); got != limits.LoadBackoffMin {
 		t.Errorf("a try that was asked for begins anew, got %s", got)
 	}
 }
 
 func TestNewSpecSupersedesLoad(t *testing.T) {
 	t.Parallel()
-	b := newBench()
-	b.begin("a", "registry.test/old")
-	b.begin("a", "registry.test/new")
+	b := newBench(t)
+	b.begin(t, named("a", "registry.test/old"))
+	b.begin(t, named("a", "registry.test/new"))
 	b.gate("registry.test/new") <- nil
 	b.wait(t)
-	if a := b.of("a"); !a.done || a.fingerprint.spec != "registry.test/new" {
+	if a := b.last("a"); !a.done || a.fingerprint.spec != "registry.test/new" {
 		t.Errorf("got %+v", a)
 	}
 	if len(b.woken) > 0 {
@@ -157,11 +175,11 @@ func TestNewSpecSupersedesLoad(t *testing.T) {
 // What a panic says may be a value that came from a Secret (invariant 8).
 func TestPanicIsOnePackagesError(t *testing.T) {
 	t.Parallel()
-	b := newBench()
-	b.begin("a", "registry.test/panic")
+	b := newBench(t)
+	b.begin(t, named("a", "registry.test/panic"))
 	b.wait(t)
 	var caught *panics.Error
-	if a := b.of("a"); !errors.As(a.err, &caught) || strings.Contains(a.err.Error(), "hunter2") || a.retry.IsZero() {
+	if a := b.last("a"); !errors.As(a.err, &caught) || strings.Contains(a.err.Error(), "hunter2") || a.retry.IsZero() {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -170,20 +188,20 @@ func TestPanicIsOnePackagesError(t *testing.T) {
 // a goroutine each.
 func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	b := newBench()
+	b := newBench(t)
 	for i := range 12 {
-		b.begin(fmt.Sprintf("hangs-%d", i), "hanging.test/shop:v1")
+		b.begin(t, named(fmt.Sprintf("hangs-%d", i), "hanging.test/shop:v1"))
 	}
-	b.begin("works", image)
+	b.begin(t, named("works", image))
 	b.gate(image) <- nil
 	if got := b.wait(t); got != "works" {
 		t.Errorf("woke %s", got)
 	}
-	b.pool.mu.Lock()
-	l := b.pool.hosts["hanging.test"]
-	running, waiting := l.running, len(l.waiting)
-	b.pool.mu.Unlock()
-	if running != limits.PullsPerHost || waiting != 12-limits.PullsPerHost {
+	b.hosts.mu.Lock()
+	q := b.hosts.queues["hanging.test"]
+	running, waiting := q.running, len(q.waiting)
+	b.hosts.mu.Unlock()
+	if running != limits.LoadsPerHost || waiting != 12-limits.LoadsPerHost {
 		t.Errorf("%d run, %d wait", running, waiting)
 	}
 	for range 12 {
@@ -192,21 +210,21 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	}
 	// A load that waits and is given up does not run.
 	for i := range 12 {
-		b.begin(fmt.Sprintf("again-%d", i), "hanging.test/shop:v1")
+		b.begin(t, named(fmt.Sprintf("again-%d", i), "hanging.test/shop:v1"))
 	}
 	for i := range 12 {
-		b.drop(types.UID(fmt.Sprintf("again-%d", i)))
+		b.drop(fmt.Sprintf("again-%d", i))
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		b.pool.mu.Lock()
-		lanes := len(b.pool.hosts)
-		b.pool.mu.Unlock()
-		if lanes == 0 {
+		b.hosts.mu.Lock()
+		queues := len(b.hosts.queues)
+		b.hosts.mu.Unlock()
+		if queues == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("lanes of registries that nobody uses stay")
+			t.Fatal("queues of registries that nobody uses stay")
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -214,15 +232,15 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 
 func TestInputIsACopy(t *testing.T) {
 	t.Parallel()
-	seen := make(chan string, 1)
-	gate := make(chan struct{})
-	a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
+	seen, gate := make(chan string, 1), make(chan struct{})
+	r, _ := newReconciler(t)
+	r.load = func(_ context.Context, in input) (*content, error) {
 		<-gate
-		seen <- in.Package.GetName()
+		seen <- in.pkg.GetName()
 		return nil, nil
-	}, func(types.NamespacedName) {}, time.Now)
+	}
 	pkg := newPackage()
-	a.start(context.Background(), Input{Package: pkg}, fingerprint{}, "")
+	r.begin(t, pkg)
 	pkg.Name = "changed by a later pass"
 	close(gate)
 	if got := <-seen; got != "shop" {
@@ -230,27 +248,24 @@ func TestInputIsACopy(t *testing.T) {
 	}
 }
 
-// TestLoadsAwaitTheirTurn: while much is under way no other package is loaded, but
+// TestLoadsAwaitAdmission: while much is under way no other package is loaded, but
 // for those that have waited for long; one that was given up meanwhile is not.
-func TestLoadsAwaitTheirTurn(t *testing.T) {
+func TestLoadsAwaitAdmission(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var underway atomic.Int64
 		underway.Store(limits.PackagesUnderway - 1)
 		var mu sync.Mutex
 		var loaded []string
-		a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
+		r, _ := newReconciler(t)
+		r.load = func(_ context.Context, in input) (*content, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			loaded = append(loaded, in.Package.GetName())
+			loaded = append(loaded, in.pkg.GetName())
 			return newContent(), nil
-		}, func(types.NamespacedName) {}, time.Now)
-		a.underway = func() int { return int(underway.Load()) }
-		begin := func(name string) {
-			pkg := newPackage()
-			pkg.UID, pkg.Name = types.UID(name), name
-			a.start(t.Context(), Input{Package: pkg, Image: image}, fingerprint{}, "")
 		}
+		r.Underway = func() int { return int(underway.Load()) }
+		begin := func(name string) { r.begin(t, named(name, image)) }
 		want := func(when string, names ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -264,16 +279,16 @@ func TestLoadsAwaitTheirTurn(t *testing.T) {
 		want("there is room", "first")
 		underway.Add(1)
 		begin("second")
-		time.Sleep(limits.TurnMax / 2)
+		time.Sleep(limits.AdmissionWait / 2)
 		want("there is none", "first")
 		underway.Add(-1)
-		time.Sleep(limits.TurnPeriod)
+		time.Sleep(limits.AdmissionPoll)
 		want("there is some again", "first", "second")
 		underway.Add(1)
 		begin("third")
 		begin("given up")
-		a.drop("given up")
-		time.Sleep(limits.TurnMax)
+		r.drop("given up")
+		time.Sleep(limits.AdmissionWait)
 		want("rollouts hang", "first", "second", "third")
 	})
 }
@@ -282,48 +297,51 @@ func TestLoadsAwaitTheirTurn(t *testing.T) {
 // says so, and the objects are not.
 func TestDeployedContentIsForgotten(t *testing.T) {
 	t.Parallel()
-	b := newBench()
-	b.begin("a", image)
-	b.deployed("a", start)
+	b := newBench(t)
+	b.begin(t, named("a", image))
 	b.gate(image) <- nil
 	b.wait(t)
-	if a := b.of("a"); len(a.content.Template.Phases) == 0 || !a.deployed.IsZero() {
+	s := b.of(named("a", image))
+	if a := s.attempt; len(a.content.template.Phases) == 0 || !a.deployed.IsZero() {
 		t.Fatalf("before it is deployed: %+v", a)
 	}
-	b.deployed("a", start)
+	b.Client, b.Reader = secretServer(t), secretServer(t)
+	if s.step = stepDeploy; s.deploy(t.Context()) != nil || s.writeErr != nil {
+		t.Fatal(s.writeErr)
+	}
 	want := newContent()
-	want.Template, want.Labels, want.Sealing = corev1alpha1.ObjectSetTemplateSpec{}, nil, nil
-	if a := b.of("a"); !a.deployed.Equal(start) || !cmp.Equal(want, a.content) {
-		t.Errorf("deployed at %s: -want +got\n%s", a.deployed, cmp.Diff(want, a.content))
+	want.template, want.labels, want.sealing = corev1alpha1.ObjectSetTemplateSpec{}, nil, nil
+	diff := cmp.Diff(want, b.last("a").content, cmp.AllowUnexported(content{}))
+	if a := b.last("a"); !a.deployed.Equal(start) || diff != "" {
+		t.Errorf("deployed at %s: -want +got\n%s", a.deployed, diff)
 	}
 }
 
-func TestRegistryOf(t *testing.T) {
+func TestHostOf(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		image: "registry.test", "shop": "index.docker.io", "localhost:5000/a@" + digest: "localhost:5000", "!": "", "": "",
 	} {
-		if got := registryOf(in); got != want {
+		if got := hostOf(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
 }
 
-func TestHappenings(t *testing.T) {
+func TestTransitionEvents(t *testing.T) {
 	t.Parallel()
-	content := newContent()
-	warned := newContent()
-	warned.Warnings = []string{"spec.foo is not known"}
+	loaded, warned := newContent(), newContent()
+	warned.warnings = []string{"spec.foo is not known"}
 	for name, tc := range map[string]struct {
 		reason   string
 		was, is  string // conditions as Type=Status/Reason
 		unpacked bool
-		content  *Content
+		content  *content
 		want     string
 	}{
-		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: content, want: "Normal/Unpacked"},
+		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: loaded, want: "Normal/Unpacked"},
 		"with typo":    {reason: "what was ignored is named", unpacked: true, content: warned, want: "Warning/FieldsIgnored Normal/Unpacked"},
-		"both":         {reason: "one event where one status says both", is: "Available=True/Available", unpacked: true, content: content, want: "Normal/Available"},
+		"both":         {reason: "one event where one status says both", is: "Available=True/Available", unpacked: true, content: loaded, want: "Normal/Available"},
 		"available":    {reason: "one for the rollout", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
 		"unavailable":  {reason: "a regression", was: "Available=True/Available", is: "Available=False/ProbeFailure", want: "Warning/Unavailable"},
 		"not yet":      {reason: "an install is no regression", is: "Available=False/ObjectSetUnready"},
@@ -335,12 +353,12 @@ func TestHappenings(t *testing.T) {
 		"nothing":      {reason: "no transition", was: "Available=True/Available", is: "Available=True/Available"},
 	} {
 		was, is := statusWith(tc.was), statusWith(tc.is)
-		o := outcome{step: stepSettle, content: tc.content}
+		o := outcome{step: stepSync, content: tc.content}
 		if tc.unpacked {
 			o.step, is.UnpackedHash = stepDeploy, "new"
 		}
 		var got []string
-		for _, h := range happenings(was, is, o) {
+		for _, h := range transitionEvents(was, is, o) {
 			got = append(got, h.kind+"/"+h.reason)
 		}
 		if joined := strings.Join(got, " "); joined != tc.want {
@@ -349,15 +367,15 @@ func TestHappenings(t *testing.T) {
 	}
 }
 
-// TestBeginning: few packages report soon that they are on their way; where many
+// TestBeginningDelay: few packages report soon that they are on their way; where many
 // are, a status of each would hold up what matters.
-func TestBeginning(t *testing.T) {
+func TestBeginningDelay(t *testing.T) {
 	t.Parallel()
 	for packages, want := range map[int]time.Duration{
 		0: limits.PackageStatusInterval, 1: limits.PackageStatusInterval, 20: limits.PackageStatusInterval,
 		100: 5 * time.Second, 1000: limits.PackageStatusMax,
 	} {
-		if got := beginning(packages); got != want {
+		if got := beginningDelay(packages); got != want {
 			t.Errorf("%d packages: %s, want %s", packages, got, want)
 		}
 	}
@@ -366,29 +384,54 @@ func TestBeginning(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	results := map[string]error{"loads": nil, "fails": errors.New("no such image")}
-	ended := make(chan types.NamespacedName, len(results))
-	a := newAttempts(func(_ context.Context, in Input) (*Content, error) {
-		return nil, results[in.Package.GetName()]
-	}, func(key types.NamespacedName) { ended <- key }, time.Now)
+	r, ended := newReconciler(t)
+	r.load = func(_ context.Context, in input) (*content, error) { return nil, results[in.pkg.GetName()] }
+	inFlight := func() int {
+		r.memory.Lock()
+		defer r.memory.Unlock()
+		return r.memory.loading
+	}
 	for range 2 { // an attempt takes the place of the one before
 		for name := range results {
-			pkg := newPackage()
-			pkg.SetName(name)
-			pkg.SetUID(types.UID(name))
-			a.start(t.Context(), Input{Package: pkg}, fingerprint{}, "")
+			r.begin(t, named(name, image))
 		}
 		for range results {
 			<-ended
 		}
-		if got := a.inFlight(); got != 1 {
+		if got := inFlight(); got != 1 {
 			t.Errorf("%d packages are on their way, want the one that was loaded", got)
 		}
 	}
-	if a.drop("loads"); a.inFlight() != 0 {
+	if r.drop("loads"); inFlight() != 0 {
 		t.Error("a package counts as on its way after its status was written")
 	}
-	if a.drop("fails"); a.inFlight() != 0 {
+	if r.drop("fails"); inFlight() != 0 {
 		t.Error("a package that was given up counts")
+	}
+}
+
+// TestForget: a Package that was deleted leaves nothing behind, and what it loaded is
+// cancelled; nor does one whose name has another UID by now.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Client = secretServer(t)
+	b.begin(t, named("a", image))
+	b.begin(t, named("b", image))
+	renewed := named("b", image)
+	renewed.UID = "renewed"
+	if s := b.of(renewed); s.attempt != nil || s.state.loads != 0 {
+		t.Errorf("a Package of the same name knows %+v", s.state)
+	}
+	for _, name := range []string{"a", "b", "never known"} {
+		if s, err := b.gather(t.Context(), types.NamespacedName{Namespace: "team", Name: name}); s != nil || err != nil {
+			t.Errorf("%s is reconciled: %v", name, err)
+		}
+	}
+	b.memory.Lock()
+	defer b.memory.Unlock()
+	if len(b.memory.states) != 0 || b.memory.loading != 0 {
+		t.Errorf("%d states remain, %d loads", len(b.memory.states), b.memory.loading)
 	}
 }
 
@@ -406,33 +449,33 @@ func statusWith(conds string) *corev1alpha1.PackageStatus {
 // another queue than the others of its registry, and the abort is not reported.
 func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	t.Parallel()
-	b := newBench()
+	b := newBench(t)
 	load := b.load
-	b.load = func(ctx context.Context, in Input) (*Content, error) {
-		if strings.Contains(in.Image, "long") && in.Level == 0 {
+	b.load = func(ctx context.Context, in input) (*content, error) {
+		if strings.Contains(in.image, "long") && in.level == 0 {
 			return nil, fmt.Errorf("load the package: %w", &queueing.LaterError{Level: 1})
 		}
 		return load(ctx, in)
 	}
 	const long = "registry.test/long:v1"
-	for i := range 2 * limits.PullsPerHost {
-		b.begin(fmt.Sprintf("long-%d", i), long)
+	for i := range 2 * limits.LoadsPerHost {
+		b.begin(t, named(fmt.Sprintf("long-%d", i), long))
 	}
-	b.begin("short", "registry.test/short:v1")
+	b.begin(t, named("short", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
 	if got := b.wait(t); got != "short" {
 		t.Errorf("woke %s", got)
 	}
-	for range 2 * limits.PullsPerHost {
+	for range 2 * limits.LoadsPerHost {
 		b.gate(long) <- nil
 		uid := b.wait(t)
-		if a := b.of(types.UID(uid)); !a.done || a.err != nil || a.content == nil {
+		if a := b.last(uid); !a.done || a.err != nil || a.content == nil {
 			t.Errorf("%s ended with %+v", uid, a)
 		}
 	}
-	b.begin("dropped", long)
+	b.begin(t, named("dropped", long))
 	b.drop("dropped")
-	b.begin("last", "registry.test/short:v1")
+	b.begin(t, named("last", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
 	if got := b.wait(t); got != "last" {
 		t.Errorf("woke %s", got)

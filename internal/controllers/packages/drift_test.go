@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // What is stored is what was made, with its defaults and in whatever order of
@@ -43,22 +44,22 @@ func TestEdited(t *testing.T) {
 			t.Parallel()
 			pkg := unpackedPackage()
 			dep := shaped(t, newDeployment(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
-			memory := &edits{}
+			memory := &state{}
 			dep.UID, dep.Generation = "dep-uid", 1
-			if known, err := memory.of(dep); known || err != nil {
+			if known, err := memory.templateDrift(dep); known || err != nil {
 				t.Fatalf("what was just made is edited: %t, %v", known, err)
 			}
 			tc.change(dep)
 			dep.Generation++
-			got, err := memory.of(dep)
+			got, err := memory.templateDrift(dep)
 			if err != nil || got != tc.want {
 				t.Errorf("edited = %t, %v: %s", got, err, tc.reason)
 			}
-			want := stepSettle
+			want := stepSync
 			if tc.want {
 				want = stepLoad
 			}
-			if step, _ := decide(view{pkg: pkg, dep: dep, fingerprint: printOf(pkg), edited: got, now: start}); step != want {
+			if step, _ := decide(view{pkg: pkg, dep: dep, fingerprint: printOf(pkg), drifted: got, now: start}); step != want {
 				t.Errorf("step %d, want %d", step, want)
 			}
 		})
@@ -69,11 +70,11 @@ func TestEdited(t *testing.T) {
 		v    view
 		want step
 	}{
-		"mended a moment ago": {view{pkg: pkg, restored: start.Add(-time.Second)}, stepSettle},
-		"mended before":       {view{pkg: pkg, restored: start.Add(-restoreEvery)}, stepLoad},
-		"paused":              {view{pkg: unpackedPackage(paused)}, stepSettle},
+		"repaired a moment ago": {view{pkg: pkg, repaired: start.Add(-time.Second)}, stepSync},
+		"repaired before":       {view{pkg: pkg, repaired: start.Add(-limits.RepairInterval)}, stepLoad},
+		"paused":                {view{pkg: unpackedPackage(paused)}, stepSync},
 	} {
-		tc.v.dep, tc.v.fingerprint, tc.v.edited, tc.v.now = dep, printOf(pkg), true, start
+		tc.v.dep, tc.v.fingerprint, tc.v.drifted, tc.v.now = dep, printOf(pkg), true, start
 		if got, _ := decide(tc.v); got != tc.want {
 			t.Errorf("%s: step %d, want %d", name, got, tc.want)
 		}

@@ -1,0 +1,67 @@
+package packages
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// templateVersion identifies a template and the digest that was recorded of it.
+type templateVersion struct {
+	uid        types.UID
+	generation int64
+	recorded   string
+}
+
+func templateVersionOf(dep corev1alpha1.GenericObjectDeployment) templateVersion {
+	return templateVersion{dep.GetUID(), dep.GetGeneration(), dep.GetAnnotations()[corev1alpha1.TemplateDigestAnnotation]}
+}
+
+// templateDrift reports whether another client changed the template of a deployment, or
+// whether it was never written completely. Each version is compared once. Earlier engines
+// have recorded nothing to compare with.
+func (st *state) templateDrift(dep corev1alpha1.GenericObjectDeployment) (bool, error) {
+	if dep == nil {
+		return false, nil
+	}
+	if version := templateVersionOf(dep); version != st.template {
+		digest := ""
+		if version.recorded != "" {
+			var err error
+			if digest, err = templateDigest(&dep.ObjectDeploymentSpec().Template.Spec); err != nil {
+				return false, err
+			}
+		}
+		st.template, st.drifted = version, version.recorded != digest
+	}
+	return st.drifted, nil
+}
+
+// wroteTemplate notes the response to a write of a whole template: whatever the API server
+// made of it, another write would change nothing.
+func (st *state) wroteTemplate(dep corev1alpha1.GenericObjectDeployment) {
+	st.template, st.drifted = templateVersionOf(dep), false
+}
+
+// repairsTemplate reports whether to render the package for a template that is not the one
+// that was made for it.
+func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
+
+// repairsSlices reports whether to render the package for the slices that its deployment
+// lacks.
+func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
+
+func mayRepair(v view) bool {
+	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= limits.RepairInterval
+}
+
+// lacksSlices reports whether slices are missing that the deployment's template names.
+func lacksSlices(dep corev1alpha1.GenericObjectDeployment) bool {
+	if !current(dep) {
+		return false
+	}
+	c := meta.FindStatusCondition(dep.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == corev1alpha1.ReasonSlicesMissing
+}

@@ -1,0 +1,94 @@
+package packages
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Reasons of events that are no reasons of conditions.
+const (
+	eventUnpacked    = "Unpacked"
+	eventUnavailable = "Unavailable"
+	eventIgnored     = "FieldsIgnored"
+)
+
+// transitionEvent is an event to record.
+type transitionEvent struct {
+	kind, reason, action, note string
+}
+
+// transitionEvents returns the events of a transition from one status to the next. A package
+// that was loaded and is available by the same status has one event: events are costly where
+// many packages are installed.
+func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []transitionEvent {
+	var all []transitionEvent
+	add := func(kind, reason, action, note string) {
+		all = append(all, transitionEvent{kind, reason, action, note})
+	}
+	loaded := ""
+	if o.step == stepDeploy && o.content != nil && newlyUnpacked(before, after) {
+		loaded = loadedMessage(o.content)
+		if len(o.content.warnings) > 0 {
+			add(corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.warnings, "\n"))
+		}
+	}
+	if c := became(before, after, corev1alpha1.ConditionInvalid, metav1.ConditionTrue); c != nil {
+		add(corev1.EventTypeWarning, c.Reason, "Unpack", c.Message)
+	} else if c := became(before, after, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse); c != nil && c.Reason == corev1alpha1.ReasonImagePullBackOff {
+		add(corev1.EventTypeWarning, c.Reason, "Pull", c.Message)
+	}
+	if c := became(before, after, corev1alpha1.ConditionDrifted, metav1.ConditionTrue); c != nil {
+		add(corev1.EventTypeWarning, c.Reason, "Watch", c.Message)
+	}
+	if c := became(before, after, corev1alpha1.ConditionAvailable, metav1.ConditionTrue); c != nil {
+		add(corev1.EventTypeNormal, corev1alpha1.ReasonAvailable, "Rollout", strings.TrimSpace(loaded+" "+c.Message))
+		return all
+	}
+	if loaded != "" {
+		add(corev1.EventTypeNormal, eventUnpacked, "Unpack", loaded)
+	}
+	if c := became(before, after, corev1alpha1.ConditionAvailable, metav1.ConditionFalse); c != nil && meta.IsStatusConditionTrue(before.Conditions, c.Type) {
+		add(corev1.EventTypeWarning, eventUnavailable, "Rollout", c.Message)
+	}
+	return all
+}
+
+// newlyUnpacked reports whether something else is unpacked, also under the same spec.
+func newlyUnpacked(before, after *corev1alpha1.PackageStatus) bool {
+	return before.UnpackedHash != after.UnpackedHash || digestOf(before) != digestOf(after)
+}
+
+func digestOf(status *corev1alpha1.PackageStatus) string {
+	if status.Resolved == nil {
+		return ""
+	}
+	return status.Resolved.Digest
+}
+
+// became returns a condition that has a value and had another one, or another reason for
+// False, before; else nil.
+func became(before, after *corev1alpha1.PackageStatus, typ string, value metav1.ConditionStatus) *metav1.Condition {
+	last, c := meta.FindStatusCondition(before.Conditions, typ), meta.FindStatusCondition(after.Conditions, typ)
+	if c == nil || c.Status != value || last != nil && last.Status == value && (value != metav1.ConditionFalse || last.Reason == c.Reason) {
+		return nil
+	}
+	return c
+}
+
+// recordEvents records the events of a status that was written.
+func (s *reconciliation) recordEvents(before, after *corev1alpha1.PackageStatus) {
+	if s.pkg.GetDeletionTimestamp() != nil {
+		return
+	}
+	for _, e := range transitionEvents(before, after, s.outcome) {
+		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
+		s.Events.Eventf(s.pkg, nil, e.kind, e.reason, e.action, "%s", note)
+	}
+}

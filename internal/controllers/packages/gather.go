@@ -1,0 +1,192 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/sources"
+)
+
+// gather reads a Package and its deployment in their latest known states. It returns nil
+// where there is no such Package.
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
+	cached := corev1alpha1.ScopeOf(key.Namespace).NewPackage()
+	if err := r.Client.Get(ctx, key, cached); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(key)
+		}
+		return nil, client.IgnoreNotFound(err)
+	}
+	pkg, ok := r.Fresh.Newest(cached).(corev1alpha1.GenericPackage)
+	if !ok {
+		return nil, nil // deleted; its event follows
+	}
+	s := &reconciliation{Reconciler: r, state: r.stateOf(pkg)}
+	r.noteInstallation(s.state, cached)
+	r.memory.Lock()
+	s.attempt, s.retryNumber = s.state.attempt, s.state.retryNumber
+	r.memory.Unlock()
+	s.repaired, s.now = s.state.repaired, r.Now()
+	var err error
+	if s.dep, err = r.deployment(ctx, key, pkg.GetUID()); err != nil {
+		return nil, err
+	}
+	if s.drifted, err = s.state.templateDrift(s.dep); err != nil {
+		return nil, err
+	}
+	if outdated(pkg, s.dep) {
+		if pkg, err = r.readPackage(ctx, pkg); err != nil || pkg == nil {
+			return nil, err
+		}
+	}
+	s.pkg = pkg
+	return s, nil
+}
+
+// readPackage reads a Package from the API server; nil where it was deleted, of which an
+// event follows.
+func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.GenericPackage) (corev1alpha1.GenericPackage, error) {
+	pkg := corev1alpha1.ScopeOf(known.GetNamespace()).NewPackage()
+	err := r.Reader.Get(ctx, keyOf(known), pkg)
+	if apply.IsAbsent(err) || err == nil && pkg.GetUID() != known.GetUID() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the package, of which an older state is known: %w", err)
+	}
+	r.Fresh.Put(pkg)
+	return pkg, nil
+}
+
+// deployment returns the deployment of that name, or nil.
+func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, pkg types.UID) (corev1alpha1.GenericObjectDeployment, error) {
+	dep := corev1alpha1.ScopeOf(key.Namespace).NewObjectDeployment()
+	err := r.Client.Get(ctx, key, dep)
+	switch {
+	case err == nil:
+		dep, _ = r.Fresh.Newest(dep).(corev1alpha1.GenericObjectDeployment)
+		return dep, nil
+	case !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	for _, created := range r.Fresh.Created(string(pkg)) {
+		return created.(corev1alpha1.GenericObjectDeployment), nil
+	}
+	return nil, nil
+}
+
+// Environment is the cluster as packages see it.
+type Environment interface {
+	// For returns the environment of a package in a namespace, or, where that is empty, of
+	// a ClusterPackage. err is why it is not known; waiting means that it will be in a
+	// moment.
+	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
+}
+
+// inputs are what a package depends on beside its spec.
+type inputs struct {
+	environment manifestsv1alpha1.PackageEnvironment
+	// waiting means that not all inputs are known yet, and will be in a moment. inputError
+	// is why they are not known for longer.
+	waiting    bool
+	inputError string
+	// newDigest is the digest that the tag stands for by now, where another one is
+	// unpacked. lookupError is why the last resolution failed.
+	newDigest, lookupError string
+	// dependencies are what a failed attempt depended on beside its input; empty where
+	// none failed, or while they are not known.
+	dependencies string
+	// retryNumber counts the retries that other Packages gave rise to.
+	retryNumber int
+}
+
+// gatherInputs puts the finalizer on, and reads the environment and the versions of what
+// the spec names. Pull secrets are watched while they may be needed: after a pull that
+// failed, and for a tag that is resolved again and again.
+func (s *reconciliation) gatherInputs(ctx context.Context) error {
+	if err := s.ensureFinalizer(ctx); err != nil {
+		return err
+	}
+	var err error
+	s.environment, s.waiting, err = s.Environment.For(s.pkg.GetNamespace())
+	if err != nil && !s.waiting {
+		s.inputError = "Waiting for what the cluster is: " + err.Error()
+	}
+	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
+	refs, pulls := sources.Of(spec, namespace), sources.PullSecrets(spec, namespace)
+	failed := s.attempt != nil && s.attempt.err != nil
+	if !failed && spec.Interval == nil {
+		pulls = nil
+	}
+	s.Sources.Use(keyOf(s.pkg), sources.Union(refs, pulls))
+	if failed {
+		s.gatherDependencies(pulls)
+	}
+	s.fingerprint, err = fingerprintOf(s.pkg, s.environment, s.versions(refs), s.Overrides)
+	return err
+}
+
+// versions returns the versions of the sources by their names.
+func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
+	versions := make(map[string]string, len(refs))
+	for _, ref := range refs {
+		state := s.Sources.State(ref)
+		switch {
+		case state.Known:
+			versions[ref.String()] = state.Version
+		case state.Err != nil:
+			s.inputError = "Cannot watch " + ref.String() + ": " + state.Err.Error()
+		default:
+			s.waiting = true
+		}
+	}
+	return versions
+}
+
+// gatherDependencies notes the versions of the pull secrets. Those that are known first
+// after a failure are the ones that the attempt depended on.
+func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
+	parts := []string{"pull secrets"}
+	for _, ref := range pulls {
+		state := s.Sources.State(ref)
+		if !state.Known {
+			return
+		}
+		parts = append(parts, ref.String()+"="+state.Version)
+	}
+	s.dependencies = strings.Join(parts, ";")
+	if s.attempt.dependencies == "" {
+		s.attempt, _ = s.memory.updateAttempt(s.state, s.attempt, func(a *attempt) { a.dependencies = s.dependencies })
+	}
+}
+
+// namespaceOf returns where the Secrets of a Package are, and what its spec names: its own
+// namespace or, for a ClusterPackage, that of the manager.
+func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
+	if pkg.GetNamespace() == "" {
+		return r.Namespace
+	}
+	return pkg.GetNamespace()
+}
+
+// ensureFinalizer comes before anything is made for the Package.
+func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
+	if slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
+		return nil
+	}
+	before := copyOf(s.pkg)
+	s.pkg.SetFinalizers(append(slices.Clone(s.pkg.GetFinalizers()), corev1alpha1.MetricsFinalizer))
+	if err := s.patch(ctx, before, s.pkg); err != nil {
+		return fmt.Errorf("put the finalizer on: %w", err)
+	}
+	return nil
+}

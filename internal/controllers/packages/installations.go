@@ -1,0 +1,102 @@
+package packages
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// installation is what is remembered of a Package as an installation of a package that may
+// be installed once. Of two that are loaded at the same time, the first to claim the name
+// is installed. The lock of the memory guards it.
+type installation struct {
+	// recorded is the name that the status had at the last reconcile.
+	recorded string
+	// claimed is the name of the package that is being loaded, or was: its status may not
+	// have it yet.
+	claimed string
+	// others are the installations that were found: when one of them goes, the Package is
+	// retried.
+	others map[types.NamespacedName]struct{}
+	// retryNumber counts these retries.
+	retryNumber int
+}
+
+// noteInstallation retries others where a Package became one of another package. pkg is as
+// the cache has it, since the others read that.
+func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage) {
+	r.memory.Lock()
+	before, now := st.recorded, packageName(pkg)
+	st.recorded = now
+	r.memory.Unlock()
+	if before != "" && before != now {
+		r.retryOthers(keyOf(pkg))
+	}
+}
+
+// claim claims the name of a package for a Package that is being loaded, and returns its
+// other installations, sorted. Whether they conflict is for the loader to decide.
+func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []types.NamespacedName {
+	others := map[types.NamespacedName]struct{}{}
+	for _, pkg := range r.packages() {
+		if packageName(pkg) == name {
+			others[keyOf(pkg)] = struct{}{}
+		}
+	}
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	for key, other := range r.memory.states {
+		if other.claimed == name {
+			others[key] = struct{}{}
+		}
+	}
+	delete(others, own)
+	st.claimed, st.others = name, others
+	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// releaseClaim gives up the claim of a Package whose load failed. One that is installed
+// under that name remains an installation: two that are refused for each other must not
+// enqueue each other forever.
+func (r *Reconciler) releaseClaim(st *state, own types.NamespacedName) {
+	r.memory.Lock()
+	claimed := st.claimed
+	st.claimed = ""
+	r.memory.Unlock()
+	if claimed == "" || slices.ContainsFunc(r.packages(), func(pkg corev1alpha1.GenericPackage) bool {
+		return keyOf(pkg) == own && packageName(pkg) == claimed
+	}) {
+		return
+	}
+	r.retryOthers(own)
+}
+
+// retryOthers retries the Packages that have found the installation key.
+func (r *Reconciler) retryOthers(key types.NamespacedName) {
+	var waiting []types.NamespacedName
+	r.memory.Lock()
+	for other, st := range r.memory.states {
+		if _, ok := st.others[key]; ok {
+			st.retryNumber++
+			st.others = nil
+			waiting = append(waiting, other)
+		}
+	}
+	r.memory.Unlock()
+	for _, other := range waiting {
+		r.enqueue(other)
+	}
+}
+
+// packageName returns the name of the package that a Package is an installation of; empty
+// where it is none yet.
+func packageName(pkg corev1alpha1.GenericPackage) string {
+	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
+		return resolved.PackageName
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// listed is a cache of these Packages.
+type listed struct {
+	client.Client
+	packages *[]corev1alpha1.GenericPackage
+}
+
+func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if list, ok := list.(*corev1alpha1.PackageList); ok {
+		for _, pkg := range *l.packages {
+			list.Items = append(list.Items, *pkg.(*corev1alpha1.Package))
+		}
+	}
+	return nil
+}
+
+func TestInstallations(t *testing.T) {
+	t.Parallel()
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "team", Name: name} }
+	installed := func(name, of string) corev1alpha1.GenericPackage {
+		pkg := newPackage()
+		pkg.Name, pkg.Status.Resolved = name, &corev1alpha1.ResolvedPackage{PackageName: of}
+		return pkg
+	}
+	old := installed("old", "database")
+	recorded := []corev1alpha1.GenericPackage{old, installed("other", "web"), newPackage()}
+	r, enqueued := newReconciler(t)
+	r.Client = listed{packages: &recorded}
+	r.memory.states = map[types.NamespacedName]*state{}
+	stateOf := func(name string) *state {
+		if r.memory.states[key(name)] == nil {
+			r.memory.states[key(name)] = &state{}
+		}
+		return r.memory.states[key(name)]
+	}
+	of := func(name, pkg string) []types.NamespacedName { return r.claim(stateOf(name), key(name), pkg) }
+	release := func(name string) { r.releaseClaim(stateOf(name), key(name)) }
+	woken := func() (names []string) {
+		for len(enqueued) > 0 {
+			names = append(names, (<-enqueued).Name)
+		}
+		return names
+	}
+	expect := func(reason string, got []types.NamespacedName, want ...string) {
+		t.Helper()
+		var names []string
+		for _, k := range got {
+			names = append(names, k.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("%s: %s", reason, diff)
+		}
+	}
+	expect("what a status records counts", of("new", "database"), "old")
+	expect("oneself does not", of("old", "database"), "new")
+	expect("nor other packages", of("new", "cache"))
+
+	expect("the first of two that are loaded together", of("a", "queue"))
+	expect("the second", of("b", "queue"), "a")
+	before := stateOf("b").retryNumber
+	release("a")
+	if got := woken(); fmt.Sprint(got) != "[b]" || stateOf("b").retryNumber == before {
+		t.Errorf("the first has failed: %v are woken, retry %d", got, stateOf("b").retryNumber)
+	}
+	expect("its turn", of("b", "queue"))
+	expect("the other's again", of("a", "queue"), "b")
+
+	expect("in the way of an installed one", of("c", "database"), "old")
+	recorded = nil
+	woken()
+	r.forget(keyOf(old))
+	if got := woken(); fmt.Sprint(got) != "[c]" {
+		t.Errorf("the installed one is gone: %v are woken", got)
+	}
+	expect("now it is free", of("c", "database"))
+
+	// Two that were installed before the package became unique refuse each other,
+	// and do not wake each other for ever.
+	recorded = []corev1alpha1.GenericPackage{installed("one", "mail"), installed("two", "mail")}
+	for range 3 {
+		expect("one", of("one", "mail"), "two")
+		release("one")
+		expect("two", of("two", "mail"), "one")
+		release("two")
+	}
+	if got := woken(); got != nil {
+		t.Errorf("nothing went, and %v are woken", got)
+	}
+	r.forget(key("one"))
+	if got := woken(); fmt.Sprint(got) != "[two]" {
+		t.Errorf("one is gone: %v are woken", got)
+	}
+
+	// One that becomes another package is in the way no more.
+	recorded = []corev1alpha1.GenericPackage{installed("moves", "calendar")}
+	r.noteInstallation(stateOf("moves"), recorded[0])
+	expect("before", of("d", "calendar"), "moves")
+	recorded = []corev1alpha1.GenericPackage{installed("moves", "clock")}
+	r.noteInstallation(stateOf("moves"), recorded[0])
+	if got := woken(); fmt.Sprint(got) != "[d]" {
+		t.Errorf("one has become another package: %v are woken", got)
+	}
+}

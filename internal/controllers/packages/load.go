@@ -1,0 +1,202 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// input is what a package is rendered from.
+type input struct {
+	// pkg is the object to render for, without its status.
+	pkg corev1alpha1.GenericPackage
+	// image is the reference to pull: that of the spec, or the digest that it stood for
+	// when the same spec was unpacked before.
+	image string
+	// namespace has the Secrets and ConfigMaps that the spec names.
+	namespace   string
+	environment manifestsv1alpha1.PackageEnvironment
+	// installations returns the other installations of a package of that name.
+	installations func(packageName string) []types.NamespacedName
+	// hashKey hashes what is sensitive; nil where nothing is.
+	hashKey []byte
+	// level is the one of queueing.Levels to render at.
+	level int
+}
+
+// attempt is one attempt to load a package, and its end.
+type attempt struct {
+	fingerprint fingerprint
+	// newDigest is that of a tag that has moved, where that is loaded.
+	newDigest string
+	// retryNumber and retryValue are those of the Package at the start.
+	retryNumber int
+	retryValue  string
+	// dependencies are what a failed attempt depended on beside its input; empty while
+	// they are not known.
+	dependencies string
+	started      time.Time
+	cancel       context.CancelFunc
+	// done means that it has ended, with content or with err.
+	done    bool
+	content *content
+	err     error
+	// failures counts the attempts of the same that have failed in sequence, and retry is
+	// when the next one is due; zero where that is pointless until the spec changes.
+	failures int
+	retry    time.Time
+	// took is the duration of the load.
+	took time.Duration
+	// deployed is when the content was written; zero before. After that only what a status
+	// says of the content is kept.
+	deployed time.Time
+}
+
+// inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
+func (a *attempt) inFlight() int {
+	if a == nil || a.err != nil {
+		return 0
+	}
+	return 1
+}
+
+// startLoad starts to load the package where that was decided, and cancels the load of
+// anything else. The end of the load enqueues the Package.
+func (s *reconciliation) startLoad(ctx context.Context) error {
+	if s.step != stepLoad {
+		return nil
+	}
+	in := s.newInput(reference(s.pkg, compare(s.pkg, s.fingerprint), s.newDigest))
+	if sources.FromSecrets(s.pkg.PackageSpec()) {
+		key, err := s.hashKeyOf(ctx, s.pkg, s.state)
+		if err != nil {
+			s.step, s.why = stepGather, err.Error()
+			return nil
+		}
+		in.hashKey = key
+	}
+	a := &attempt{
+		fingerprint: s.fingerprint, newDigest: s.newDigest, retryNumber: s.retryNumber, retryValue: retryValue(s.pkg), started: s.now,
+	}
+	if last := s.attempt; last != nil && last.fingerprint == a.fingerprint && last.newDigest == a.newDigest && last.retryValue == a.retryValue {
+		a.failures = last.failures
+	}
+	// A load may wait for long: it must not keep the reconciliation in memory.
+	r, st := s.Reconciler, s.state
+	in.installations = func(name string) []types.NamespacedName { return r.claim(st, keyOf(in.pkg), name) }
+	ctx, a.cancel = context.WithCancel(r.life)
+	r.memory.Lock()
+	r.memory.dropAttempt(st)
+	r.memory.setAttempt(st, a)
+	st.loads++
+	r.memory.Unlock()
+	s.attempt = a
+	r.queueLoad(ctx, in, st, a)
+	return nil
+}
+
+// newInput returns the input of a load or a resolution.
+func (s *reconciliation) newInput(image string) input {
+	pkg := copyOf(s.pkg)
+	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
+	return input{pkg: pkg, image: image, namespace: s.namespaceOf(pkg), environment: s.environment}
+}
+
+// queueLoad runs an attempt when the queue of its registry has capacity. Long loads have
+// queues of their own.
+func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *attempt) {
+	host := hostOf(in.image)
+	if in.level > 0 {
+		host = fmt.Sprintf("%s, level %d", host, in.level)
+	}
+	r.hosts.run(host, func() { r.runLoad(ctx, in, st, a) })
+}
+
+// runLoad loads, unless the attempt was cancelled while it waited.
+func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attempt) {
+	r.awaitAdmission(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	begin := r.Now()
+	loaded, err := r.tryLoad(ctx, in)
+	if err != nil {
+		r.releaseClaim(st, keyOf(in.pkg))
+	}
+	if level, later := queueing.Later(err); later && ctx.Err() == nil {
+		in.level = level
+		r.queueLoad(ctx, in, st, a)
+		return
+	}
+	_, current := r.memory.updateAttempt(st, a, func(a *attempt) {
+		a.done, a.content, a.err, a.took = true, loaded, err, r.Now().Sub(begin)
+		var wrong violation.Violations // what is wrong with the package itself stays so
+		if err != nil && !errors.As(err, &wrong) {
+			a.retry = r.Now().Add(backoff(a.failures))
+			a.failures++
+		}
+	})
+	a.cancel()
+	if current {
+		r.enqueue(keyOf(in.pkg))
+	}
+}
+
+// awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled or wait for
+// that, for limits.AdmissionWait at most. What has begun is finished before more begins: of
+// a thousand packages that are upgraded together, only some are in memory.
+func (r *Reconciler) awaitAdmission(ctx context.Context) {
+	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
+		return r.queue.Underway()+r.Underway() < limits.PackagesUnderway, nil
+	})
+}
+
+// tryLoad returns a panic as an error of this one package.
+func (r *Reconciler) tryLoad(ctx context.Context, in input) (loaded *content, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			loaded, err = nil, panics.Caught(logOf(ctx, in), p, "loading the package")
+		}
+	}()
+	return r.load(ctx, in)
+}
+
+func logOf(ctx context.Context, in input) logr.Logger {
+	return log.FromContext(ctx).WithValues("namespace", in.pkg.GetNamespace(), "name", in.pkg.GetName())
+}
+
+// dropAttempt cancels and forgets the attempt to load the package.
+func (s *reconciliation) dropAttempt() {
+	s.memory.Lock()
+	defer s.memory.Unlock()
+	s.memory.dropAttempt(s.state)
+}
+
+// backoff returns the delay after so many earlier failures.
+func backoff(failures int) time.Duration {
+	return min(limits.LoadBackoffMin<<min(failures, 10), limits.LoadBackoffMax)
+}
+
+// hostOf returns the registry of an image; references that cannot be parsed share one.
+func hostOf(image string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return ""
+	}
+	return ref.Context().RegistryStr()
+}

@@ -1,0 +1,110 @@
+package packages
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// memory is what this process remembers of Packages. A restart loses it, and at most
+// repeats a load that failed, a resolution of a tag or a repair. The zero value is ready
+// for use.
+type memory struct {
+	sync.Mutex
+	states map[types.NamespacedName]*state
+	// loading counts the Packages that are being loaded, or whose content no status
+	// records yet.
+	loading int
+}
+
+// state is what is remembered of one Package. The fields above the lock line are used by
+// its reconcile alone, those below with the lock of the memory.
+type state struct {
+	uid types.UID
+	// reported is when the status was written, repaired when the deployment was, and
+	// terminating when the deployment was last observed to be deleted.
+	reported, repaired, terminating time.Time
+	// drifted reports whether the version of the template was edited.
+	template templateVersion
+	drifted  bool
+	hashKey  []byte
+
+	// ---- lock ----
+
+	attempt *attempt
+	tag     *tag
+	// loads counts loads; took is the duration of the last one that was deployed.
+	loads int
+	took  time.Duration
+	installation
+}
+
+// stateOf returns what is remembered of a Package, and nothing of a former one of its name.
+func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
+	key, m := keyOf(pkg), &r.memory
+	m.Lock()
+	st := m.states[key]
+	m.Unlock()
+	if st != nil && st.uid == pkg.GetUID() {
+		return st
+	}
+	r.forget(key)
+	st = &state{uid: pkg.GetUID()}
+	m.Lock()
+	defer m.Unlock()
+	if m.states == nil {
+		m.states = map[types.NamespacedName]*state{}
+	}
+	m.states[key] = st
+	return st
+}
+
+// forget drops what is remembered of a Package that was deleted.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.memory.Lock()
+	st := r.memory.states[key]
+	if st != nil {
+		r.memory.dropAttempt(st)
+		st.tag = nil
+		delete(r.memory.states, key)
+	}
+	r.memory.Unlock()
+	if st == nil {
+		return
+	}
+	r.Sources.Use(key, nil)
+	r.Fresh.Forget(string(st.uid))
+	r.retryOthers(key)
+}
+
+// updateAttempt replaces an attempt by a changed copy, and reports whether it was still
+// the one of its Package. Attempts do not change otherwise, so that they are read without
+// the lock.
+func (m *memory) updateAttempt(st *state, a *attempt, change func(*attempt)) (*attempt, bool) {
+	changed := *a
+	change(&changed)
+	m.Lock()
+	defer m.Unlock()
+	if st.attempt != a {
+		return &changed, false
+	}
+	m.setAttempt(st, &changed)
+	return &changed, true
+}
+
+// dropAttempt cancels and forgets an attempt. It is called with the lock.
+func (m *memory) dropAttempt(st *state) {
+	if st.attempt != nil {
+		st.attempt.cancel()
+		m.setAttempt(st, nil)
+	}
+}
+
+// setAttempt is called with the lock.
+func (m *memory) setAttempt(st *state, a *attempt) {
+	m.loading += a.inFlight() - st.attempt.inFlight()
+	st.attempt = a
+}

@@ -1,0 +1,140 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/objects/objectslices"
+)
+
+// Pipeline turns an image into a rendered package: pull, read values, render.
+type Pipeline struct {
+	Puller      *registry.Puller
+	Prefixes    registry.Overrides
+	Get         sources.Get
+	Credentials *sources.Credentials
+	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
+	Namespaced func(schema.GroupKind) (namespaced, known bool)
+
+	// rendering bounds the memory and processor time of rendering.
+	rendering queueing.Levels
+}
+
+// content is a rendered package.
+type content struct {
+	// resolved is what the image turned out to hold.
+	resolved corev1alpha1.ResolvedPackage
+	// sourceImage is the image of the spec after the manager's overrides; empty where there
+	// are none.
+	sourceImage string
+	// labels are the well-known labels.
+	labels map[string]string
+	// template is what the deployment rolls out, without slices.
+	template corev1alpha1.ObjectSetTemplateSpec
+	// sealing selects the objects with sensitive values; nil where the input has none.
+	sealing *objectslices.Sealing
+	// warnings name what was ignored, such as unknown fields.
+	warnings []string
+}
+
+// summary is what the status of a Package needs once the rest was deployed.
+func (c *content) summary() *content {
+	return &content{resolved: c.resolved, warnings: c.warnings}
+}
+
+// load pulls and renders. Its error is a *registry.PullError, violation.Violations where the
+// package itself is wrong, or an error of the API server.
+func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
+	var image *registry.Image
+	err := p.access(ctx, in, func(puller *registry.Puller) (err error) {
+		image, err = puller.Pull(ctx, in.image)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The values are kept for this one rendering only.
+	values, err := sources.Read(ctx, p.Get, in.pkg.PackageSpec(), in.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var pkg *loader.Package
+	err = p.rendering.Do(ctx, in.level, func(ctx context.Context) (err error) {
+		pkg, err = loader.Load(ctx, image.Files, p.optionsFor(in, values))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.contentOf(in, image, pkg), nil
+}
+
+// resolve returns the digest that the tag in input.image stands for.
+func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
+	err = p.access(ctx, in, func(puller *registry.Puller) (err error) {
+		digest, err = puller.Resolve(ctx, in.image)
+		return err
+	})
+	return digest, err
+}
+
+// access pulls with the credentials of the Package and the manager. An error names the pull
+// secrets that cannot be used: without them a registry refuses what it would allow.
+func (p *Pipeline) access(ctx context.Context, in input, pull func(*registry.Puller) error) error {
+	spec := in.pkg.PackageSpec()
+	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
+		return pull(p.Puller.With(registry.Access{Offline: true}))
+	}
+	keys, unusable, err := p.Credentials.Keychain(ctx, sources.PullSecrets(spec, in.namespace))
+	if err != nil {
+		return err
+	}
+	err = pull(p.Puller.With(registry.Access{Keychain: keys}))
+	var failed *registry.PullError
+	if len(unusable) == 0 || !errors.As(err, &failed) {
+		return err
+	}
+	detailed := *failed
+	detailed.Details += " (" + strings.Join(unusable, "; ") + ")"
+	return &detailed
+}
+
+// optionsFor returns the installation that a package is loaded for.
+func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
+	o := sources.Options(in.pkg, values)
+	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.Prefixes.Apply
+	o.Others = func(name string) []loader.Other {
+		others := []loader.Other{}
+		for _, key := range in.installations(name) {
+			others = append(others, loader.Other{Namespace: key.Namespace, Name: key.Name})
+		}
+		return others
+	}
+	return o
+}
+
+func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Package) *content {
+	loaded := &content{
+		resolved: corev1alpha1.ResolvedPackage{
+			PackageName: pkg.Name, Version: pkg.Manifest.Spec.Version,
+			Image: in.pkg.PackageSpec().Image, Digest: image.Digest,
+		},
+		sourceImage: p.Prefixes.Apply(in.pkg.PackageSpec().Image),
+		labels:      pkg.Labels, template: pkg.Template(),
+	}
+	if pkg.Sensitive != nil {
+		loaded.sealing = &objectslices.Sealing{Key: in.hashKey, Holds: pkg.HoldsSensitive}
+	}
+	for _, warning := range pkg.Warnings {
+		loaded.warnings = append(loaded.warnings, warning.String())
+	}
+	return loaded
+}

@@ -1,0 +1,109 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Reconciler reconciles Packages and ClusterPackages.
+type Reconciler struct {
+	Options
+	// Client reads from the caches and writes; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	queue   queueing.Queue[reconcile.Request]
+	enqueue func(types.NamespacedName)
+	memory  memory
+	// life ends with the leadership of this process, and background work with it.
+	life  context.Context
+	hosts hostQueues
+	load  func(context.Context, input) (*content, error)
+	// resolveTag returns the digest of the tag in input.Image.
+	resolveTag func(context.Context, input) (digest string, err error)
+	spread     func(time.Duration) time.Duration
+}
+
+// reconciliation is one reconcile of one Package.
+type reconciliation struct {
+	*Reconciler
+	state *state
+	view
+	requeueAfter time.Duration
+}
+
+// Reconcile takes a Package through the steps, without waiting for a registry. A request
+// without a namespace is for a ClusterPackage.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.queue.Begin()()
+	s, err := r.gather(ctx, req.NamespacedName)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	steps := []func(context.Context) error{s.gatherInputs, s.resolve, s.decide, s.startLoad, s.deploy, s.report}
+	if s.pkg.GetDeletionTimestamp() != nil {
+		steps = []func(context.Context) error{s.tearDown}
+	}
+	for _, step := range steps {
+		if err = step(ctx); err != nil {
+			break
+		}
+	}
+	return s.result(ctx, err)
+}
+
+func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: s.requeueAfter}, nil
+	case errors.Is(err, leadership.ErrNotLeading):
+		// The next leader continues; where there is none, this process does once it has
+		// renewed the Lease.
+		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
+	case raced(err):
+		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
+		return reconcile.Result{RequeueAfter: limits.ConflictRetry}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// raced reports whether a write failed in a way that no status reports: by a conflict, or
+// because this process does not lead.
+func raced(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+}
+
+// requeue has the Package reconciled again after d at the latest.
+func (s *reconciliation) requeue(d time.Duration) {
+	d = max(d, time.Millisecond)
+	if s.requeueAfter == 0 || d < s.requeueAfter {
+		s.requeueAfter = d
+	}
+}
+
+// patch sends what differs from before in one merge patch. It fails with a conflict where
+// before is not the latest state.
+func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
+	err := r.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		r.Fresh.Put(obj)
+	}
+	return err
+}
+
+// copyOf returns a deep copy of an object.
+func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -1,0 +1,133 @@
+package packages
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// tag is what is known of the tag of one Package with an interval.
+type tag struct {
+	image    string
+	interval time.Duration
+	due      time.Time
+	// resolving means that the registry is being requested.
+	resolving bool
+	// digest is what it stood for last, and err why the last resolution failed.
+	digest string
+	err    error
+	// unpacked is the digest that was unpacked when the resolution began. The response is
+	// older than what was unpacked since, and must not take that back.
+	unpacked string
+	// retryValue is that of the retry annotation at the last reconcile.
+	retryValue string
+}
+
+// resolve finds out whether the tag of a Package with an interval has moved. One that is
+// paused, or must not request a registry, keeps its digest.
+func (s *reconciliation) resolve(context.Context) error {
+	spec, resolved := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved
+	if spec.Interval == nil || spec.Paused || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
+		resolved == nil || resolved.Image != spec.Image || !tagged(spec.Image) {
+		s.memory.Lock()
+		defer s.memory.Unlock()
+		s.state.tag = nil
+		return nil
+	}
+	known := s.lookUpTag()
+	if !known.resolving {
+		s.requeue(known.due.Sub(s.now))
+	}
+	if known.err != nil {
+		s.lookupError = known.err.Error()
+	}
+	if known.digest != resolved.Digest {
+		s.newDigest = known.digest
+	}
+	return nil
+}
+
+// lookUpTag returns what is known of the tag, and starts a resolution where one is due.
+// Its end enqueues the Package.
+func (s *reconciliation) lookUpTag() tag {
+	s.memory.Lock()
+	defer s.memory.Unlock()
+	spec, retry, unpacked := s.pkg.PackageSpec(), retryValue(s.pkg), digestOf(s.pkg.PackageStatus())
+	interval := max(spec.Interval.Duration, limits.TagIntervalMin)
+	known := s.state.tag
+	if known == nil || known.image != spec.Image || known.interval != interval {
+		known = &tag{image: spec.Image, interval: interval, due: s.now.Add(s.spread(interval)), retryValue: retry}
+		s.state.tag = known
+	}
+	switch unpacked {
+	case known.digest:
+		known.unpacked = unpacked
+	case known.unpacked:
+	default:
+		known.digest = ""
+	}
+	if known.resolving {
+		return *known
+	}
+	if retry != known.retryValue {
+		known.retryValue, known.due = retry, s.now
+	}
+	if !s.now.Before(known.due) {
+		known.resolving, known.unpacked = true, unpacked
+		r, st, in := s.Reconciler, s.state, s.newInput(spec.Image)
+		r.hosts.run(hostOf(spec.Image), func() { r.runResolution(st, in, known) })
+	}
+	return *known
+}
+
+// runResolution requests the registry, unless the tag was dropped meanwhile.
+func (r *Reconciler) runResolution(st *state, in input, known *tag) {
+	current := func() bool {
+		r.memory.Lock()
+		defer r.memory.Unlock()
+		return st.tag == known
+	}
+	if r.life.Err() != nil || !current() {
+		return
+	}
+	digest, err := r.tryResolve(in)
+	r.memory.Lock()
+	known.resolving, known.due = false, r.Now().Add(r.spread(known.interval))
+	if known.err = err; err == nil {
+		known.digest = digest
+	}
+	r.memory.Unlock()
+	if current() {
+		r.enqueue(keyOf(in.pkg))
+	}
+}
+
+// tryResolve returns a panic as an error of this one tag.
+func (r *Reconciler) tryResolve(in input) (digest string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panics.Caught(logOf(r.life, in), p, "asking what "+in.image+" stands for")
+		}
+	}()
+	return r.resolveTag(r.life, in)
+}
+
+// spread returns a time between half of d and d, so that packages that were installed
+// together, or found by a restart, are not resolved together.
+func spread(d time.Duration) time.Duration { return d/2 + rand.N(d/2) } //nolint:gosec // no secret depends on it
+
+// tagged reports whether an image is named by a tag, which may move.
+func tagged(image string) bool {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return false
+	}
+	_, isTag := ref.(name.Tag)
+	return isTag
+}

@@ -1,0 +1,266 @@
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// newDeployment returns the deployment of a Package with neither settings nor content.
+func newDeployment(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
+	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
+	dep.SetNamespace(pkg.GetNamespace())
+	dep.SetName(pkg.GetName())
+	dep.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	spec := dep.ObjectDeploymentSpec()
+	spec.Selector.MatchLabels = selection(pkg)
+	spec.Template.Metadata.Labels = selection(pkg)
+	return dep
+}
+
+// selection returns the labels that all revisions have.
+func selection(pkg corev1alpha1.GenericPackage) map[string]string {
+	return map[string]string{
+		corev1alpha1.PackageLabel:         pkg.GetName(),
+		corev1alpha1.PackageInstanceLabel: pkg.GetName(),
+	}
+}
+
+// controllerReference refers to one of our own kinds as the controller. It does not block
+// the deletion of the owner, since teardown is in the hands of this manager.
+func controllerReference(namespacedKind string, owner client.Object) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: corev1alpha1.ScopeOf(owner.GetNamespace()).Kind(namespacedKind),
+		Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
+	}
+}
+
+// copySettings copies to the deployment what the Package states apart from its content:
+// who controls it, pause, limits, retries. What it leaves open is the default.
+func copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+	if outdated(pkg, dep) {
+		setGeneration(dep, pkg) // another client changed it: the Package was read again
+	}
+	copyRetry(dep, pkg)
+	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return ref.UID == pkg.GetUID() || sameName(&ref, pkg)
+	})
+	dep.SetOwnerReferences(append([]metav1.OwnerReference{controllerReference("Package", pkg)}, refs...))
+	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
+	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
+	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
+	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
+}
+
+// copyRetry copies the retry annotation to the deployment, and reports whether that changed
+// it.
+func copyRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+	value := retryValue(pkg)
+	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
+		return false
+	}
+	annotate(dep, map[string]string{corev1alpha1.RetryAnnotation: value})
+	return true
+}
+
+// setGeneration records for which generation of the Package the deployment is written.
+func setGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+	annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
+}
+
+// outdated reports whether a deployment was written for a later generation of the Package
+// than this one: the API server may answer a list from a cache that is behind.
+func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
+	if dep == nil || !metav1.IsControlledBy(dep, pkg) {
+		return false // another Package has generations of its own
+	}
+	written, err := strconv.ParseInt(dep.GetAnnotations()[corev1alpha1.PackageGenerationAnnotation], 10, 64)
+	return err == nil && written > pkg.GetGeneration()
+}
+
+// annotate sets annotations, and deletes those with an empty value.
+func annotate(obj client.Object, values map[string]string) {
+	annotations := cloned(obj.GetAnnotations())
+	maps.Copy(annotations, values)
+	maps.DeleteFunc(annotations, func(key, value string) bool { _, set := values[key]; return set && value == "" })
+	obj.SetAnnotations(annotations)
+}
+
+// cloned returns a copy of a map, which is not nil.
+func cloned(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
+}
+
+// fill gives the deployment the content of the package. The template stays as it is where
+// it means the same.
+func fill(
+	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked fingerprint,
+	loaded *content, template corev1alpha1.ObjectSetTemplateSpec,
+) error {
+	config, err := configOf(pkg)
+	if err != nil {
+		return err
+	}
+	digest, err := templateDigest(&template)
+	if err != nil {
+		return err
+	}
+	spec := &dep.ObjectDeploymentSpec().Template.Spec
+	last, err := templateDigest(spec)
+	if err != nil {
+		return err
+	}
+	first, same := len(spec.Phases) == 0, last == digest
+	if !same {
+		*spec = template
+	}
+	image, before := cmp.Or(loaded.sourceImage, pkg.PackageSpec().Image), dep.GetAnnotations()
+	imageChanged := before[corev1alpha1.PackageSourceImageAnnotation] != image
+	configChanged := before[corev1alpha1.PackageConfigAnnotation] != config
+	annotations := map[string]string{
+		corev1alpha1.PackageSourceImageAnnotation: image,
+		corev1alpha1.PackageConfigAnnotation:      config,
+		corev1alpha1.UnpackedHashAnnotation:       unpacked.String(),
+		corev1alpha1.TemplateDigestAnnotation:     digest,
+		corev1alpha1.PackageDigestAnnotation:      loaded.resolved.Digest,
+		corev1alpha1.PackageComponentAnnotation:   pkg.PackageSpec().Component,
+	}
+	if first || !same || imageChanged || configChanged {
+		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
+	}
+	for _, phase := range template.Phases {
+		if len(phase.Slices) > 0 {
+			annotations[corev1alpha1.SlicedAnnotation] = "true"
+		}
+		if len(phase.SecretSlices) > 0 {
+			annotations[corev1alpha1.SecretSlicedAnnotation] = "true"
+		}
+	}
+	annotate(dep, annotations)
+	labels := cloned(dep.GetLabels())
+	for label := range objects.WellKnown(labels) {
+		delete(labels, label)
+	}
+	maps.Copy(labels, loaded.labels)
+	maps.Copy(labels, selection(pkg))
+	dep.SetLabels(labels)
+	return nil
+}
+
+// configOf returns the config as the annotation has it.
+func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
+	config := pkg.PackageSpec().Config
+	if config == nil || len(config.Raw) == 0 {
+		return "null", nil
+	}
+	raw, err := canonical(config.Raw)
+	if err != nil {
+		return "", fmt.Errorf("spec.config is not valid JSON: %w", err)
+	}
+	return string(raw), nil
+}
+
+// changeCause is the text that the history of revisions shows.
+func changeCause(loaded *content, first, image, config bool) string {
+	switch {
+	case first:
+		return fmt.Sprintf("Installing %s package.", loaded.resolved.PackageName)
+	case image && config:
+		return "Package source image and config changed."
+	case image:
+		return "Package source image changed."
+	case config:
+		return "Package config changed."
+	}
+	return "Package content changed."
+}
+
+// templateDigest identifies what a template means, before it was stored and after: the
+// order of keys in an object, null fields, and values that the API server defaults or
+// leaves out make no difference.
+func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return "", err
+	}
+	stored := &corev1alpha1.ObjectSetTemplateSpec{}
+	if err := json.Unmarshal(encoded, stored); err != nil {
+		return "", err
+	}
+	if stored, err = normalized(stored); err != nil {
+		return "", err
+	}
+	return hash(stored)
+}
+
+func normalized(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectSetTemplateSpec, error) {
+	out := spec.DeepCopy()
+	for i := range out.Phases {
+		for j := range out.Phases[i].Objects {
+			object := &out.Phases[i].Objects[j]
+			raw, err := normalizedObject(object.Object.Raw)
+			if err != nil {
+				return nil, fmt.Errorf("object %d of phase %q is not valid JSON: %w", j, out.Phases[i].Name, err)
+			}
+			object.Object.Raw = raw
+			object.CollisionProtection = cmp.Or(object.CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
+		}
+	}
+	return out, nil
+}
+
+// normalizedObject returns an object as the API server stores it within a template, with
+// sorted keys: it keeps the metadata that it knows and that is not empty, and a merge patch
+// removes null fields.
+func normalizedObject(raw []byte) ([]byte, error) {
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, err
+	}
+	if meta, err := knownMetadata(object["metadata"]); err == nil {
+		object["metadata"] = meta // what is no metadata is rejected later
+	}
+	dropNulls(object)
+	return json.Marshal(object)
+}
+
+func knownMetadata(meta any) (map[string]any, error) {
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	typed := metav1.ObjectMeta{}
+	if err := json.Unmarshal(encoded, &typed); err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+}
+
+// dropNulls removes fields that are null from a value.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
+		for _, field := range value {
+			dropNulls(field)
+		}
+	case []any:
+		for _, element := range value {
+			dropNulls(element)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package manager
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/version"
+)
+
+func newPuller(c *Config, log logr.Logger) (*registry.Puller, error) {
+	puller, err := registry.NewPuller(registry.Options{
+		CABundle: c.RegistryCAFile, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,
+		ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
+		UserAgent:    "lockstep-manager/" + version.Get(),
+		OnCacheError: func(err error) { log.Error(err, "the image cache cannot be used; pulls go on without it") },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up pulling: %w", err)
+	}
+	return puller, nil
+}
