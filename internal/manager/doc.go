@@ -3,7 +3,7 @@
 //
 //	flags ─► Config ─► Run ─► leadership ─► guarded configuration of all clients
 //	                    ├───► livestate, apply, schemas ─► rollout ─► deployments
-//	                    └───► registry, loader ─► packages
+//	                    └───► registry.Puller ─► packages
 //
 // Only the leader watches and writes. Every client but that of the Lease goes
 // through leadership.Guard, so that nothing is written once the Lease may be

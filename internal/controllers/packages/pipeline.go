@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
@@ -53,6 +55,24 @@ func (c *content) summary() *content {
 // load pulls and renders. Its error is a *registry.PullError, violation.Violations where the
 // package itself is wrong, or an error of the API server.
 func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
+	loaded, err := p.pullAndRender(ctx, in)
+	return loaded, forKindOf(in.pkg, err)
+}
+
+// forKindOf has remedies name the ClusterPackage where the Package is one.
+func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
+	var wrong violation.Violations
+	if pkg.GetNamespace() != "" || !errors.As(err, &wrong) {
+		return err
+	}
+	named := slices.Clone(wrong)
+	for i, v := range named {
+		named[i].Remedy = strings.ReplaceAll(v.Advice(), " of the Package.", " of the ClusterPackage.")
+	}
+	return named
+}
+
+func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
 	var image *registry.Image
 	err := p.access(ctx, in, func(puller *registry.Puller) (err error) {
 		image, err = puller.Pull(ctx, in.image)
