@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,15 +33,20 @@ type found = map[objects.Key]*objects.Observed
 // each kind and namespace, or one GET where only one object is asked for. Those
 // who ask at the same time share a listing.
 func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, error) {
+	var order []group
 	groups := map[group][]objects.Key{}
 	versions := map[group]string{}
 	for _, s := range steps {
 		g := group{s.Key.GroupKind(), s.Key.Namespace}
+		if groups[g] == nil {
+			order = append(order, g)
+		}
 		groups[g] = append(groups[g], s.Key)
 		versions[g] = s.Desired.Version
 	}
 	existing := found{}
-	for g, keys := range groups {
+	for _, g := range order {
+		keys := groups[g]
 		mapping, err := e.Cluster.Mapping(g.kind, versions[g])
 		if meta.IsNoMatchError(err) || errors.Is(e.Cluster.State(g.kind).Err, livestate.ErrNotWatchable) {
 			continue // nothing exists of a kind that is not served, or not stored
@@ -129,7 +136,8 @@ func lookUp(
 			return seen, nil
 		}
 	}
-	for _, key := range wanted {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		key := wanted[name]
 		if seen[key] != nil {
 			continue
 		}

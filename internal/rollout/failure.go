@@ -22,8 +22,10 @@ import (
 // recover deals with the error of a step: a lost race leads to a fresh look,
 // anything else is remembered on the object.
 func (s *step) recover(ctx context.Context, err error) error {
-	switch apply.Classify(err) {
-	case apply.Conflict, apply.Replaced:
+	switch class := apply.Classify(err); {
+	case class == apply.Absent && s.Desired == nil:
+		s.gone()
+	case class == apply.Conflict, class == apply.Replaced, class == apply.Absent:
 		obs, lookErr := s.look(ctx)
 		if lookErr != nil {
 			s.run.fail(s.Step, lookErr, false)
@@ -32,12 +34,6 @@ func (s *step) recover(ctx context.Context, err error) error {
 		if s.Action == phases.Create && obs != nil {
 			s.refuse(obs)
 		}
-	case apply.Absent:
-		if s.Desired == nil {
-			s.gone()
-			return nil
-		}
-		s.run.fail(s.Step, err, false)
 	default:
 		s.run.fail(s.Step, err, false)
 	}

@@ -2,7 +2,9 @@ package rollout
 
 import (
 	"context"
+	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/phases"
@@ -17,12 +19,12 @@ type migration struct {
 
 // migrates reports whether managedFields have to be rewritten before an apply, so that it
 // removes fields that left the template or that it never had, or succeeds at all.
-// Correcting drift removes nothing.
+// Correcting drift removes nothing, unless the content is to change, too.
 func (s *step) migrates() bool {
 	if s.Live == nil {
 		return false
 	}
-	another := s.Action == phases.Change || s.Action == phases.Adopt
+	another := s.Action == phases.Change || s.Action == phases.Adopt || s.Action == phases.Correct && !s.again()
 	return s.Live.StaleFields || s.Live.UpdateFields && another || s.Foreign && s.Live.InstallerFields
 }
 
@@ -54,6 +56,10 @@ func (s *step) migration(ctx context.Context) ([]byte, error) {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if err != nil {
 		return nil, err
+	}
+	if live.GetResourceVersion() != s.Live.ResourceVersion {
+		// It may have another controller by now.
+		return nil, apierrors.NewConflict(s.mapping.Resource.GroupResource(), s.Key.Name, errors.New("it has changed since it was judged"))
 	}
 	patch, _, err := s.patchFor(live)
 	return patch, err
