@@ -13,23 +13,23 @@ import (
 type Summary string
 
 const (
-	// SummaryAvailable means: everything is as the spec demands.
+	// SummaryAvailable: everything is as the spec demands.
 	SummaryAvailable Summary = "Available"
-	// SummaryPending means: no manager has reported on the spec.
+	// SummaryPending: no manager has reported on the spec.
 	SummaryPending Summary = "Pending"
-	// SummaryProgressing means: a rollout goes on.
+	// SummaryProgressing: a rollout goes on.
 	SummaryProgressing Summary = "Progressing"
-	// SummaryStalled means: a rollout does not go on without help.
+	// SummaryStalled: a rollout does not go on without help.
 	SummaryStalled Summary = "Stalled"
-	// SummaryUnavailable means: the rollout was complete, and something fails now.
+	// SummaryUnavailable: the rollout was complete, and something fails now.
 	SummaryUnavailable Summary = "Unavailable"
-	// SummaryInvalid means: the package cannot be installed as it is.
+	// SummaryInvalid: the package cannot be installed as it is.
 	SummaryInvalid Summary = "Invalid"
-	// SummaryImagePullError means: the image cannot be pulled.
+	// SummaryImagePullError: the image cannot be pulled.
 	SummaryImagePullError Summary = "ImagePullError"
-	// SummaryPaused means: nothing is written.
+	// SummaryPaused: nothing is written.
 	SummaryPaused Summary = "Paused"
-	// SummaryDeleting means: the package is being torn down.
+	// SummaryDeleting: the package is being torn down.
 	SummaryDeleting Summary = "Deleting"
 )
 

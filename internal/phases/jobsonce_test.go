@@ -1,6 +1,7 @@
 package phases_test
 
 import (
+	"crypto/sha256"
 	"strings"
 	"testing"
 
@@ -11,6 +12,18 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
 )
+
+const (
+	ownerUID = types.UID("deployment")
+	rivalUID = types.UID("rival")
+)
+
+func digest(parts ...string) objects.Digest {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	var d objects.Digest
+	copy(d[:], sum[:])
+	return d
+}
 
 func containsAll(text string, parts ...string) bool {
 	for _, p := range parts {

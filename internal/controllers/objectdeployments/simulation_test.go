@@ -1,4 +1,4 @@
-package phases_test
+package objectdeployments
 
 import (
 	"fmt"
@@ -9,12 +9,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -22,8 +23,19 @@ import (
 // rapid's, so that a failure shrinks and its seed repeats it.
 type simulation struct {
 	t      *rapid.T
-	c      *cluster
-	engine *engine
+	server *memory.Server
+	now    time.Time
+	owner  types.UID // of the deployment
+	past   map[objects.Key][]moment
+	denied map[objects.Key]bool // a webhook refuses writes of them
+	// engineWrites is set while a request of the engine is performed.
+	engineWrites bool
+	engineMade   map[types.UID]bool // objects that the engine created or took over
+	sets         []*set
+	deleting     bool     // the user has deleted the deployment
+	log          []string // what happened, for the report of a failure
+
+	engine *process
 	// chaos lets requests fail; moved lets objects change between phases, where
 	// the orders of two revisions may contradict each other.
 	chaos, moved bool
@@ -40,8 +52,10 @@ type simulation struct {
 	orphaned map[types.UID]bool
 	// stripped are objects that did not say any more that they are ours.
 	stripped map[types.UID]bool
-	flying   []func() error // writes of crashed engines that are still to arrive
-	pending  func() error   // the write under way
+	// loose are objects that were not ours when they were written.
+	loose   map[types.UID]bool
+	flying  []func() error // writes of crashed engines that are still to arrive
+	pending func() error   // the write under way
 
 	// inside is set while the engine's pass runs; failure is what went wrong in it.
 	inside  bool
@@ -49,16 +63,12 @@ type simulation struct {
 
 	templates        []*template
 	requests, writes int
-	yield            func(string) bool
 }
 
-// App and Job are probed, Config is not.
-var kinds = []schema.GroupKind{{Kind: "App"}, {Kind: "Config"}, {Kind: "Job"}}
+func (s *simulation) clock() time.Time { return s.now }
 
-// universe are all objects that templates are made of.
-var universe = []objects.Key{
-	{Kind: "Config", Name: "a", Namespace: "n"}, {Kind: "App", Name: "b", Namespace: "n"}, {Kind: "Job", Name: "c", Namespace: "n"},
-	{Kind: "Config", Name: "d", Namespace: "n"}, {Kind: "App", Name: "e", Namespace: "n"}, {Kind: "Config", Name: "f", Namespace: "n"},
+func (s *simulation) logf(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf("%5d ", s.server.Version())+fmt.Sprintf(format, args...))
 }
 
 // TestEngine runs the engine against a cluster in which everything goes wrong
@@ -68,11 +78,12 @@ func TestEngine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := &simulation{
-			t: t, c: newCluster(), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{},
-			stuck: uniform(4).Draw(t, "stuck") == 3,
+			t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
+			past: map[objects.Key][]moment{}, denied: map[objects.Key]bool{},
+			lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
 		}
-		s.c.deployment.template = s.newTemplate()
-		s.engine = newEngine(s)
+		s.newServer()
+		s.engine = newProcess(s)
 		defer func() { s.engine.crash() }()
 		actions := s.weights()
 		for range 20 * uniform(16).Draw(t, "actions") {
@@ -140,9 +151,9 @@ func (s *simulation) act(name string) {
 	case "sync":
 		s.engine.sync(sample(s, "kind", kinds))
 	case "view":
-		s.see()
+		s.engine.see()
 	case "wait":
-		s.c.now = s.c.now.Add(sample(s, "wait", []time.Duration{50 * time.Millisecond, 2 * time.Second, 31 * time.Second, 6 * time.Minute}))
+		s.now = s.now.Add(sample(s, "wait", []time.Duration{50 * time.Millisecond, 2 * time.Second, 31 * time.Second, 6 * time.Minute}))
 	case "calm":
 		s.calm()
 	case "crash":
@@ -150,7 +161,7 @@ func (s *simulation) act(name string) {
 	case "late":
 		s.arrive()
 	case "serve":
-		clear(s.c.unserved)
+		s.serve()
 	case "unserve":
 		s.unserve()
 	case "heal", "sicken":
@@ -169,7 +180,7 @@ func (s *simulation) calm() {
 			s.engine.sync(gk)
 		}
 		s.deliverAll()
-		s.see()
+		s.engine.see()
 		for _, key := range universe {
 			s.disturb("heal", key)
 		}
@@ -197,11 +208,11 @@ func (s *simulation) crash() {
 	pending := s.pending
 	s.engine.crash()
 	s.pending = nil
-	s.c.logf("crash")
+	s.logf("crash")
 	if pending != nil && rapid.Bool().Draw(s.t, "still arrives") {
 		s.flying = append(s.flying, pending)
 	}
-	s.engine = newEngine(s)
+	s.engine = newProcess(s)
 }
 
 // arrive lets a write of a crashed engine take effect.
@@ -211,13 +222,13 @@ func (s *simulation) arrive() {
 	}
 	write := s.flying[0]
 	s.flying = s.flying[1:]
-	from := s.c.version
+	from := s.server.Version()
 	s.late = true
 	err := write()
 	s.late = false
-	s.c.logf("a write of a crashed engine arrives: %v", err)
-	for _, key := range s.c.keys() {
-		if o := s.c.get(key); o.version > from {
+	s.logf("a write of a crashed engine arrives: %v", err)
+	for _, key := range s.keys() {
+		if o := s.get(key); o.version > from {
 			s.lateMade[o.uid] = true
 		}
 	}
@@ -233,75 +244,118 @@ func (s *simulation) deliverAll() bool {
 	return some
 }
 
-// see shows the engine the deployment as it is.
-func (s *simulation) see() {
-	if s.engine.view != s.c.deployment {
-		s.engine.view = s.c.deployment
-		s.engine.woken = true
-	}
-}
-
 // disturb is what others do to objects.
 func (s *simulation) disturb(name string, key objects.Key) {
-	o := s.c.get(key)
+	o := s.get(key)
 	if name == "deny" || name == "allow" {
-		if s.c.denied[key] == (name == "deny") {
+		if s.denied[key] == (name == "deny") {
 			return
 		}
-		s.c.denied[key] = name == "deny"
-		s.c.logf("%s %s", name, key)
+		s.denied[key] = name == "deny"
+		s.logf("%s %s", name, key)
 		return
 	}
 	if name == "heal" && !probed(key) {
 		return
 	}
-	if (o == nil) != (name == "occupy") || s.c.unserved[key.GroupKind()] {
+	if (o == nil) != (name == "occupy") || !s.server.Serves(key.GroupKind()) || (name == "heal" || name == "sicken") && o.healthy == (name == "heal") {
 		return
 	}
-	next := thing{uid: s.c.uid(), value: "foreign", healthy: true}
-	if o != nil {
-		next = *o
+	rival := []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Rival", Name: "rival", UID: rivalUID, Controller: ptr.To(true)}}
+	s.logf("%s %s", name, key)
+	edit := func(change func(*unstructured.Unstructured)) {
+		if _, err := s.server.Edit(key, "other", change); err != nil {
+			s.failf("%s %s: %v", name, key, err)
+		}
 	}
 	switch name {
 	case "heal", "sicken":
-		if next.healthy = name == "heal"; next.healthy == o.healthy {
-			return
-		}
+		s.report(key, name == "heal")
 	case "drift":
-		next.value = "drift"
+		edit(func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["value"] = "drift" })
 	case "strip reference":
-		next.owners = nil
+		edit(func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
 		s.stripped[o.uid] = true
 	case "strip label":
-		next.labelled = false
+		edit(func(u *unstructured.Unstructured) {
+			labels := u.GetLabels()
+			delete(labels, corev1alpha1.CacheLabel)
+			u.SetLabels(labels)
+		})
 	case "steal":
 		delete(s.orphaned, o.uid) // it stays behind with its new controller
-		next.owners = []metav1.OwnerReference{{Kind: "Rival", Name: "rival", UID: rivalUID, Controller: ptr.To(true)}}
+		edit(func(u *unstructured.Unstructured) { u.SetOwnerReferences(rival) })
 	case "occupy":
-		if rapid.Bool().Draw(s.t, "controlled") {
-			next.owners = []metav1.OwnerReference{{Kind: "Rival", Name: "rival", UID: rivalUID, Controller: ptr.To(true)}}
-		}
-		if rapid.Bool().Draw(s.t, "held") {
-			next.finalizers, next.terminating = []string{"example.com/hold"}, rapid.Bool().Draw(s.t, "terminating")
-		}
+		s.occupy(key, rival)
 	case "finalizer":
-		next.finalizers = []string{"example.com/hold"}
+		edit(func(u *unstructured.Unstructured) {
+			if u.GetDeletionTimestamp() == nil {
+				u.SetFinalizers([]string{"example.com/hold"})
+			}
+		})
 	case "finalize":
-		next.finalizers = nil
+		edit(func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	case "delete", "leave":
-		if name == "leave" && o.controller() == ownerUID {
-			return
+		if name == "delete" || o.controller() != s.owner {
+			s.end(key)
 		}
-		s.c.logf("%s %s", name, key)
-		s.c.end(key)
-		return
 	}
-	s.c.logf("%s %s", name, key)
-	if next.terminating && len(next.finalizers) == 0 {
-		s.c.put(key, nil)
-		return
+}
+
+// report is what the controller of an object says of it.
+func (s *simulation) report(key objects.Key, healthy bool) {
+	_, err := s.server.Edit(key, "", func(u *unstructured.Unstructured) {
+		value, _, _ := unstructured.NestedString(u.Object, "spec", "value")
+		condition := "True"
+		if !healthy {
+			value, condition = "sick", "False"
+		}
+		u.Object["status"] = map[string]any{
+			"observedGeneration": u.GetGeneration(), "value": value,
+			"conditions": []any{map[string]any{"type": "Available", "status": condition}},
+		}
+	})
+	if err != nil {
+		s.failf("report of %s: %v", key, err)
 	}
-	s.c.put(key, &next)
+}
+
+// occupy makes an object of others.
+func (s *simulation) occupy(key objects.Key, rival []metav1.OwnerReference) {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": "foreign"}}}
+	u.SetGroupVersionKind(key.GroupKind().WithVersion("v1"))
+	if rapid.Bool().Draw(s.t, "controlled") {
+		u.SetOwnerReferences(rival)
+	}
+	goes := false
+	if rapid.Bool().Draw(s.t, "held") {
+		u.SetFinalizers([]string{"example.com/hold"})
+		goes = rapid.Bool().Draw(s.t, "terminating")
+	}
+	if _, err := s.server.Create(key, u, "other"); err != nil {
+		s.failf("occupy %s: %v", key, err)
+	}
+	s.report(key, true)
+	if goes {
+		s.end(key)
+	}
+}
+
+// end deletes an object whatever its state is.
+func (s *simulation) end(key objects.Key) {
+	if _, err := s.server.Delete(key, "", ""); err != nil {
+		s.failf("delete %s: %v", key, err)
+	}
+}
+
+// serve serves all kinds.
+func (s *simulation) serve() {
+	for _, gk := range kinds {
+		if !s.server.Serves(gk) {
+			s.server.Serve(gk, true)
+			s.engine.cluster.KindChanged(gk)
+		}
+	}
 }
 
 // unserve takes the API of jobs away, and with it all of them.
@@ -310,96 +364,89 @@ func (s *simulation) unserve() {
 		return
 	}
 	gk := kinds[2]
-	s.c.logf("unserve %s", gk)
-	for _, key := range s.c.keys() {
-		if key.GroupKind() == gk {
-			s.c.put(key, nil)
-		}
-	}
-	s.c.unserved[gk] = true
-	s.engine.watches[gk], s.engine.woken = newWatch(), true
+	s.logf("unserve %s", gk)
+	s.server.Serve(gk, false)
+	s.engine.cluster.Reset(gk)
 }
 
 // use is what the user of the deployment does.
 func (s *simulation) use(name string) {
-	d := &s.c.deployment
 	if name == "collect" {
 		s.collect()
 		return
 	}
-	if d.deleting {
+	if s.deleting {
 		return
 	}
 	switch name {
-	case "template":
-		d.template = s.newTemplate()
-	case "rollback":
-		d.template = sample(s, "template", s.templates)
+	case "template", "rollback":
+		next := sample(s, "template", s.templates)
+		if name == "template" {
+			next = s.newTemplate()
+		}
+		name += " " + next.String()
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec = next.spec() })
 	case "release":
-		d.release = sample(s, "release", []string{"1", "2", "3"})
+		release := sample(s, "release", []string{"1", "2", "3"})
+		name += " " + release
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Labels[corev1alpha1.PackageInstanceLabel] = release })
 	case "pause", "unpause":
-		d.paused = name == "pause"
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = name == "pause" })
 	case "delete set":
-		if len(s.c.sets) > 0 {
-			set := sample(s, "set", s.c.sets)
-			set.deleting, s.setDeleted = true, true
-			s.engine.woken = true
-			name += " " + set.name
+		if len(s.sets) > 0 {
+			gone := sample(s, "set", s.sets)
+			s.setDeleted = true
+			name += " " + gone.name
+			s.end(setKey(gone))
 		}
 	case "delete deployment":
 		if uniform(5).Draw(s.t, "really") < 4 {
 			return
 		}
-		if d.deleting, d.orphaning = true, uniform(4).Draw(s.t, "orphan") == 3; d.orphaning {
+		s.deleting = true
+		if uniform(4).Draw(s.t, "orphan") == 3 {
+			s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
+				d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
+			})
 			s.orphaned = map[types.UID]bool{}
-			for _, key := range s.c.controlled() {
-				s.orphaned[s.c.get(key).uid] = true
+			for _, key := range s.controlled() {
+				s.orphaned[s.get(key).uid] = true
 			}
 		}
-		name += fmt.Sprintf(", orphan: %t", d.orphaning)
+		name += fmt.Sprintf(", orphan: %t", s.orphaned != nil)
+		s.end(deploymentKeyOf)
 	}
-	s.c.logf("user: %s: %s release %s", name, d.template, d.release)
+	s.logf("user: %s", name)
+}
+
+func setKey(one *set) objects.Key {
+	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSet", Namespace: "n", Name: one.name}
 }
 
 // collect is the garbage collector at an orphaning delete: it takes references
-// off one by one, then lets the deployment go.
-func (s *simulation) collect() {
-	if !s.c.deployment.orphaning {
-		return
+// off one by one, then lets the deployment go. It reports whether there is more to do.
+func (s *simulation) collect() bool {
+	d := s.deployment()
+	if d == nil || !orphaning(d) {
+		return false
 	}
-	if keys := s.c.controlled(); len(keys) > 0 {
-		next := *s.c.get(keys[0])
-		next.owners = slices.DeleteFunc(slices.Clone(next.owners), func(ref metav1.OwnerReference) bool { return ref.UID == ownerUID })
-		s.c.put(keys[0], &next)
-		return
-	}
-	s.c.deployment.orphaning = false
-}
-
-func (s *simulation) setByUID(uid types.UID) *set {
-	for _, set := range s.c.sets {
-		if set.uid == uid {
-			return set
+	ours := func(ref metav1.OwnerReference) bool { return ref.UID == s.owner }
+	for _, key := range s.server.Keys() {
+		if !slices.ContainsFunc(s.server.Get(key).GetOwnerReferences(), ours) {
+			continue
 		}
+		_, err := s.server.Edit(key, "", func(u *unstructured.Unstructured) {
+			u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), ours))
+		})
+		if err != nil {
+			s.failf("collect %s: %v", key, err)
+		}
+		return true
 	}
-	return nil
-}
-
-func (s *simulation) createSet(number int64, tmpl *template, release string) *set {
-	s.wrote()
-	made := &set{
-		name: fmt.Sprintf("app-%d", number), uid: s.c.uid(), number: number, template: tmpl, release: release,
-		first: len(s.c.sets) == 0, since: proof{}, made: s.c.version + 1,
-	}
-	for _, gk := range kinds {
-		made.since[gk] = s.engine.watches[gk].seen
-	}
-	s.c.sets = append(s.c.sets, made)
-	return made
-}
-
-func (s *simulation) removeSet(gone *set) {
-	s.c.sets = slices.DeleteFunc(s.c.sets, func(o *set) bool { return o == gone })
+	s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
+		d.Finalizers = slices.DeleteFunc(d.Finalizers, func(f string) bool { return f == metav1.FinalizerOrphanDependents })
+	})
+	return false
 }
 
 // newTemplate draws a template. Objects keep their order in all templates
@@ -445,11 +492,13 @@ const (
 
 // settle ends all faults and waits until the engine has nothing left to do.
 func (s *simulation) settle() {
-	s.c.logf("settle")
+	s.logf("settle")
 	s.chaos = false
-	clear(s.c.denied)
-	clear(s.c.unserved)
-	s.c.deployment.paused = false
+	clear(s.denied)
+	s.serve()
+	if !s.deleting {
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
+	}
 	waits := 0
 	for range settleSteps {
 		s.mend()
@@ -469,8 +518,8 @@ func (s *simulation) settle() {
 		if waits++; waits > settleWaits {
 			break
 		}
-		if s.engine.due.After(s.c.now) {
-			s.c.now = s.engine.due
+		if s.engine.due.After(s.now) {
+			s.now = s.engine.due
 		}
 	}
 	s.failf("the engine does not come to an end")
@@ -478,11 +527,10 @@ func (s *simulation) settle() {
 
 // mend lets everything get healthy and go that is on its way.
 func (s *simulation) mend() {
-	for s.c.deployment.orphaning {
-		s.collect()
+	for s.collect() {
 	}
 	for _, key := range universe {
-		if o := s.c.get(key); o != nil && o.terminating {
+		if o := s.get(key); o != nil && o.terminating {
 			s.disturb("finalize", key)
 		}
 		if s.stuck && key == universe[4] {
@@ -494,24 +542,24 @@ func (s *simulation) mend() {
 		s.engine.sync(gk)
 	}
 	s.deliverAll()
-	s.see()
+	s.engine.see()
 }
 
 // resolve is the user who removes what stands in the way, as the messages say.
 func (s *simulation) resolve() bool {
-	if s.c.deployment.deleting {
+	if s.deleting {
 		return false
 	}
 	done := false
-	for _, set := range s.c.sets {
+	for _, set := range s.sets {
 		if set.archived || set.deleting {
 			continue
 		}
 		for _, ph := range set.template.phases {
 			for _, w := range ph {
-				if o := s.c.get(w.key); o != nil && o.controller() != ownerUID {
-					s.c.logf("user deletes %s", w.key)
-					s.c.end(w.key)
+				if o := s.get(w.key); o != nil && o.controller() != s.owner {
+					s.logf("user deletes %s", w.key)
+					s.end(w.key)
 					done = true
 				}
 			}
@@ -523,7 +571,7 @@ func (s *simulation) resolve() bool {
 // checkIdle checks invariant 5: nothing to do costs nothing, and a restart with
 // everything in place writes nothing.
 func (s *simulation) checkIdle() {
-	if s.c.deployment.deleting {
+	if s.deleting {
 		return
 	}
 	before := s.requests
@@ -535,9 +583,9 @@ func (s *simulation) checkIdle() {
 	}
 	before = s.writes
 	s.engine.crash()
-	s.engine = newEngine(s)
+	s.engine = newProcess(s)
 	s.settle()
-	if active := s.c.newest(); s.writes != before && (!s.stuck || active.succeeded) { // labels gate no phase
+	if active := s.newest(); s.writes != before && (!s.stuck || active.succeeded) { // labels gate no phase
 		s.failf("%d writes after a restart with everything in place", s.writes-before)
 	}
 	s.checkSettled()

@@ -1,4 +1,4 @@
-package phases_test
+package objectdeployments
 
 import (
 	"fmt"
@@ -8,32 +8,34 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // The checks in this file run inside of the request that they are about, on the
 // true state of the cluster.
+
+// failed ends the effect of a request; see checked.
+type failed struct{}
 
 // failf ends the run. Inside of the engine's pass the failure is kept until the
 // pass is left: rapid tells failures by their stack, and behind iter.Pull they
 // all look alike.
 func (s *simulation) failf(format string, args ...any) {
 	if s.inside {
-		s.failure = fmt.Sprintf(format, args...)
-		panic(crashed{})
+		if s.failure == "" {
+			s.failure = fmt.Sprintf(format, args...)
+		}
+		panic(failed{})
 	}
-	for _, line := range s.c.log {
+	for _, line := range s.log {
 		s.t.Log(line)
 	}
 	s.t.Fatalf(format, args...)
 }
 
-// wrote counts a request that changed something.
-func (s *simulation) wrote() { s.writes++ }
-
 // active returns the newest revision that is not removed, as the engine loaded
 // it, or nil.
-func (s *simulation) active() *phases.Revision {
+func (s *simulation) active() *rollout.Revision {
 	for _, r := range slices.Backward(s.engine.revisions()) {
 		if !r.Removing {
 			return r
@@ -57,19 +59,17 @@ func (s *simulation) stays(key objects.Key) bool {
 
 // checkApply checks invariants 1 and 3: the object is written as the newest
 // revision wants it that durably opened the object's phase.
-func (s *simulation) checkApply(step phases.Step, before, after *thing) {
-	defer func() { s.c.engineMade[after.uid] = true }()
+func (s *simulation) checkApply(key objects.Key, before, after *object) {
+	defer func() { s.engineMade[after.uid] = true }()
 	if s.late {
 		return
 	}
-	key := step.Key
-	switch {
-	case before != nil && before.terminating:
+	if before != nil && before.terminating {
 		s.failf("%s is terminating and was written", key)
 	}
 	var writer *set
-	for _, set := range slices.Backward(s.c.sets) {
-		rev := s.engine.loaded[set.uid]
+	for _, set := range slices.Backward(s.sets) {
+		rev := s.engine.loaded(set.uid)
 		w, ph := set.template.Find(key)
 		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
 			writer = set
@@ -81,20 +81,23 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 		s.failf("%s was written, and no revision has opened its phase", key)
 	case !writer.claimed:
 		s.failf("%s was written for %s, which has no claim", key, writer.name)
-	case s.engine.loaded[writer.uid].Paused:
+	case s.engine.loaded(writer.uid).Paused:
 		s.failf("%s was written for %s, which is paused", key, writer.name)
 	}
 	w, ph := writer.template.Find(key)
 	s.checkOrder(writer, key, ph)
-	if w.value != after.value {
+	if before != nil && before.controller() != s.owner {
+		s.loose[after.uid] = true // what it had from elsewhere, or of a revision that is gone, may stay
+	}
+	if !s.shows(after, w) {
 		s.failf("%s was written as %s, and its writer %s wants %s", key, after.value, writer.name, w.value)
 	}
 	if before == nil {
 		return
 	}
-	if before.controller() == ownerUID {
+	if before.controller() == s.owner {
 		// A restart, or a set that went, take along what is known of the labels.
-		known := step.Action != phases.Change && !s.lateMade[before.uid] && !s.setDeleted
+		known := s.knows(writer, key) && !s.lateMade[before.uid] && !s.setDeleted
 		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && known {
 			s.failf("%s was written for its labels alone before %s has succeeded", key, writer.name)
 		}
@@ -102,9 +105,15 @@ func (s *simulation) checkApply(step phases.Step, before, after *thing) {
 	}
 	switch {
 	case before.controller() == rivalUID && w.collision != corev1alpha1.CollisionProtectionNone,
-		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !s.c.engineMade[before.uid]:
+		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !s.engineMade[before.uid]:
 		s.failf("%s was taken over: %s", key, before)
 	}
+}
+
+// knows reports whether the engine knows that the object has the content of a revision.
+func (s *simulation) knows(writer *set, key objects.Key) bool {
+	d, _ := s.engine.loaded(writer.uid).Find(key)
+	return d != nil && s.engine.rollout().Memory.At(key).Content == d.Content
 }
 
 // checkOrder checks the order of creation in invariant 1: before an object is
@@ -124,13 +133,13 @@ func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
 // wasThere reports whether an object was as a revision wants it, at any time that the
 // engine knew of when it made the revision, or later.
 func (s *simulation) wasThere(set *set, w *wanted) bool {
-	return s.c.was(w.key, set.since[w.key.GroupKind()], func(o *thing) bool {
-		return o != nil && o.controller() == ownerUID && visible(w.value, o.value) == w.value
+	return s.was(w.key, set.since[w.key.GroupKind()], func(o *object) bool {
+		return o != nil && o.controller() == s.owner && visible(w.value, o.value)
 	})
 }
 
 // checkDelete checks invariants 2 and 6.
-func (s *simulation) checkDelete(key objects.Key, before *thing) {
+func (s *simulation) checkDelete(key objects.Key, before *object) {
 	if s.late {
 		return
 	}
@@ -164,12 +173,12 @@ func (s *simulation) checkDelete(key objects.Key, before *thing) {
 
 // recreates reports whether the object is ours, not to be kept, and has to be deleted
 // for the revision that writes it, because a part of it cannot be changed.
-func (s *simulation) recreates(key objects.Key, before *thing) bool {
-	if before.fixed == "" || before.keep || before.controller() != ownerUID || s.engine.tearing {
+func (s *simulation) recreates(key objects.Key, before *object) bool {
+	if before.fixed == "" || before.keep || before.controller() != s.owner || s.engine.tearing {
 		return false
 	}
-	for _, set := range slices.Backward(s.c.sets) {
-		rev := s.engine.loaded[set.uid]
+	for _, set := range slices.Backward(s.sets) {
+		rev := s.engine.loaded(set.uid)
 		w, ph := set.template.Find(key)
 		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
 			return w.fixed() != before.fixed && set.claimed && !rev.Paused
@@ -178,14 +187,14 @@ func (s *simulation) recreates(key objects.Key, before *thing) bool {
 	return false
 }
 
-func (s *simulation) checkRelease(key objects.Key, before *thing) {
-	if !s.late && before.controller() == ownerUID { // else only our label goes
+func (s *simulation) checkRelease(key objects.Key, before *object) {
+	if !s.late && before.controller() == s.owner { // else only our label goes
 		s.checkRemoval(key, before)
 	}
 }
 
-func (s *simulation) checkRemoval(key objects.Key, before *thing) {
-	if before.controller() != ownerUID {
+func (s *simulation) checkRemoval(key objects.Key, before *object) {
+	if before.controller() != s.owner {
 		s.failf("%s is not ours and was removed: %s", key, before)
 	}
 	if s.engine.tearing {
@@ -203,23 +212,23 @@ func (s *simulation) checkRemoval(key objects.Key, before *thing) {
 // deployment without one keeps everything for the next.
 func (s *simulation) held(key objects.Key) bool {
 	active := s.active()
-	if active == nil && s.engine.view.paused {
+	if active == nil && s.engine.reconciled.Spec.Paused {
 		return true
 	}
 	return active != nil && active.Paused && (!s.engine.contains(key) ||
-		slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool { return !r.Removing && r.Contains(key) }))
+		slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return !r.Removing && r.Contains(key) }))
 }
 
 // goes reports whether the object is ours, there, and on its way out.
 func (s *simulation) goes(key objects.Key) bool {
-	o := s.c.get(key)
-	if o == nil || o.controller() != ownerUID || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] {
+	o := s.get(key)
+	if o == nil || o.controller() != s.owner || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] {
 		return false
 	}
 	return s.engine.tearing || !s.stays(key) && !s.held(key)
 }
 
-func phaseOf(r *phases.Revision, key objects.Key) int {
+func phaseOf(r *rollout.Revision, key objects.Key) int {
 	for ph := range r.Phases {
 		for _, d := range r.Phases[ph].Objects {
 			if d.Key == key {
@@ -231,34 +240,24 @@ func phaseOf(r *phases.Revision, key objects.Key) int {
 }
 
 // proof is at which resource version each kind was seen.
-type proof map[schema.GroupKind]int
+type proof map[schema.GroupKind]int64
 
-// watchProof is the moment that each watch shows, or a later one at which that was
-// proven to be so still.
-func (e *engine) watchProof(gate *phases.Gate, set *set) proof {
+// watchProof is the moment that each watch showed when phases up to the last one were
+// opened, or a later one at which that was proven to be so still.
+func (s *simulation) watchProof(set *set, last int) proof {
 	p := proof{}
-	seen := map[schema.GroupKind]bool{}
-	for ph := range gate.Last {
-		for _, d := range gate.Revision.Phases[ph].Objects {
-			if gk := d.Key.GroupKind(); probed(d.Key) {
-				p[gk], seen[gk] = e.watches[gk].seen, true
-				if p[gk] < set.made-1 {
-					p[gk] = max(p[gk], set.proven)
-				}
+	for ph := range last {
+		for _, w := range set.template.phases[ph] {
+			if gk := w.key.GroupKind(); !probed(w.key) {
+			} else if s.engine.confirmed > 0 {
+				p[gk] = s.engine.confirmed
+			} else if p[gk] = s.engine.known[gk]; p[gk] < set.made {
+				p[gk] = max(p[gk], set.proven)
 			}
 		}
 	}
-	if len(seen) > 1 && len(gate.Probed) == 0 {
-		e.failf("the gate to phase %d of %s needs no proof for several kinds", gate.Last+1, gate.Revision.Name)
-	}
-	return p
-}
-
-// confirmProof is the present.
-func (e *engine) confirmProof() proof {
-	p := proof{}
-	for _, gk := range kinds {
-		p[gk] = e.c.version
+	if len(p) > 1 && s.engine.confirmed == 0 {
+		s.failf("the gate to phase %d of %s needs no proof for several kinds", last+1, set.name)
 	}
 	return p
 }
@@ -266,28 +265,28 @@ func (e *engine) confirmProof() proof {
 // checkGate checks invariant 1: all probes of the phases before the last one that
 // opens were true at the moment that the proof is about, and what is passed over was
 // as the revision wants it.
-func (s *simulation) checkGate(set *set, gate *phases.Gate, at proof) {
-	if gate.Phase > set.opened || gate.Last < set.opened || gate.Last < gate.Phase || !set.claimed {
-		s.failf("phases %d to %d of %s were opened after %d, claimed: %t", gate.Phase+1, gate.Last+1, set.name, set.opened, set.claimed)
+func (s *simulation) checkGate(set *set, first, last int, at proof) {
+	if !set.claimed {
+		s.failf("phases %d to %d of %s were opened without a claim", first+1, last+1, set.name)
 	}
 	if active := s.active(); active == nil || active.UID != set.uid {
 		s.failf("a phase of %s was opened, which is not the active revision", set.name)
 	}
-	for ph := range gate.Last {
+	for ph := range last {
 		for i := range set.template.phases[ph] {
 			w := &set.template.phases[ph][i]
-			if ph >= gate.Phase && !s.wasThere(set, w) {
+			if ph >= first && !s.wasThere(set, w) {
 				s.failf("phase %d of %s was passed over, and %s never was as it should be", ph+1, set.name, w.key)
 			}
 			if !probed(w.key) {
 				continue
 			}
-			if at[w.key.GroupKind()] < set.made-1 {
-				s.failf("phase %d of %s was opened by what %s of phase %d was before that revision", gate.Last+1, set.name, w.key, ph+1)
+			if at[w.key.GroupKind()] < set.made {
+				s.failf("phase %d of %s was opened by what %s of phase %d was before that revision", last+1, set.name, w.key, ph+1)
 			}
-			o := s.c.at(w.key, at[w.key.GroupKind()])
-			if o == nil || !o.healthy || !s.shows(o, w) || o.controller() != ownerUID {
-				s.failf("phase %d of %s was opened, and %s of phase %d was: %s", gate.Last+1, set.name, w.key, ph+1, o)
+			o := s.at(w.key, at[w.key.GroupKind()])
+			if o == nil || !o.healthy || !s.shows(o, w) || o.controller() != s.owner {
+				s.failf("phase %d of %s was opened, and %s of phase %d was: %s", last+1, set.name, w.key, ph+1, o)
 			}
 		}
 	}
@@ -297,11 +296,11 @@ func (s *simulation) checkGate(set *set, gate *phases.Gate, at proof) {
 func (s *simulation) checkArchived(set *set) {
 	for _, ph := range set.template.phases {
 		for _, w := range ph {
-			o := s.c.get(w.key)
-			if o == nil || o.controller() != ownerUID || s.lateMade[o.uid] {
+			o := s.get(w.key)
+			if o == nil || o.controller() != s.owner || s.lateMade[o.uid] {
 				continue
 			}
-			other := slices.ContainsFunc(s.engine.revisions(), func(r *phases.Revision) bool { return r.UID != set.uid && r.Contains(w.key) })
+			other := slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return r.UID != set.uid && r.Contains(w.key) })
 			if !other {
 				s.failf("%s was archived and still owns %s: %s", set.name, w.key, o)
 			}
@@ -311,8 +310,8 @@ func (s *simulation) checkArchived(set *set) {
 
 // shows reports whether an object is as wanted. Once a user has deleted a set,
 // nobody knows any more that a field was in its template.
-func (s *simulation) shows(o *thing, w *wanted) bool {
-	return o.value == w.value || s.setDeleted && visible(w.value, o.value) == w.value
+func (s *simulation) shows(o *object, w *wanted) bool {
+	return o.value == w.value || (s.setDeleted || s.loose[o.uid]) && visible(w.value, o.value)
 }
 
 // checkHeld checks that each object is as its writer wants it, also while the
@@ -321,7 +320,7 @@ func (s *simulation) shows(o *thing, w *wanted) bool {
 func (s *simulation) checkHeld() {
 	for _, key := range universe {
 		var wants []*wanted
-		for _, set := range slices.Backward(s.c.sets) {
+		for _, set := range slices.Backward(s.sets) {
 			w, ph := set.template.Find(key)
 			if set.archived || set.deleting || set.lifecycleArchived {
 				continue
@@ -333,11 +332,11 @@ func (s *simulation) checkHeld() {
 				continue
 			}
 			wants = append(wants, w)
-			if ph >= set.ready && set != s.c.newest() {
+			if ph >= set.ready && set != s.newest() {
 				continue
 			}
-			o := s.c.get(key)
-			if o == nil || !slices.ContainsFunc(wants, func(w *wanted) bool { return s.shows(o, w) }) || !o.labelled || o.controller() != ownerUID {
+			o := s.get(key)
+			if o == nil || !slices.ContainsFunc(wants, func(w *wanted) bool { return s.shows(o, w) }) || !o.labelled || o.controller() != s.owner {
 				s.failf("%s of %s should be %v and is %s", key, set.name, wants, o)
 			}
 			break
@@ -348,43 +347,43 @@ func (s *simulation) checkHeld() {
 // checkSettled checks invariants 4 and 6 once nothing is left to do: the end is
 // the same as without any fault.
 func (s *simulation) checkSettled() {
-	c := s.c
-	if c.deployment.deleting {
-		if !c.deployment.gone {
+	d := s.deployment()
+	if s.deleting {
+		if d != nil {
 			s.failf("the deployment is not gone")
 		}
-		for _, key := range c.controlled() {
+		for _, key := range s.controlled() {
 			// What was made before the engine knew of an orphaning delete is left to the
 			// garbage collector.
-			if o := c.get(key); !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) {
-				s.failf("%s is left of the deployment: %s", key, c.get(key))
+			if o := s.get(key); !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) {
+				s.failf("%s is left of the deployment: %s", key, s.get(key))
 			}
 		}
 		return
 	}
 	s.checkHeld()
-	active := c.newest()
+	active := s.newest()
 	if s.stuck && active != nil && !active.succeeded {
 		return
 	}
-	if active == nil || active.template != c.deployment.template || active.release != c.deployment.release || !active.succeeded {
+	if active == nil || active.template != s.templateOf(&d.Spec.Template.Spec) || active.release != d.Labels[corev1alpha1.PackageInstanceLabel] || !active.succeeded {
 		s.failf("the newest revision is not the template's, or did not succeed: %+v", active)
 	}
-	for _, key := range c.controlled() {
+	for _, key := range s.controlled() {
 		if w, _ := active.template.Find(key); w == nil {
-			s.failf("%s is left of an older revision: %s", key, c.get(key))
+			s.failf("%s is left of an older revision: %s", key, s.get(key))
 		}
 	}
 	for _, ph := range active.template.phases {
 		for _, w := range ph {
-			o := c.get(w.key)
-			if o == nil || !s.shows(o, &w) || o.release != active.release || !o.labelled || o.controller() != ownerUID {
+			o := s.get(w.key)
+			if o == nil || !s.shows(o, &w) || o.release != active.release || !o.labelled || o.controller() != s.owner {
 				s.failf("%s should be %s/%s and is %s", w.key, w.value, active.release, o)
 			}
 		}
 	}
 	archived := 0
-	for _, set := range c.sets {
+	for _, set := range s.sets {
 		if set != active && !set.archived {
 			s.failf("%s is not archived", set.name)
 		}

@@ -1,0 +1,151 @@
+package memory
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// watched is what a connection knows of one kind: a list, then events in their order, and its
+// own writes until the events show them.
+type watched struct {
+	records *livestate.Records
+	synced  bool
+	relist  bool
+	listing int64
+	next    int   // index of the next event
+	seen    int64 // resource version that the watch has reached
+}
+
+func (c *Cluster) watch(gk schema.GroupKind) *watched {
+	if c.kinds[gk] == nil {
+		c.kinds[gk] = &watched{records: livestate.NewRecords()}
+	}
+	return c.kinds[gk]
+}
+
+// Use notes which kinds are to be watched. A watch goes on without users.
+func (c *Cluster) Use(user string, kinds []schema.GroupKind) {
+	c.used[user] = kinds
+	for _, gk := range kinds {
+		c.watch(gk)
+	}
+}
+
+// State returns what is known of a kind.
+func (c *Cluster) State(gk schema.GroupKind) livestate.KindState {
+	k := c.Server.kinds[gk]
+	if k == nil || k.Unserved {
+		return livestate.KindState{}
+	}
+	s := livestate.KindState{Served: true, Namespaced: !k.ClusterScoped, Custom: k.Custom, Version: k.Version}
+	if w := c.kinds[gk]; w != nil {
+		s.Synced, s.Listing = w.synced, w.listing
+	}
+	return s
+}
+
+// Observed returns the record of an object.
+func (c *Cluster) Observed(key objects.Key) (*objects.Observed, bool) {
+	return c.watch(key.GroupKind()).records.Get(key)
+}
+
+// Passed reports whether the watch of a kind has reached a resource version.
+func (c *Cluster) Passed(gk schema.GroupKind, resourceVersion string) bool {
+	return c.watch(gk).records.Passed(resourceVersion)
+}
+
+// Seen is the resource version that the watch of a kind has reached.
+func (c *Cluster) Seen(gk schema.GroupKind) int64 { return c.watch(gk).seen }
+
+// Relist has Sync list a kind once more.
+func (c *Cluster) Relist(gk schema.GroupKind) int64 {
+	w := c.watch(gk)
+	w.relist = w.synced
+	return w.listing + 1
+}
+
+// Remember keeps the response to an own request.
+func (c *Cluster) Remember(key objects.Key, obs *objects.Observed) {
+	c.watch(key.GroupKind()).records.Remember(key, obs)
+}
+
+// Gone drops an object whose deletion was confirmed.
+func (c *Cluster) Gone(key objects.Key, uid types.UID) {
+	c.watch(key.GroupKind()).records.Gone(key, uid)
+}
+
+// Sync lists a kind that is used and was not listed yet, and reports whether it did.
+func (c *Cluster) Sync(gk schema.GroupKind) bool {
+	w := c.kinds[gk]
+	if w == nil || w.synced && !w.relist || !c.Serves(gk) {
+		return false
+	}
+	list := map[objects.Key]*objects.Observed{}
+	for _, key := range c.Keys() {
+		if live := c.Server.Get(key); key.GroupKind() == gk && managed(live) {
+			list[key] = c.observe(key, live)
+		}
+	}
+	w.synced, w.relist, w.next, w.seen = true, false, len(c.events), c.version
+	w.listing++
+	w.records.Replace(list, strconv.FormatInt(c.version, 10), func(namespace, name string, obs *objects.Observed) {
+		c.Changed(objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: namespace, Name: name}, obs)
+	})
+	c.KindChanged(gk)
+	return true
+}
+
+// Deliver delivers the next event of a kind, and reports whether there was one.
+func (c *Cluster) Deliver(gk schema.GroupKind) bool {
+	w := c.kinds[gk]
+	if w == nil || !w.synced || w.relist {
+		return false
+	}
+	for w.next < len(c.events) {
+		e := c.events[w.next]
+		w.next++
+		if e.Key.GroupKind() != gk || !managed(e.Before) && !managed(e.After) {
+			continue
+		}
+		w.seen = e.Version
+		version := strconv.FormatInt(e.Version, 10)
+		switch {
+		case !managed(e.After):
+			if w.records.Remove(e.Key, e.Before.GetUID(), version) {
+				c.Changed(e.Key, nil)
+			}
+		default:
+			if obs := c.observe(e.Key, e.After); w.records.Put(e.Key, obs) {
+				c.Changed(e.Key, obs)
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// Reset forgets a kind, as when its API goes.
+func (c *Cluster) Reset(gk schema.GroupKind) {
+	if c.kinds[gk] != nil {
+		c.kinds[gk] = &watched{records: livestate.NewRecords(), listing: c.kinds[gk].listing}
+	}
+	c.KindChanged(gk)
+}
+
+func (c *Cluster) observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
+	obs := c.Observe(key, live.DeepCopy())
+	obs.UID, obs.ResourceVersion, obs.Watched = live.GetUID(), live.GetResourceVersion(), true
+	return obs
+}
+
+// managed reports whether an object has the label of the watch.
+func managed(live *unstructured.Unstructured) bool {
+	return live != nil && live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue
+}

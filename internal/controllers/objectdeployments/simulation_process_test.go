@@ -1,0 +1,443 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// process is one manager: the reconciler with all that it remembers. All of it is lost in a
+// crash.
+type process struct {
+	*simulation
+	cluster    *memory.Cluster
+	reconciler *Reconciler
+	ctx        context.Context
+	cancel     context.CancelFunc
+	dead       bool
+
+	// view is what the caches show of deployments and sets, reconciled that of the owner when
+	// the present pass began.
+	view       map[objects.Key]*unstructured.Unstructured
+	reconciled *corev1alpha1.ObjectDeployment
+	// tearing means that the present pass is a teardown of everything.
+	tearing bool
+	// known is what the watches had shown when the last request was made, and confirmed the
+	// version at which it was confirmed right before; 0 where it was not.
+	known               proof
+	confirmed, justThen int64
+
+	// woken asks for a pass; due does so at a time.
+	woken bool
+	due   time.Time
+
+	// resume goes on with a pass that waits, for an order of so many tasks, or else for the
+	// fate of a request.
+	resume func() (int, bool)
+	stop   func()
+	yield  func(int) bool
+	tasks  int
+	order  []int
+	fate   string
+}
+
+// Confirm notes the moment that a confirmation proves.
+type confirming struct {
+	*memory.Cluster
+	process *process
+}
+
+func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, selector string) (bool, error) {
+	at := c.Version()
+	current, err := c.Cluster.Confirm(ctx, seen, selector)
+	if current && err == nil {
+		c.process.justThen = at
+		if active := c.process.active(); active != nil {
+			for _, is := range c.process.sets {
+				if is.uid == active.UID {
+					is.proven = at
+				}
+			}
+		}
+	}
+	return current, err
+}
+
+func newProcess(s *simulation) *process {
+	p := &process{simulation: s, cluster: s.server.Connect(), woken: true, known: proof{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	tracker := rollout.NewTracker()
+	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+	p.cluster.Send = p.send
+	p.reconciler = New(Home{
+		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
+	}, &rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(rollout.OwnerKey) { p.woken = true })
+	p.reconciler.fresh.Now, p.reconciler.written.Now = s.clock, s.clock
+	p.see()
+	return p
+}
+
+func (p *process) watches() proof {
+	at := proof{}
+	for _, gk := range kinds {
+		at[gk] = p.cluster.Seen(gk)
+	}
+	return at
+}
+
+// step goes on until the next request, or begins a pass. It reports whether there was
+// something to do.
+func (p *process) step() bool {
+	if p.resume == nil {
+		if !p.woken && (p.due.IsZero() || p.now.Before(p.due)) {
+			return false
+		}
+		p.woken, p.due, p.tasks = false, time.Time{}, 0
+		p.reconciled = &corev1alpha1.ObjectDeployment{}
+		if u := p.view[deploymentKeyOf]; u != nil {
+			decode(u, p.reconciled)
+		}
+		p.tearing = p.reconciled.DeletionTimestamp != nil
+		p.resume, p.stop = iter.Pull(p.run)
+	} else if p.tasks > 0 {
+		p.order = rapid.Permutation(p.order).Draw(p.t, "order")
+	} else {
+		p.fate = p.fault()
+	}
+	p.inside = true
+	var more bool
+	p.tasks, more = p.resume()
+	p.inside = false
+	if !more {
+		p.resume = nil
+	}
+	if p.failure != "" {
+		p.failf("%s", p.failure)
+	}
+	return true
+}
+
+// run reconciles the deployment once.
+func (p *process) run(yield func(int) bool) {
+	p.yield = yield
+	result, err := p.reconciler.Reconcile(p.ctx, rollout.OwnerKey{Kind: deploymentKeyOf.Kind, Namespace: "n", Name: "app"})
+	if err != nil {
+		p.logf("pass: %v", err)
+		result.RequeueAfter = 50 * time.Millisecond // the queue's rate limit
+	}
+	if due := p.now.Add(result.RequeueAfter); result.RequeueAfter > 0 && (p.due.IsZero() || due.Before(p.due)) {
+		p.due = due
+	}
+}
+
+// crash loses everything, also the answer of the request under way.
+func (p *process) crash() {
+	p.dead = true
+	p.cancel()
+	if p.resume != nil {
+		p.stop()
+		p.resume = nil
+	}
+}
+
+// pause lets others act, and reports whether the process still runs.
+func (p *process) pause(tasks int) bool {
+	p.dead = p.dead || !p.yield(tasks)
+	return !p.dead
+}
+
+// Run performs tasks one by one, in any order.
+func (p *process) Run(ctx context.Context, _ string, _ bool, n int, do func(int)) {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	if n > 1 && p.chaos && !p.dead {
+		p.order = order
+		p.pause(n)
+		order = slices.Clone(p.order)
+	}
+	for _, i := range order {
+		if ctx.Err() == nil {
+			do(i)
+		}
+	}
+}
+
+var errConnection = errors.New("the connection was lost")
+
+// request sends one request: others act before it arrives and before its answer
+// does, and the answer may get lost.
+func (p *process) request(what string, do func() error) error {
+	if p.dead {
+		return context.Canceled
+	}
+	p.known, p.confirmed, p.justThen = p.watches(), p.justThen, 0
+	if !p.pause(0) {
+		return context.Canceled
+	}
+	p.pending = nil
+	fate := p.fate
+	if fate == "refused" {
+		return errConnection
+	}
+	p.requests++
+	before := p.server.Version()
+	err := do()
+	if p.server.Version() != before {
+		p.writes++
+	}
+	p.logf("engine: %s: %v", what, err)
+	if !p.pause(0) {
+		return context.Canceled
+	}
+	if fate == "lost" {
+		return errConnection
+	}
+	return err
+}
+
+// send is that of the connection to the cluster. A write may still arrive after a crash.
+func (p *process) send(_ context.Context, r memory.Request, do func() error) error {
+	effect := func() error { return p.effect(r, do) }
+	if r.Writes() {
+		p.pending = effect
+	}
+	what := r.String()
+	if r.Body != nil {
+		what += " " + string(r.Body)
+	}
+	return p.request(what, effect)
+}
+
+// effect performs a request, and checks what it did.
+func (p *process) effect(r memory.Request, do func() error) (err error) {
+	defer p.checked()
+	before := p.get(r.Key)
+	p.engineWrites = true
+	err = do()
+	p.engineWrites = false
+	if err != nil || !r.Writes() {
+		return err
+	}
+	after := p.get(r.Key)
+	switch {
+	case r.Verb == "delete" && before != nil:
+		p.checkDelete(r.Key, before)
+	case r.Verb == "patch" && (before.labelled != after.labelled || before.controller() != after.controller()):
+		p.checkRelease(r.Key, before)
+	case r.Verb == "patch" && before.value != after.value:
+		p.failf("a patch changed %s", r.Key)
+	case r.Verb == "apply", r.Verb == "create":
+		p.checkApply(r.Key, before, after)
+	}
+	return nil
+}
+
+// checked, deferred, keeps a failure in a request from the code that sent it.
+func (p *process) checked() {
+	if r := recover(); r != nil && r != any(failed{}) {
+		panic(r)
+	}
+}
+
+// deliver takes over the next event of a kind, sync lists it.
+func (p *process) deliver(gk schema.GroupKind) bool { return p.cluster.Deliver(gk) }
+func (p *process) sync(gk schema.GroupKind) bool    { return p.cluster.Sync(gk) }
+
+// see brings the caches of deployments and sets up to date, and wakes the process as the
+// predicates of the controller do.
+func (p *process) see() {
+	now := map[objects.Key]*unstructured.Unstructured{}
+	for _, key := range p.server.Keys() {
+		if key.Group == corev1alpha1.GroupVersion.Group {
+			now[key] = p.server.Get(key)
+		}
+	}
+	for key, u := range now {
+		old := p.view[key]
+		p.woken = p.woken || old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !p.reconciler.fresh.Knows(u))
+	}
+	for key, old := range p.view {
+		if now[key] == nil {
+			p.woken = true
+			p.reconciler.fresh.Handler().OnDelete(old)
+		}
+	}
+	p.view = now
+}
+
+// loaded returns the revision of a set as the process knows it, or nil.
+func (p *process) loaded(uid types.UID) *rollout.Revision {
+	for _, rev := range p.revisions() {
+		if rev.UID == uid {
+			return rev
+		}
+	}
+	return nil
+}
+
+func (p *process) rollout() *rollout.Rollout {
+	for _, o := range p.reconciler.owners {
+		return o.rollout
+	}
+	return nil
+}
+
+func (p *process) revisions() []*rollout.Revision {
+	if r := p.rollout(); r != nil {
+		return r.Revisions()
+	}
+	return nil
+}
+
+func (p *process) contains(key objects.Key) bool {
+	return slices.ContainsFunc(p.revisions(), func(r *rollout.Revision) bool { return r.Contains(key) })
+}
+
+// home is the client of deployments and sets. What is read from the caches is as old as the
+// view.
+type home struct {
+	client.Client
+	*process
+	cached bool
+}
+
+func homeKey(obj client.Object) objects.Key {
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(obj).Elem().Name()
+	}
+	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// answer makes obj what the API server has answered.
+func answer(u *unstructured.Unstructured, obj client.Object) {
+	switch obj := obj.(type) {
+	case *corev1alpha1.ObjectDeployment:
+		decode(u, obj)
+	case *corev1alpha1.ObjectSet:
+		decode(u, obj)
+	case *metav1.PartialObjectMetadata:
+		decode(u, obj)
+	}
+}
+
+func (h *home) Get(_ context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	key := homeKey(obj)
+	key.Namespace, key.Name = name.Namespace, name.Name
+	read := func(u *unstructured.Unstructured) error {
+		if u == nil {
+			return apierrors.NewNotFound(resourceOf(key), key.Name)
+		}
+		answer(u, obj)
+		return nil
+	}
+	if h.cached {
+		return read(h.view[key])
+	}
+	return h.request("get "+key.String(), func() error { return read(h.server.Get(key)) })
+}
+
+func (h *home) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	sets, ok := list.(*corev1alpha1.ObjectSetList)
+	for _, key := range slices.SortedFunc(maps.Keys(h.view), objects.Key.Compare) {
+		if ok && key.Kind == "ObjectSet" {
+			sets.Items = append(sets.Items, *decode(h.view[key], &corev1alpha1.ObjectSet{}))
+		}
+	}
+	return nil
+}
+
+// write sends a request that changes an object of our own.
+func (h *home) write(verb string, obj client.Object, do func(objects.Key) (*unstructured.Unstructured, error)) error {
+	key := homeKey(obj)
+	return h.request(verb+" "+key.String(), func() error {
+		defer h.checked()
+		u, err := do(key)
+		if err == nil && u != nil {
+			answer(u, obj)
+		}
+		return err
+	})
+}
+
+func (h *home) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	return h.write("create", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
+		u := encode(obj)
+		u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
+		return h.server.Create(key, u, "")
+	})
+}
+
+func (h *home) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	return h.write("patch "+string(data), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
+		return h.server.MergePatch(key, data, "")
+	})
+}
+
+func (h *home) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	o := (&client.DeleteOptions{}).ApplyOptions(opts)
+	return h.write("delete", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
+		_, err := h.server.Delete(key, *o.Preconditions.UID, "")
+		return nil, err
+	})
+}
+
+func (h *home) Status() client.SubResourceWriter { return statusOf{home: h} }
+
+type statusOf struct {
+	client.SubResourceWriter
+	home *home
+}
+
+func (w statusOf) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	u := encode(obj)
+	return w.home.write(fmt.Sprintf("status %v of", phasesOf(u)), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
+		return w.home.server.UpdateStatus(key, u)
+	})
+}
+
+// phasesOf describes the status of a set for the log.
+func phasesOf(u *unstructured.Unstructured) string {
+	set := decode(u, &corev1alpha1.ObjectSet{})
+	var b strings.Builder
+	for _, ph := range set.Status.Phases {
+		fmt.Fprintf(&b, "%s ", ph.State)
+	}
+	for _, typ := range []string{corev1alpha1.ConditionClaimed, corev1alpha1.ConditionSucceeded, corev1alpha1.ConditionArchived} {
+		if meta.IsStatusConditionTrue(set.Status.Conditions, typ) {
+			b.WriteString(typ + " ")
+		}
+	}
+	return b.String()
+}
+
+func resourceOf(key objects.Key) schema.GroupResource {
+	return schema.GroupResource{Group: key.Group, Resource: strings.ToLower(key.Kind) + "s"}
+}

@@ -1,0 +1,429 @@
+package objectdeployments
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// object is what the invariants are about of one state of an object.
+type object struct {
+	uid     types.UID
+	version int64
+	// value is all content but the release label: what the template says, or what
+	// somebody made of it.
+	value, release string
+	// fixed is a part of the template's value that cannot be changed.
+	fixed       string
+	labelled    bool // with the label of the watch
+	keep        bool // annotated with deletion-policy: Keep
+	owners      []metav1.OwnerReference
+	healthy     bool
+	terminating bool
+	finalizers  []string
+}
+
+func objectOf(u *unstructured.Unstructured) *object {
+	if u == nil {
+		return nil
+	}
+	t := &object{
+		uid: u.GetUID(), release: u.GetLabels()[corev1alpha1.PackageInstanceLabel], owners: u.GetOwnerReferences(),
+		labelled:    u.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue,
+		keep:        u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+		terminating: u.GetDeletionTimestamp() != nil, finalizers: u.GetFinalizers(),
+	}
+	t.version, _ = strconv.ParseInt(u.GetResourceVersion(), 10, 64)
+	t.value, _, _ = unstructured.NestedString(u.Object, "spec", "value")
+	value := t.value
+	if extra, _, _ := unstructured.NestedString(u.Object, "spec", "extra"); extra != "" {
+		t.value += "." + extra
+	}
+	if t.keep {
+		t.value += "+keep"
+	}
+	t.fixed, _, _ = unstructured.NestedString(u.Object, "spec", "fixed")
+	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	shown, _, _ := unstructured.NestedString(u.Object, "status", "value")
+	t.healthy = u.GetKind() == "Config" || observed == u.GetGeneration() && shown == value
+	return t
+}
+
+func (o *object) controller() types.UID {
+	for _, ref := range o.owners {
+		if ptr.Deref(ref.Controller, false) {
+			return ref.UID
+		}
+	}
+	return ""
+}
+
+func (o *object) String() string {
+	if o == nil {
+		return "absent"
+	}
+	return fmt.Sprintf("%s@%d %s/%s by %q label=%t healthy=%t terminating=%t %v",
+		o.uid, o.version, o.value, o.release, o.controller(), o.labelled, o.healthy, o.terminating, o.finalizers)
+}
+
+// moment is the state of an object from a resource version on.
+type moment struct {
+	version int64
+	obs     *object
+}
+
+// set is a revision as the API server stores it.
+type set struct {
+	name              string
+	uid               types.UID
+	template          *template
+	release           string
+	number            int64
+	first             bool  // no set was there when it was made
+	since             proof // what the watches had shown when it was made
+	made              int64 // the version when it was made
+	proven            int64 // the version at which what the watches showed was proven
+	claimed           bool
+	opened            int // phases that may be written: what is recorded, or follows from it
+	begun             int // phases that had begun, by the status
+	ready             int // phases that were complete, by the status
+	succeeded         bool
+	archived          bool // the condition
+	deleting          bool
+	lifecycleArchived bool
+}
+
+// template is what a revision contains.
+type template struct {
+	name   string
+	phases [][]wanted
+}
+
+// ahead is how many phases are open from the claim on: the first one, and those
+// behind phases of which nothing is probed.
+func (t *template) ahead() int {
+	for i, ph := range t.phases {
+		if slices.ContainsFunc(ph, func(w wanted) bool { return probed(w.key) }) {
+			return i + 1
+		}
+	}
+	return len(t.phases)
+}
+
+// wanted is one object of a template.
+type wanted struct {
+	key       objects.Key
+	value     string
+	keep      bool
+	collision corev1alpha1.CollisionProtection
+}
+
+// fixed is what of a Job cannot be changed: it says on-immutable: Recreate.
+func (w *wanted) fixed() string {
+	if w.key.Kind != "Job" {
+		return ""
+	}
+	return w.value[:1]
+}
+
+// manifest returns what the template has of the object.
+func (w *wanted) manifest() corev1alpha1.ObjectSetObject {
+	value, _ := strings.CutSuffix(w.value, "+keep")
+	value, extra, _ := strings.Cut(value, ".")
+	spec, annotations := map[string]any{"value": value}, map[string]any{}
+	if extra != "" {
+		spec["extra"] = extra
+	}
+	if fixed := w.fixed(); fixed != "" {
+		spec["fixed"] = fixed
+		annotations[corev1alpha1.OnImmutableAnnotation] = corev1alpha1.OnImmutableRecreate
+	}
+	if w.keep {
+		annotations[corev1alpha1.DeletionPolicyAnnotation] = corev1alpha1.DeletionPolicyKeep
+	}
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "example.com/v1", "kind": w.key.Kind, "metadata": map[string]any{"name": w.key.Name, "annotations": annotations}, "spec": spec,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: raw}, CollisionProtection: w.collision}
+}
+
+// visible reports whether a live value shows that of a template: a field that the
+// template does not have is not seen.
+func visible(template, live string) bool {
+	template, keep := strings.CutSuffix(template, "+keep")
+	live, kept := strings.CutSuffix(live, "+keep")
+	return (live == template || strings.HasPrefix(live, template+".")) && (kept || !keep)
+}
+
+func (t *template) Find(key objects.Key) (*wanted, int) {
+	for ph := range t.phases {
+		for i := range t.phases[ph] {
+			if t.phases[ph][i].key == key {
+				return &t.phases[ph][i], ph
+			}
+		}
+	}
+	return nil, 0
+}
+
+func (t *template) String() string {
+	var b strings.Builder
+	b.WriteString(t.name)
+	for _, ph := range t.phases {
+		b.WriteString(" [")
+		for i, w := range ph {
+			if i > 0 {
+				b.WriteString(" ")
+			}
+			fmt.Fprintf(&b, "%s/%s=%s", w.key.Kind, w.key.Name, w.value)
+		}
+		b.WriteString("]")
+	}
+	return b.String()
+}
+
+// spec returns the template of a deployment. The names of phases tell templates apart.
+func (t *template) spec() corev1alpha1.ObjectSetTemplateSpec {
+	spec := corev1alpha1.ObjectSetTemplateSpec{AvailabilityProbes: []corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: group, Kind: "App"}},
+		Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Available", Status: "True"}}},
+	}, {
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: group, Kind: "Job"}},
+		Probes:   []corev1alpha1.Probe{{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".spec.value", FieldB: ".status.value"}}},
+	}}}
+	for i, ph := range t.phases {
+		phase := corev1alpha1.ObjectSetTemplatePhase{Name: fmt.Sprintf("%s-%d", t.name, i+1)}
+		for _, w := range ph {
+			phase.Objects = append(phase.Objects, w.manifest())
+		}
+		spec.Phases = append(spec.Phases, phase)
+	}
+	return spec
+}
+
+const (
+	group    = "example.com"
+	rivalUID = types.UID("rival")
+)
+
+// App and Job are probed, Config is not.
+var kinds = []schema.GroupKind{{Group: group, Kind: "App"}, {Group: group, Kind: "Config"}, {Group: group, Kind: "Job"}}
+
+// universe are all objects that templates are made of.
+var universe = []objects.Key{
+	key("Config", "a"), key("App", "b"), key("Job", "c"), key("Config", "d"), key("App", "e"), key("Config", "f"),
+}
+
+var deploymentKeyOf = objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
+
+func key(kind, name string) objects.Key {
+	return objects.Key{Group: group, Kind: kind, Namespace: "n", Name: name}
+}
+
+// probed reports whether probes select the kind of the object.
+func probed(key objects.Key) bool { return key.Kind == "App" || key.Kind == "Job" }
+
+// newServer makes the cluster with its deployment.
+func (s *simulation) newServer() {
+	all := []memory.Kind{
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
+		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Custom: true, Unmanaged: true},
+		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectSet"), Custom: true, Unmanaged: true},
+	}
+	for _, gk := range kinds {
+		// Objects of kinds that are not custom are created by a POST.
+		all = append(all, memory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
+	}
+	s.server = memory.NewServer(s.clock, all...)
+	s.server.Admit, s.server.Stored = s.admit, s.stored
+	dep := &corev1alpha1.ObjectDeployment{}
+	dep.SetGroupVersionKind(all[1].GroupVersionKind)
+	dep.Namespace, dep.Name = "n", "app"
+	dep.Labels = map[string]string{corev1alpha1.PackageInstanceLabel: "1"}
+	dep.Spec.RevisionHistoryLimit = ptr.To[int32](2)
+	dep.Spec.Template.Spec = s.newTemplate().spec()
+	made, err := s.server.Create(deploymentKeyOf, encode(dep), "")
+	if err != nil {
+		panic(err)
+	}
+	s.owner = made.GetUID()
+}
+
+func encode(obj any) *unstructured.Unstructured {
+	raw, err := json.Marshal(obj)
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		err = utiljson.Unmarshal(raw, &u.Object)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+func decode[T any](u *unstructured.Unstructured, into *T) *T {
+	raw, err := json.Marshal(u.Object)
+	if err == nil {
+		var fresh T
+		err = json.Unmarshal(raw, &fresh)
+		*into = fresh
+	}
+	if err != nil {
+		panic(err)
+	}
+	return into
+}
+
+// deployment returns the owner of everything, nil when it is gone.
+func (s *simulation) deployment() *corev1alpha1.ObjectDeployment {
+	if u := s.server.Get(deploymentKeyOf); u != nil {
+		return decode(u, &corev1alpha1.ObjectDeployment{})
+	}
+	return nil
+}
+
+func (s *simulation) editDeployment(change func(*corev1alpha1.ObjectDeployment)) {
+	_, err := s.server.Edit(deploymentKeyOf, "", func(u *unstructured.Unstructured) {
+		dep := decode(u, &corev1alpha1.ObjectDeployment{})
+		change(dep)
+		u.Object = encode(dep).Object
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (s *simulation) templateOf(spec *corev1alpha1.ObjectSetTemplateSpec) *template {
+	name, _, _ := strings.Cut(spec.Phases[0].Name, "-")
+	return s.templates[slices.IndexFunc(s.templates, func(t *template) bool { return t.name == name })]
+}
+
+// admit refuses writes of the engine as webhooks and validation do.
+func (s *simulation) admit(key objects.Key, before, after *unstructured.Unstructured) error {
+	was, is := objectOf(before), objectOf(after)
+	switch {
+	case !s.engineWrites || key.Group != group:
+	case s.denied[key]:
+		return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: key.Kind}, key.Name,
+			fmt.Errorf(`admission webhook "policy.example.com" denied the request`))
+	case was != nil && was.controller() == s.owner && was.fixed != "" && was.fixed != is.fixed:
+		return apierrors.NewInvalid(key.GroupKind(), key.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "fixed"), is.fixed, "field is immutable")})
+	}
+	return nil
+}
+
+// stored notes each change.
+func (s *simulation) stored(e memory.Event) {
+	switch {
+	case e.Key.Group == group:
+		s.past[e.Key] = append(s.past[e.Key], moment{e.Version, objectOf(e.After)})
+	case e.Key.Kind == "ObjectSet" && e.After == nil:
+		s.sets = slices.DeleteFunc(s.sets, func(o *set) bool { return o.uid == e.Before.GetUID() })
+	case e.Key.Kind == "ObjectSet":
+		s.noteSet(decode(e.After, &corev1alpha1.ObjectSet{}), e.Version)
+	}
+}
+
+// noteSet brings what is known of a set up to date, and checks what it newly records.
+func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet, version int64) {
+	i := slices.IndexFunc(s.sets, func(o *set) bool { return o.uid == obj.UID })
+	if i < 0 {
+		i = len(s.sets)
+		s.sets = append(s.sets, &set{
+			name: obj.Name, uid: obj.UID, number: obj.Spec.Revision, first: len(obj.Spec.Previous) == 0, since: s.engine.known, made: version,
+			template: s.templateOf(&obj.Spec.ObjectSetTemplateSpec), release: obj.Labels[corev1alpha1.PackageInstanceLabel],
+		})
+	}
+	is := s.sets[i]
+	conds := obj.Status.Conditions
+	is.deleting = obj.DeletionTimestamp != nil
+	is.lifecycleArchived = obj.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived
+	claim := meta.FindStatusCondition(conds, corev1alpha1.ConditionClaimed)
+	is.claimed = is.claimed || claim != nil && claim.Status == "True" || claim == nil && obj.Annotations[corev1alpha1.ClaimedAnnotation] == "true"
+	if is.claimed {
+		is.begun = max(is.begun, min(1, len(is.template.phases)))
+		is.opened = max(is.opened, is.begun)
+		if is.first {
+			is.opened = max(is.opened, is.template.ahead())
+		}
+	}
+	for n, ph := range obj.Status.Phases {
+		if ph.State.Opened() {
+			is.begun = max(is.begun, n+1)
+		}
+	}
+	if is.begun > is.opened {
+		s.checkGate(is, is.opened, is.begun-1, s.watchProof(is, is.begun-1))
+		is.opened = is.begun
+		is.ready = is.begun - 1
+	}
+	if is.succeeded = meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded); is.succeeded {
+		is.ready = len(is.template.phases)
+	}
+	if archived := meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived); archived && !is.archived {
+		s.checkArchived(is)
+		is.archived = true
+	}
+}
+
+func (s *simulation) get(key objects.Key) *object { return objectOf(s.server.Get(key)) }
+
+// at returns what the object was at a resource version.
+func (s *simulation) at(key objects.Key, version int64) *object {
+	var obs *object
+	for _, m := range s.past[key] {
+		if m.version <= version {
+			obs = m.obs
+		}
+	}
+	return obs
+}
+
+// was reports whether an object was once, at a version or after it, as ok says.
+func (s *simulation) was(key objects.Key, version int64, ok func(*object) bool) bool {
+	if ok(s.at(key, version)) {
+		return true
+	}
+	return slices.ContainsFunc(s.past[key], func(m moment) bool { return m.version > version && ok(m.obs) })
+}
+
+// keys returns the keys of all objects that are rolled out, in order.
+func (s *simulation) keys() []objects.Key {
+	return slices.DeleteFunc(s.server.Keys(), func(k objects.Key) bool { return k.Group != group })
+}
+
+// controlled returns the keys of all objects that the deployment controls.
+func (s *simulation) controlled() []objects.Key {
+	return slices.DeleteFunc(s.keys(), func(k objects.Key) bool { return s.get(k).controller() != s.owner })
+}
+
+// newest returns the newest set that is not removed, or nil.
+func (s *simulation) newest() *set {
+	for _, one := range slices.Backward(s.sets) {
+		if !one.archived && !one.deleting && !one.lifecycleArchived {
+			return one
+		}
+	}
+	return nil
+}
