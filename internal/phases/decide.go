@@ -82,8 +82,8 @@ type Case struct {
 	Sight  Sight
 	Record Record
 	Owner  objects.Owner
-	// Ours, Takes and Yields are those of State.
-	Ours, Takes, Yields func(*metav1.OwnerReference) bool
+	// Controllers are those of State.
+	Controllers Controllers
 	// Earlier is that of the object's phase.
 	Earlier bool
 	// Outdated means that the live object, not written in this process, shows the
@@ -231,9 +231,9 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 		return correction(c, Correct, rival(c)+" takes the owner reference of this package off again and again; put back after a pause: let it keep references of others"), false
 	case c.Owner.Is(controller):
 		return Verdict{}, true
-	case controller != nil && c.Yields(controller):
+	case controller != nil && c.Controllers.Successors.Has(controller.UID):
 		return unwatched(c, Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
-	case controller != nil && (c.Ours(controller) || c.takes(controller) || c.Owner.Namesake(controller)):
+	case controller != nil && (c.Controllers.Own.Has(controller.UID) || c.Controllers.Predecessors.Has(controller.UID) || c.Owner.Namesake(controller)):
 		return Verdict{Action: Adopt}, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Record.again(c.Desired) && c.Record.UID == live.UID:
 		v := correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
@@ -245,8 +245,6 @@ func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
 	}
 	return unwatched(c, Verdict{Action: Refuse, Message: Collision(controller)}, foreignPause), false
 }
-
-func (c *Case) takes(ref *metav1.OwnerReference) bool { return c.Takes != nil && c.Takes(ref) }
 
 // Collision names the controller of an object that cannot be adopted, and a remedy, which
 // is never to delete it: it may hold data.
@@ -345,7 +343,7 @@ func decideGone(c Case) Verdict {
 		return Verdict{Action: Confirm}
 	}
 	controller := live.Controller()
-	if controller == nil || !(c.Owner.Is(controller) || c.Ours(controller) || c.Owner.Namesake(controller)) {
+	if controller == nil || !(c.Owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || c.Owner.Namesake(controller)) {
 		// Not ours any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
 		return Verdict{Action: None}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -40,17 +41,15 @@ func settledCase() phases.Case {
 			UID: "live", ResourceVersion: "7", Owners: controlledBy("ObjectDeployment", "app", "deployment"),
 			Projection: shown, ProjectedBy: tmpl, Watched: true,
 		}},
-		Record: phases.Record{Content: content, Labels: labels, Template: tmpl, Baseline: shown, UID: "live"},
-		Owner:  objects.Owner{Kind: "ObjectDeployment", Namespace: "n", Name: "app", UID: "deployment"},
-		Ours:   refersTo("set"),
-		Takes:  refersTo("earlier set"),
-		Yields: refersTo("later set"),
-		Now:    noon,
+		Record:      phases.Record{Content: content, Labels: labels, Template: tmpl, Baseline: shown, UID: "live"},
+		Owner:       objects.Owner{Kind: "ObjectDeployment", Namespace: "n", Name: "app", UID: "deployment"},
+		Controllers: related("set", "earlier set", "later set"),
+		Now:         noon,
 	}
 }
 
-func refersTo(uid string) func(*metav1.OwnerReference) bool {
-	return func(ref *metav1.OwnerReference) bool { return ref.UID == types.UID(uid) }
+func related(own, predecessor, successor types.UID) phases.Controllers {
+	return phases.Controllers{Own: sets.New(own), Predecessors: sets.New(predecessor), Successors: sets.New(successor)}
 }
 
 func TestDecide(t *testing.T) {
@@ -181,7 +180,7 @@ func TestDecide(t *testing.T) {
 			reason: "spec.previous hands it over",
 		},
 		{
-			name: "of a predecessor, none known", given: []func(*phases.Case){by("ObjectSet", "first", "earlier set"), func(c *phases.Case) { c.Takes = nil }},
+			name: "of a predecessor, none known", given: []func(*phases.Case){by("ObjectSet", "first", "earlier set"), func(c *phases.Case) { c.Controllers.Predecessors = nil }},
 			want: phases.Refuse, says: "controlled by ObjectSet first", reason: "Takes may be nil",
 		},
 		{

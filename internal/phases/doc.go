@@ -20,6 +20,10 @@
 //   - Teardown goes through the phases in reverse; a phase is gone entirely
 //     before the one before it is touched (invariant 6).
 //
+// A State is plain values of one moment: Evaluated names the objects whose probes the
+// caller evaluates for it, and Changed is for one that could not be read at one moment,
+// on which no Gate is planned.
+//
 // The caller performs the steps of a Plan, puts their outcome into the Memory
 // and calls Next again until no step is left. After a crash the Memory is
 // empty; the steps then begin with looking (Verify, Confirm), so the end state

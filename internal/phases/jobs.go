@@ -50,16 +50,16 @@ func (p *planner) record() {
 		}
 	}
 	for _, key := range p.jobKeys() {
-		ended := p.ended(key)
-		if ended == nil {
+		ended, seen := p.Ended[key]
+		if !seen {
 			continue
 		}
-		content := p.contentOf(key, ended)
+		content := p.contentOf(key, &ended)
 		run := Run{Content: content, Outcome: ended.Outcome, UID: ended.UID, Namespace: p.namespaceOf(key)}
 		switch recorded := p.Jobs[key]; {
 		case content.IsZero():
 		case (recorded.UID == run.UID || recorded.UID == "") && recorded.Content == run.Content && recorded.Outcome == run.Outcome:
-			jobs.Noted[key] = *ended
+			jobs.Noted[key] = ended
 		case jobs.admit(key, run):
 			jobs.Due = true
 		default:
@@ -104,7 +104,7 @@ func (p *planner) lostNamespace(key objects.Key, run Run) bool {
 func (p *planner) namespaceOf(key objects.Key) types.UID {
 	namespace := objects.Key{Kind: "Namespace", Name: key.Namespace}
 	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(namespace) }) {
-		if live := p.Look(namespace).Object; live != nil {
+		if live := p.Live[namespace].Object; live != nil {
 			return live.UID
 		}
 		return ""
@@ -128,13 +128,6 @@ func (p *planner) jobKeys() []objects.Key {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(found), objects.Key.Compare)
-}
-
-func (p *planner) ended(key objects.Key) *objects.Ended {
-	if p.Ended == nil {
-		return nil
-	}
-	return p.Ended(key)
 }
 
 // contentOf returns the content that a Job ran with: what this process wrote into

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -35,19 +36,29 @@ func jobRevision(number int64, contents map[string]string) *phases.Revision {
 	return r
 }
 
-// jobState is what the core sees where no Job is there.
+// jobState is what the core sees where no Job is there. What there is fails its probes.
 func jobState(revisions ...*phases.Revision) *phases.State {
-	none := func(*metav1.OwnerReference) bool { return false }
-	return &phases.State{
+	s := &phases.State{
 		Owner: objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)}, Revisions: revisions,
-		Memory: phases.Memory{}, Now: noon, Ours: none, Takes: none, Yields: none,
-		Look:    func(objects.Key) phases.Sight { return phases.Sight{Synced: true} },
-		Selects: func(*phases.Revision, objects.Key) bool { return true },
-		Passed:  func(schema.GroupKind, string) bool { return false },
-		Probe: func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
-			return probes.Result{Messages: []string{"not ready"}}
-		},
-		Ended: func(objects.Key) *objects.Ended { return nil },
+		Memory: phases.Memory{}, Now: noon, Live: map[objects.Key]phases.Sight{}, Ended: map[objects.Key]objects.Ended{},
+	}
+	for _, r := range revisions {
+		r.Probed, r.Results = sets.Set[schema.GroupKind]{}, map[objects.Key]probes.Result{}
+		for i := range r.Phases {
+			for _, d := range r.Phases[i].Objects {
+				r.Probed.Insert(d.Key.GroupKind())
+				r.Results[d.Key] = probes.Result{Messages: []string{"not ready"}}
+				s.Live[d.Key] = phases.Sight{Synced: true}
+			}
+		}
+	}
+	return s
+}
+
+// seen adds what was seen of a Job that has finished, nil for nothing.
+func seen(s *phases.State, key objects.Key, ended *objects.Ended) {
+	if ended != nil {
+		s.Ended[key] = *ended
 	}
 }
 
@@ -123,7 +134,8 @@ func TestJobsAreRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := jobState(tc.revisions...)
-			s.Jobs, s.Ended = tc.recorded, func(objects.Key) *objects.Ended { return tc.ended }
+			s.Jobs = tc.recorded
+			seen(s, job, tc.ended)
 			if tc.wrote != nil {
 				s.Memory[job] = tc.wrote
 			}
@@ -156,12 +168,7 @@ func TestJobRecordIsBounded(t *testing.T) {
 	}
 	s := jobState(jobRevision(1, contents))
 	s.Jobs = recorded
-	s.Ended = func(key objects.Key) *objects.Ended {
-		if key.Name != "zz" {
-			return nil
-		}
-		return &objects.Ended{UID: "z", Outcome: objects.Succeeded, Revision: 1}
-	}
+	seen(s, jobKey("zz"), &objects.Ended{UID: "z", Outcome: objects.Succeeded, Revision: 1})
 	plan := phases.Next(s)
 	if diff := cmp.Diff([]objects.Key{jobKey("zz")}, plan.Jobs.Left); diff != "" || plan.Jobs.Due || len(plan.Jobs.Runs) != limits.JobRecords {
 		t.Errorf("there is no room for another Job: due %t, %d recorded\n%s", plan.Jobs.Due, len(plan.Jobs.Runs), diff)
@@ -223,8 +230,8 @@ func TestCompletedJobs(t *testing.T) {
 			t.Parallel()
 			s := jobState(jobRevision(1, map[string]string{"migrate": "one"}))
 			s.Jobs, s.ReportDrift = tc.recorded, tc.report
-			s.Ended = func(objects.Key) *objects.Ended { return tc.ended }
-			s.Look = func(objects.Key) phases.Sight { return phases.Sight{Synced: true, Object: tc.live} }
+			seen(s, jobKey("migrate"), tc.ended)
+			s.Live[jobKey("migrate")] = phases.Sight{Synced: true, Object: tc.live}
 			if tc.live != nil {
 				s.Memory[jobKey("migrate")] = &phases.Record{UID: "a", Content: digest("one"), Template: tmpl, Baseline: shown}
 			}
@@ -298,12 +305,9 @@ func TestJobsOfAFormerNamespace(t *testing.T) {
 			}
 			s := jobState(rev)
 			s.Jobs, s.Namespaces = map[objects.Key]phases.Run{job: tc.record}, tc.known
-			s.Ended = func(objects.Key) *objects.Ended { return tc.ended }
-			s.Look = func(key objects.Key) phases.Sight {
-				if key == namespace && tc.live != "" {
-					return phases.Sight{Synced: true, Object: &objects.Observed{UID: tc.live}}
-				}
-				return phases.Sight{Synced: true}
+			seen(s, job, tc.ended)
+			if tc.live != "" {
+				s.Live[namespace] = phases.Sight{Synced: true, Object: &objects.Observed{UID: tc.live}}
 			}
 			plan := phases.Next(s)
 			completed := slices.Contains(plan.Reports[0].Completed, job)

@@ -105,10 +105,10 @@ func (r *runs) engine(t *rapid.T, refused bool) {
 	for range 20 {
 		s := jobState(jobRevision(r.number, map[string]string{"job": r.content}))
 		s.Memory, s.Jobs = r.memory, r.recorded
-		s.Ended = func(objects.Key) *objects.Ended { return r.seen }
-		s.Look = func(objects.Key) phases.Sight { return phases.Sight{Synced: true, Object: r.live} }
-		s.Probe = func(*phases.Revision, objects.Key, *objects.Observed) probes.Result {
-			return probes.Result{Status: map[bool]probes.Status{true: probes.True, false: probes.False}[r.outcome == objects.Succeeded]}
+		seen(s, jobKey("job"), r.seen)
+		s.Live[jobKey("job")] = phases.Sight{Synced: true, Object: r.live}
+		s.Revisions[0].Results[jobKey("job")] = probes.Result{
+			Status: map[bool]probes.Status{true: probes.True, false: probes.False}[r.outcome == objects.Succeeded],
 		}
 		plan := phases.Next(s)
 		if len(plan.Jobs.Noted) > 0 {

@@ -129,6 +129,29 @@ func (p *planner) assignHolders() {
 	}
 }
 
+// Evaluated visits the objects whose probe results Next reads, in the order in which it
+// does: of each revision those that it writes, and of the active one all.
+func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
+	if s.Teardown || s.Orphan {
+		return
+	}
+	p := planner{State: s, holder: map[objects.Key]*Revision{}}
+	p.assignHolders()
+	active := p.active()
+	for _, r := range s.Revisions {
+		if p.obsolete(r) || len(r.Probed) == 0 {
+			continue
+		}
+		for ph := range r.Phases {
+			for _, d := range r.Phases[ph].Objects {
+				if r.Probed.Has(d.Key.GroupKind()) && (r == active || ph < r.Begun() && p.holder[d.Key] == r) {
+					visit(r, d.Key)
+				}
+			}
+		}
+	}
+}
+
 // source returns the revision whose stamp the object shall carry: an object
 // that did not change keeps that of the revision that wrote it until the new
 // one has succeeded. Revisions that never reached the object are passed over.
@@ -192,7 +215,7 @@ func (p *planner) complete(r *Revision, ph int) bool {
 		switch {
 		case v.Completed:
 		case v.Action != None || v.Drift != "",
-			p.Probe(r, d.Key, c.Sight.Object).Status != probes.True:
+			r.result(d.Key).Status != probes.True:
 			return false
 		}
 	}
@@ -238,7 +261,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		}
 		switch v.Action {
 		case None, Relabel:
-			p.settled(r, ph, d, c.Sight.Object, report)
+			p.settled(r, ph, d, report)
 			step.Background = true
 		case Create, Change, Adopt, Verify, Correct, Recreate:
 			report.pending(ph)
@@ -333,20 +356,20 @@ func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects
 		report.block(drift)
 		return
 	}
-	p.settled(r, ph, d, live, report)
+	p.settled(r, ph, d, report)
 }
 
 // settled counts an object that needs no write by its probes.
-func (p *planner) settled(r *Revision, ph int, d *objects.Desired, live *objects.Observed, report *Report) {
+func (p *planner) settled(r *Revision, ph int, d *objects.Desired, report *Report) {
 	report.Controlled = append(report.Controlled, d.Key)
 	report.Phases[ph].Written++
-	p.probe(r, ph, d.Key, live, report)
+	p.probe(r, ph, d.Key, report)
 }
 
 func (p *planner) caseOf(key objects.Key) Case {
 	return Case{
-		Key: key, Sight: p.Look(key), Record: p.Memory.of(key),
-		Owner: p.Owner, Ours: p.Ours, Takes: p.Takes, Yields: p.Yields, Report: p.ReportDrift, Now: p.Now,
+		Key: key, Sight: p.Live[key], Record: p.Memory.of(key),
+		Owner: p.Owner, Controllers: p.Controllers, Report: p.ReportDrift, Now: p.Now,
 	}
 }
 

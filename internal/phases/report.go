@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -171,8 +172,8 @@ func (p *planner) blocker(r *Revision, ph int, key objects.Key, message string, 
 	return Blocker{Key: key, Phase: r.Phases[ph].Name, Message: message, Kind: kind, NeverReady: !p.wasReady(r, key)}
 }
 
-func (p *planner) probe(r *Revision, ph int, key objects.Key, live *objects.Observed, report *Report) {
-	result := p.Probe(r, key, live)
+func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
+	result := r.result(key)
 	settles := result.Status != probes.True && p.settles(result)
 	if result.Status == probes.True || settles && r.Succeeded { // which opens nothing any more
 		report.Phases[ph].Ready++
@@ -207,37 +208,30 @@ func (p *planner) gate(r *Revision) *Gate {
 
 // probed returns the resource versions of the objects of the phases before one that
 // probes select. Held means that all of their probes were true at one moment of what
-// the watches show: nothing changed between two looks at all of them. Proven means that
-// this is a moment since the revision was there, and the same for all of them.
+// the watches show. Proven means that this is a moment since the revision was there, and
+// the same for all of them.
 func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string, proven, held bool) {
-	probed, passed := map[objects.Key]string{}, map[schema.GroupKind]bool{}
+	probed, kinds := map[objects.Key]string{}, sets.Set[schema.GroupKind]{}
 	proven = true
 	for ph := range before {
 		for _, d := range r.Phases[ph].Objects {
-			if !p.Selects(r, d.Key) {
+			gk := d.Key.GroupKind()
+			if !r.Probed.Has(gk) {
 				continue
 			}
-			gk := d.Key.GroupKind()
-			if _, asked := passed[gk]; !asked {
-				passed[gk] = p.Passed(gk, r.Since) // before its objects are looked at
-			}
-			live := p.Look(d.Key).Object
+			kinds.Insert(gk)
+			live := p.Live[d.Key].Object
 			if (live == nil || live.Terminating) && p.plan.Jobs.Runs[d.Key].Succeeded(d) {
 				continue // it is gone after it succeeded
 			}
-			if live == nil || p.Probe(r, d.Key, live).Status != probes.True {
+			if live == nil || r.result(d.Key).Status != probes.True {
 				return nil, false, false
 			}
 			probed[d.Key] = live.ResourceVersion
-			proven = proven && (passed[gk] || ph < r.Proven)
+			proven = proven && (r.Reached.Has(gk) || ph < r.Proven)
 		}
 	}
-	for key, version := range probed {
-		if live := p.Look(key).Object; live == nil || live.ResourceVersion != version {
-			return nil, false, false
-		}
-	}
-	return probed, proven && len(passed) < 2, true
+	return probed, proven && len(kinds) < 2, len(probed) == 0 || !p.Changed
 }
 
 // starting reports whether the watch of a kind is on its way.

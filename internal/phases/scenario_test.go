@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
@@ -79,7 +80,7 @@ func play(text string) (string, error) {
 			return "", fmt.Errorf("line %d, %q: %w", number, line, err)
 		}
 		if line == "plan" {
-			out.WriteString(p.print(phases.Next(p.state)))
+			out.WriteString(p.print(phases.Next(p.snapshot())))
 			answer = true
 		}
 	}
@@ -101,26 +102,56 @@ func newPlayer() *player {
 	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, settling: map[objects.Key]time.Time{}}
 	p.state = &phases.State{
 		Owner:  objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
-		Memory: phases.Memory{}, Now: noon, Look: p.look,
-		Passed: func(gk schema.GroupKind, _ string) bool { return !p.behind[gk.Kind] },
-		Ours:   refersTo("set"), Takes: refersTo("earlier"), Yields: refersTo("later"),
-		Selects: func(_ *phases.Revision, key objects.Key) bool {
-			sight := p.sights[key]
-			return sight != nil && sight.Object.Trimmed != nil
-		},
-		Probe: func(_ *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
-			switch {
-			case obs.Trimmed == nil:
-				return probes.Result{Status: probes.True}
-			case !obs.Watched:
-				return probes.Result{Messages: []string{"the watch does not show it yet"}, Unseen: true}
-			case string(obs.Trimmed) == "ready":
-				return probes.Result{Status: probes.True}
-			}
-			return probes.Result{Status: probes.False, Messages: []string{"not ready"}, Settling: p.settling[key]}
-		},
+		Memory: phases.Memory{}, Now: noon, Controllers: related("set", "earlier", "later"),
 	}
 	return p
+}
+
+// snapshot completes the state by what the watches show. Kinds are probed of which an
+// object is ready or sick.
+func (p *player) snapshot() *phases.State {
+	p.state.Live = map[objects.Key]phases.Sight{}
+	probed := sets.Set[schema.GroupKind]{}
+	for key, sight := range p.sights {
+		p.state.Live[key] = p.look(key)
+		if sight.Object.Trimmed != nil {
+			probed.Insert(key.GroupKind())
+		}
+	}
+	for _, r := range p.state.Revisions {
+		r.Probed, r.Results, r.Reached = probed, map[objects.Key]probes.Result{}, sets.Set[schema.GroupKind]{}
+		for gk := range probed {
+			if !p.behind[gk.Kind] {
+				r.Reached.Insert(gk)
+			}
+		}
+		for i := range r.Phases {
+			for _, d := range r.Phases[i].Objects {
+				p.state.Live[d.Key] = p.look(d.Key)
+			}
+		}
+	}
+	for _, key := range p.state.Strays {
+		p.state.Live[key] = p.look(key)
+	}
+	p.state.Evaluated(func(r *phases.Revision, key objects.Key) {
+		if obs := p.state.Live[key].Object; obs != nil {
+			r.Results[key] = p.evaluate(key, obs)
+		}
+	})
+	return p.state
+}
+
+func (p *player) evaluate(key objects.Key, obs *objects.Observed) probes.Result {
+	switch {
+	case obs.Trimmed == nil:
+		return probes.Result{Status: probes.True}
+	case !obs.Watched:
+		return probes.Result{Messages: []string{"the watch does not show it yet"}, Unseen: true}
+	case string(obs.Trimmed) == "ready":
+		return probes.Result{Status: probes.True}
+	}
+	return probes.Result{Status: probes.False, Messages: []string{"not ready"}, Settling: p.settling[key]}
 }
 
 func (p *player) look(key objects.Key) phases.Sight {

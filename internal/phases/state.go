@@ -3,42 +3,31 @@ package phases
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// State is everything that Next decides on.
+// State is everything that Next decides on: plain values of one moment, which can be
+// printed and compared.
 type State struct {
 	// Owner controls the objects: the deployment, or a set that stands alone.
 	Owner objects.Owner
+	// Controllers are related to the owner.
+	Controllers Controllers
 	// Revisions are the unarchived ones in ascending order; the last is the
 	// active one.
 	Revisions []*Revision
-	// Look returns what is known of a live object.
-	Look func(objects.Key) Sight
-	// Passed reports whether what Look returns of a kind is from a moment at or after a
-	// resource version.
-	Passed func(schema.GroupKind, string) bool
+	// Live has what is known of the objects of revisions, and of Strays.
+	Live map[objects.Key]Sight
+	// Changed means that objects that probes select changed while Live was read, so that
+	// it is not of one moment.
+	Changed bool
 	// Memory holds what the engine remembers of its own writes.
 	Memory Memory
-	// Ours reports whether a reference points at the owner, one of its revisions,
-	// or one of their phases.
-	Ours func(*metav1.OwnerReference) bool
-	// Takes reports whether a reference points at an earlier set that hands its
-	// objects over by spec.previous: they may be adopted, yet are not ours to
-	// delete before. It may be nil.
-	Takes func(*metav1.OwnerReference) bool
-	// Yields reports whether a reference points at a later set that took the
-	// objects over by spec.previous: they are its to write.
-	Yields func(*metav1.OwnerReference) bool
-	// Selects reports whether an object may have something to prove by the probes of a
-	// revision, and Probe evaluates them on it.
-	Selects func(*Revision, objects.Key) bool
-	Probe   func(*Revision, objects.Key, *objects.Observed) probes.Result
 	// Strays are objects that the owner controls and no unarchived revision
 	// contains.
 	Strays []objects.Key
@@ -47,9 +36,8 @@ type State struct {
 	// Namespaces are the UIDs of namespaces that no revision contains, as far as they
 	// are known.
 	Namespaces map[string]types.UID
-	// Ended returns what was seen of a Job that has finished, nil where nothing was.
-	// It is nil where nothing is recorded of Jobs.
-	Ended func(objects.Key) *objects.Ended
+	// Ended is what was seen of Jobs that have finished; nil where that is not recorded.
+	Ended map[objects.Key]objects.Ended
 	// Teardown is set when the owner is being deleted: nothing is kept.
 	Teardown bool
 	// Orphan is set when the owner is deleted and its objects stay.
@@ -61,6 +49,19 @@ type State struct {
 	Paused bool
 	// Now is the time that retries are measured by.
 	Now time.Time
+}
+
+// Controllers are UIDs in controller references that are related to an owner.
+type Controllers struct {
+	// Own are those of its revisions and of their phases: what they control is the
+	// owner's.
+	Own sets.Set[types.UID]
+	// Predecessors are earlier sets that hand their objects over by spec.previous: these
+	// may be adopted, yet are not the owner's to delete before.
+	Predecessors sets.Set[types.UID]
+	// Successors are later sets that took objects over by spec.previous: these are theirs
+	// to write.
+	Successors sets.Set[types.UID]
 }
 
 // Revision is an unarchived revision.
@@ -78,6 +79,13 @@ type Revision struct {
 	// with the first one, because nothing before them has to prove anything. They are
 	// begun one by one all the same, each when the one before it is written.
 	Ahead int
+	// Probed are the kinds that probes select.
+	Probed sets.Set[schema.GroupKind]
+	// Results are those of the probes on live objects, as far as [State.Evaluated] asks
+	// for them.
+	Results map[objects.Key]probes.Result
+	// Reached are the kinds of Probed of which State.Live is from Since or later.
+	Reached sets.Set[schema.GroupKind]
 	// Since is a resource version at which the revision was there. Proven is for how many
 	// phases, the first ones, it was confirmed since then that what the watches show of
 	// them was current.
@@ -126,6 +134,17 @@ func (r *Revision) Open(last int) {
 	begun := max(r.Begun(), last+1)
 	r.Opened = max(r.Opened, begun)
 	r.Ahead = r.Opened - begun
+}
+
+// result returns that of the probes on an object.
+func (r *Revision) result(key objects.Key) probes.Result {
+	if !r.Probed.Has(key.GroupKind()) {
+		return probes.Result{Status: probes.True}
+	}
+	if result, evaluated := r.Results[key]; evaluated {
+		return result
+	}
+	return probes.Result{Status: probes.Unknown, Unseen: true}
 }
 
 type position struct{ phase, index int }

@@ -46,9 +46,8 @@ func (s *step) refuse(obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	r := s.run.rollout
-	state := r.State(s.run.Cluster, nil, s.run.Cluster.Now())
 	v := phases.Decide(phases.Case{
-		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
+		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Controllers: r.Controllers,
 		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Cluster.Now(),
 	})
 	if v.Action != phases.Refuse {

@@ -29,14 +29,17 @@ func (t *Tracker) noteEnd(key objects.Key, live *unstructured.Unstructured, obs 
 	t.ended[key] = ended
 }
 
-// Ended returns what was seen of a Job that has finished, nil where nothing was.
-func (t *Tracker) Ended(key objects.Key) *objects.Ended {
+// Ended returns what was seen of Jobs of an owner that have finished.
+func (t *Tracker) Ended(owner OwnerKey) map[objects.Key]objects.Ended {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if ended, ok := t.ended[key]; ok {
-		return &ended
+	ended := map[objects.Key]objects.Ended{}
+	for key, one := range t.ended {
+		if t.tracks[key].follower != nil && t.tracks[key].owner == owner {
+			ended[key] = one
+		}
 	}
-	return nil
+	return ended
 }
 
 // SettleEnded forgets the ends of Jobs that are recorded, unless something newer was

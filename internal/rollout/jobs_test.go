@@ -15,6 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
+// endedOf returns what was seen of a Job, or nil.
+func endedOf(tracker *rollout.Tracker, owner rollout.OwnerKey, key objects.Key) *objects.Ended {
+	if ended, seen := tracker.Ended(owner)[key]; seen {
+		return &ended
+	}
+	return nil
+}
+
 func TestRecordsOfJobs(t *testing.T) {
 	t.Parallel()
 	a, b := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "a"}, objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "b"}
@@ -76,32 +84,32 @@ func TestTrackerNotesEnds(t *testing.T) {
 
 	tracker.Observe(key, job("", 1))
 	tracker.Observe(key, job("nightly", 1, "Complete"))
-	if got := tracker.Ended(key); got != nil {
+	if got := endedOf(tracker, owner, key); got != nil {
 		t.Fatalf("a Job that runs, or is somebody else's, has not ended: %+v", got)
 	}
 	tracker.Observe(key, job("", 2, "Complete"))
-	if got := tracker.Ended(key); got == nil || !got.Shows.IsZero() {
+	if got := endedOf(tracker, owner, key); got == nil || !got.Shows.IsZero() {
 		t.Errorf("what it ran with is not known by values that differ: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Failed"))
 	tracker.Changed(key, nil) // it is gone
 	want := &objects.Ended{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
-	if diff := cmp.Diff(want, tracker.Ended(key)); diff != "" {
+	if diff := cmp.Diff(want, endedOf(tracker, owner, key)); diff != "" {
 		t.Errorf("what is known of its end:\n%s", diff)
 	}
 	newer := *want
 	newer.Outcome = objects.Succeeded
 	tracker.SettleEnded(map[objects.Key]objects.Ended{key: newer})
-	if tracker.Ended(key) == nil {
+	if endedOf(tracker, owner, key) == nil {
 		t.Error("another end was recorded, and this one is forgotten")
 	}
 	tracker.SettleEnded(map[objects.Key]objects.Ended{key: *want})
-	if got := tracker.Ended(key); got != nil {
+	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("it is recorded, and remembered all the same: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Complete"))
 	tracker.Unfollow(owner, key)
-	if got := tracker.Ended(key); got != nil {
+	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("nobody follows the Job, and its end is remembered: %+v", got)
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/kube/intern"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -111,7 +113,12 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 		l.problem("%v", err)
 		set2 = &probes.Set{}
 	}
-	r.Probes = set2
+	r.Probes, r.Probed = set2, sets.Set[schema.GroupKind]{}
+	for _, gk := range r.Kinds() {
+		if r.Probes.Selects(gk) {
+			r.Probed.Insert(gk)
+		}
+	}
 	r.Blocked = strings.Join(l.problems, "; ")
 	return r
 }
@@ -254,6 +261,20 @@ func (r *Revision) Kinds() []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
+}
+
+// AssumeReady makes all probes count as true.
+func (r *Revision) AssumeReady() { r.Probes, r.Probed = &probes.Set{}, nil }
+
+// reached returns the probed kinds of which the watch has reached the revision.
+func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
+	kinds := sets.Set[schema.GroupKind]{}
+	for gk := range r.Probed {
+		if live.Passed(gk, r.Since) {
+			kinds.Insert(gk)
+		}
+	}
+	return kinds
 }
 
 // Keys returns the names of all objects in the order of the phases.

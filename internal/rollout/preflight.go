@@ -146,7 +146,6 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 // Collisions returns the objects of a revision that no revision of its owner had
 // before, that exist, and that may not be taken.
 func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
-	state := r.State(nil, nil, now)
 	var blocked []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range rev.Phases[i].Objects {
@@ -155,7 +154,7 @@ func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 				continue
 			}
 			v := phases.Decide(phases.Case{
-				Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Ours: state.Ours, Takes: state.Takes, Yields: state.Yields,
+				Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Controllers: r.Controllers,
 				Sight: phases.Sight{Synced: true, Object: obs}, Now: now,
 			})
 			if v.Action == phases.Refuse {

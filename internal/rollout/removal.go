@@ -63,7 +63,7 @@ func (s *step) release(ctx context.Context) error {
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	var keep []metav1.OwnerReference
 	for _, ref := range live.GetOwnerReferences() {
-		if string(ref.UID) != r.Owner.UID && !has(r.Siblings, ref.UID) {
+		if string(ref.UID) != r.Owner.UID && !r.Controllers.Own.Has(ref.UID) {
 			keep = append(keep, ref)
 		}
 	}

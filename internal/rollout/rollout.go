@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,15 +26,9 @@ type Rollout struct {
 	Owner  objects.Owner
 	Memory phases.Memory
 
-	// Siblings are the UIDs of all sets of the deployment and of their phases;
-	// what they control is the owner's.
-	Siblings map[types.UID]struct{}
-	// Predecessors are the UIDs of lone sets in spec.previous: what they control
-	// may be adopted.
-	Predecessors map[types.UID]struct{}
-	// Successors are the UIDs of sets that name the owner in spec.previous: what
-	// they control is theirs.
-	Successors map[types.UID]struct{}
+	// Controllers are related to the owner. Of a deployment, Own are its sets and their
+	// phases.
+	Controllers phases.Controllers
 
 	revisions map[types.UID]*Revision
 	followed  string                            // mark of the last Follow that reached the watches
@@ -202,37 +195,77 @@ func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
 	live.Use(r.Key.String(), nil)
 }
 
-// State is what the pure core decides on.
-func (r *Rollout) State(live cluster.Cluster, strays []objects.Key, now time.Time) *phases.State {
+// State is what the pure core decides on. Without a live state, it is for decisions that
+// read none.
+func (r *Rollout) State(live cluster.LiveState, strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
-		Owner: r.Owner, Memory: r.Memory, Strays: strays, Now: now,
-		Ours:   func(ref *metav1.OwnerReference) bool { return has(r.Siblings, ref.UID) },
-		Takes:  func(ref *metav1.OwnerReference) bool { return has(r.Predecessors, ref.UID) },
-		Yields: func(ref *metav1.OwnerReference) bool { return has(r.Successors, ref.UID) },
-		Probe: func(rev *phases.Revision, key objects.Key, obs *objects.Observed) probes.Result {
-			return r.revisions[rev.UID].judge(key, obs, now, &r.turn)
-		},
-		Selects: func(rev *phases.Revision, key objects.Key) bool {
-			return r.revisions[rev.UID].Probes.Selects(key.GroupKind())
-		},
-		Look:   func(key objects.Key) phases.Sight { return r.look(live, key) },
-		Passed: func(gk schema.GroupKind, version string) bool { return live.Passed(gk, version) },
+		Owner: r.Owner, Controllers: r.Controllers, Memory: r.Memory, Strays: strays, Now: now,
 	}
-	for _, rev := range r.Revisions() {
+	revisions := r.Revisions()
+	for _, rev := range revisions {
 		s.Revisions = append(s.Revisions, &rev.Revision)
 	}
+	if live == nil {
+		return s
+	}
+	for _, rev := range revisions {
+		rev.Reached = rev.reached(live) // before the objects are read
+	}
+	s.Live = r.read(live, strays)
 	return s
 }
 
-func has(set map[types.UID]struct{}, uid types.UID) bool {
-	_, ok := set[uid]
-	return ok
+// Evaluate adds the results of probes to a state. Objects that change meanwhile are read
+// and evaluated again, a few times.
+func (r *Rollout) Evaluate(live cluster.LiveState, s *phases.State) {
+	for range evaluations {
+		for _, rev := range r.revisions {
+			rev.Results = map[objects.Key]probes.Result{}
+		}
+		s.Changed = false
+		s.Evaluated(func(of *phases.Revision, key objects.Key) {
+			if obs := s.Live[key].Object; obs != nil {
+				of.Results[key] = r.revisions[of.UID].judge(key, obs, s.Now, &r.turn)
+			}
+		})
+		s.Evaluated(func(_ *phases.Revision, key objects.Key) {
+			if now := r.look(live, key); now.Object != s.Live[key].Object {
+				s.Live[key], s.Changed = now, true
+			}
+		})
+		if !s.Changed {
+			return
+		}
+	}
+}
+
+// evaluations bounds how often objects are evaluated again that change meanwhile.
+const evaluations = 3
+
+// read returns what is known of the objects of all revisions, and of strays.
+func (r *Rollout) read(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.Sight {
+	known := make(map[objects.Key]phases.Sight, len(strays))
+	for _, rev := range r.revisions {
+		for i := range rev.Phases {
+			for _, d := range rev.Phases[i].Objects {
+				if _, read := known[d.Key]; !read {
+					known[d.Key] = r.look(live, d.Key)
+				}
+			}
+		}
+	}
+	for _, key := range strays {
+		if _, read := known[key]; !read {
+			known[key] = r.look(live, key)
+		}
+	}
+	return known
 }
 
 // look returns what is known of a live object: by the watch, or by a read that
 // went around it because the object does not carry the label of the watch. Where a
 // record lacks what probes read, its kind is listed again.
-func (r *Rollout) look(live cluster.Cluster, key objects.Key) phases.Sight {
+func (r *Rollout) look(live cluster.LiveState, key objects.Key) phases.Sight {
 	state := live.State(key.GroupKind())
 	sight := phases.Sight{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
 	if state.Err != nil {

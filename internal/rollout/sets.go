@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
@@ -37,12 +38,12 @@ func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
 
 // Controllers returns the UIDs by which sets control objects: their own, and those
 // of the phases that an earlier engine ran elsewhere.
-func Controllers(sets ...corev1alpha1.GenericObjectSet) map[types.UID]struct{} {
-	uids := map[types.UID]struct{}{}
-	for _, set := range sets {
-		uids[set.GetUID()] = struct{}{}
+func Controllers(of ...corev1alpha1.GenericObjectSet) sets.Set[types.UID] {
+	uids := sets.Set[types.UID]{}
+	for _, set := range of {
+		uids.Insert(set.GetUID())
 		for _, phase := range set.ObjectSetStatus().RemotePhases {
-			uids[phase.UID] = struct{}{}
+			uids.Insert(phase.UID)
 		}
 	}
 	return uids
@@ -118,7 +119,7 @@ func Pledged(set corev1alpha1.GenericObjectSet) bool {
 func (r *Revision) unproven() int {
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
-			if r.Probes.Selects(d.Key.GroupKind()) {
+			if r.Probed.Has(d.Key.GroupKind()) {
 				return i + 1
 			}
 		}

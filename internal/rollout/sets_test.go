@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
@@ -28,6 +30,7 @@ func revision(t *testing.T, kinds ...string) *rollout.Revision {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Probed = sets.New(schema.GroupKind{Kind: "Probed"})
 	return r
 }
 

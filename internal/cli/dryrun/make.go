@@ -109,7 +109,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		Cluster: in.Cluster, tracker: rollout.NewTracker(), definitions: newDefinitions(), owner: owner,
 		controllers: rollout.Controllers(in.sets...), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 	}
-	c.controllers[in.uid], c.controllers[newUID] = struct{}{}, struct{}{}
+	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
 	if in.deployment != nil {
 		s.jobs = rollout.Recorded(in.deployment.ObjectDeploymentStatus())

@@ -69,8 +69,7 @@ func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 	if ref == nil {
 		return false
 	}
-	_, ours := c.controllers[ref.UID]
-	return ours
+	return c.controllers.Has(ref.UID)
 }
 
 // nobody is the owner of an object that nothing controlled.

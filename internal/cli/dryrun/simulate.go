@@ -14,7 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -48,7 +47,7 @@ func (s *simulation) revisions() []*rollout.Revision {
 // loaded has every probe of a revision count as true. Where the revision of the template
 // is rejected as a whole, that is noted, and the simulation goes on.
 func (s *simulation) loaded(rev *rollout.Revision) {
-	rev.Probes = &probes.Set{}
+	rev.AssumeReady()
 	if rev.Number != s.in.number || s.in.deletes {
 		return
 	}

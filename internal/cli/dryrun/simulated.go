@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
@@ -31,7 +32,7 @@ type simulatedCluster struct {
 	tracker *rollout.Tracker
 	// owner of the objects, and the UIDs by which it controls them.
 	owner       objects.Owner
-	controllers map[types.UID]struct{}
+	controllers sets.Set[types.UID]
 	// definitions are the kinds that the package defines.
 	definitions *definitions
 

@@ -81,8 +81,9 @@ func (s *session) replan() {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
 		state.Namespaces = s.namespaces
-		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Ended
+		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Ended(s.key)
 	}
+	s.rollout.Evaluate(s.Target.Cluster, state)
 	s.plan = phases.Next(state)
 	if s.rollout.TurnOver() {
 		s.requeue(0)

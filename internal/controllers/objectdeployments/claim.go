@@ -107,8 +107,7 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 func (s *session) reclaim(rev *rollout.Revision) {
 	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
 		holder, _ := s.Claims.Holder(key)
-		_, handedOver := s.rollout.Successors[types.UID(holder.UID)]
-		return handedOver
+		return s.rollout.Controllers.Successors.Has(types.UID(holder.UID))
 	})
 	err := s.Claims.Claim(s.rollout.Holder(), keys, s.predecessors()...)
 	rev.Denied = err != nil

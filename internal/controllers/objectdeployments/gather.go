@@ -3,7 +3,6 @@ package objectdeployments
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -127,7 +127,7 @@ func (s *session) listSets(ctx context.Context) error {
 // the phases that an earlier engine ran elsewhere. A lone set takes from those in
 // spec.previous too, and yields to those that name it there.
 func (s *session) relate(ctx context.Context) error {
-	s.rollout.Siblings = rollout.Controllers(s.sets...)
+	s.rollout.Controllers = phases.Controllers{Own: rollout.Controllers(s.sets...)}
 	if s.deployment != nil {
 		return nil
 	}
@@ -136,17 +136,17 @@ func (s *session) relate(ctx context.Context) error {
 		return err
 	}
 	me := s.sets[0]
-	predecessors, successors := map[types.UID]struct{}{}, map[types.UID]struct{}{}
+	predecessors, successors := sets.Set[types.UID]{}, sets.Set[types.UID]{}
 	for _, other := range all.GenericObjectSets() {
 		if names(me, other) {
-			maps.Copy(predecessors, rollout.Controllers(other))
+			predecessors = predecessors.Union(rollout.Controllers(other))
 			s.previous = append(s.previous, other)
 		}
 		if names(other, me) {
-			maps.Copy(successors, rollout.Controllers(other))
+			successors = successors.Union(rollout.Controllers(other))
 		}
 	}
-	s.rollout.Predecessors, s.rollout.Successors = predecessors, successors
+	s.rollout.Controllers.Predecessors, s.rollout.Controllers.Successors = predecessors, successors
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -110,7 +111,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			s.Claims.Release(other)
 			take(tc.takes...)
 			if tc.successor {
-				s.rollout.Successors = map[types.UID]struct{}{"other": {}}
+				s.rollout.Controllers.Successors = sets.New[types.UID]("other")
 			}
 			slice := &corev1alpha1.ClusterObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 			slice.Objects = stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "c"}}`)
