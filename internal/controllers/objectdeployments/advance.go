@@ -36,12 +36,13 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 		return done, err
 	}
 	if urgent := first(s.plan.Steps, false, urgentSteps); len(urgent) > 0 {
-		// What is missing may have gone with its namespace.
-		if changed, err := s.lookUpNamespaces(ctx, s.recreatedIn(urgent)); err != nil || changed {
-			return changed, err
-		}
 		err := s.Target.Perform(ctx, s.rollout, urgent, false)
 		s.settleStrays()
+		if err == nil {
+			// What is missing may have gone with its namespace. A look before the creation
+			// would not show a namespace that is recreated in between.
+			_, err = s.lookUpNamespaces(ctx, s.recreatedIn(urgent))
+		}
 		return true, err
 	}
 	if s.plan.Entry != nil {
