@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -153,7 +154,11 @@ func (s *simulation) act(name string) {
 	case "view":
 		s.engine.see()
 	case "wait":
-		s.now = s.now.Add(sample(s, "wait", []time.Duration{50 * time.Millisecond, 2 * time.Second, 31 * time.Second, 6 * time.Minute}))
+		d := sample(s, "wait", []time.Duration{50 * time.Millisecond, 2 * time.Second, 31 * time.Second, 6 * time.Minute})
+		if d >= limits.FreshRemembered/2 {
+			s.engine.see() // own writes are remembered until then
+		}
+		s.now = s.now.Add(d)
 	case "calm":
 		s.calm()
 	case "crash":
