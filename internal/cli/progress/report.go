@@ -13,23 +13,23 @@ import (
 type Summary string
 
 const (
-	// SummaryAvailable: everything is as the spec demands.
+	// SummaryAvailable means: everything is as the spec demands.
 	SummaryAvailable Summary = "Available"
-	// SummaryPending: no manager has reported on the spec.
+	// SummaryPending means: no manager has reported on the spec.
 	SummaryPending Summary = "Pending"
-	// SummaryProgressing: a rollout goes on.
+	// SummaryProgressing means: a rollout goes on.
 	SummaryProgressing Summary = "Progressing"
-	// SummaryStalled: a rollout does not go on without help.
+	// SummaryStalled means: a rollout does not go on without help.
 	SummaryStalled Summary = "Stalled"
-	// SummaryUnavailable: the rollout was complete, and something fails now.
+	// SummaryUnavailable means: the rollout was complete, and something fails now.
 	SummaryUnavailable Summary = "Unavailable"
-	// SummaryInvalid: the package cannot be installed as it is.
+	// SummaryInvalid means: the package cannot be installed as it is.
 	SummaryInvalid Summary = "Invalid"
-	// SummaryImagePullError: the image cannot be pulled.
+	// SummaryImagePullError means: the image cannot be pulled.
 	SummaryImagePullError Summary = "ImagePullError"
-	// SummaryPaused: nothing is written.
+	// SummaryPaused means: nothing is written.
 	SummaryPaused Summary = "Paused"
-	// SummaryDeleting: the package is being torn down.
+	// SummaryDeleting means: the package is being torn down.
 	SummaryDeleting Summary = "Deleting"
 )
 
