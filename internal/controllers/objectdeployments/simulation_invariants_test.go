@@ -67,15 +67,7 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 	if before != nil && before.terminating {
 		s.failf("%s is terminating and was written", key)
 	}
-	var writer *set
-	for _, set := range slices.Backward(s.sets) {
-		rev := s.engine.loaded(set.uid)
-		w, ph := set.template.Find(key)
-		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
-			writer = set
-			break
-		}
-	}
+	writer := s.writerOf(key)
 	switch {
 	case writer == nil:
 		s.failf("%s was written, and no revision has opened its phase", key)
@@ -85,8 +77,11 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 		s.failf("%s was written for %s, which is paused", key, writer.name)
 	}
 	w, ph := writer.template.Find(key)
+	if ph >= writer.opened {
+		s.failf("%s was written for %s, which has not recorded that it opened its phase", key, writer.name)
+	}
 	s.checkOrder(writer, key, ph)
-	if before != nil && before.controller() != s.owner {
+	if before != nil && (before.controller() != s.owner || !s.remembered(key, before)) {
 		s.loose[after.uid] = true // what it had from elsewhere, or of a revision that is gone, may stay
 	}
 	if !s.shows(after, w) {
@@ -108,6 +103,15 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !s.engineMade[before.uid]:
 		s.failf("%s was taken over: %s", key, before)
 	}
+}
+
+// remembered reports whether the content of an object is that of a revision that is there:
+// what one that is archived or gone has left cannot be told from defaults.
+func (s *simulation) remembered(key objects.Key, o *object) bool {
+	return slices.ContainsFunc(s.sets, func(one *set) bool {
+		w, _ := one.template.Find(key)
+		return w != nil && !one.archived && w.value == o.value
+	})
 }
 
 // knows reports whether the engine knows that the object has the content of a revision.
@@ -177,14 +181,25 @@ func (s *simulation) recreates(key objects.Key, before *object) bool {
 	if before.fixed == "" || before.keep || before.controller() != s.owner || s.engine.tearing {
 		return false
 	}
+	writer := s.writerOf(key)
+	if writer == nil {
+		return false
+	}
+	w, _ := writer.template.Find(key)
+	return w.fixed() != before.fixed && writer.claimed && !s.engine.loaded(writer.uid).Paused
+}
+
+// writerOf returns the newest revision that opened the phase of an object, as far as the
+// engine knows: the answer to what records it may have been lost.
+func (s *simulation) writerOf(key objects.Key) *set {
 	for _, set := range slices.Backward(s.sets) {
 		rev := s.engine.loaded(set.uid)
 		w, ph := set.template.Find(key)
-		if w != nil && rev != nil && !rev.Removing && !set.archived && ph < set.opened {
-			return w.fixed() != before.fixed && set.claimed && !rev.Paused
+		if w != nil && rev != nil && !rev.Removing && !set.archived && rev.Claimed && ph < rev.Opened {
+			return set
 		}
 	}
-	return false
+	return nil
 }
 
 func (s *simulation) checkRelease(key objects.Key, before *object) {
