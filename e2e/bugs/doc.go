@@ -4,15 +4,14 @@
 //
 //	# Bug: the next phase is opened although an earlier one is not ready
 //	# Invariant: 1
-//	# Caught by: go test ./internal/phases -run ^TestEngine$
+//	# Caught by: go test ./internal/controllers/objectdeployments -run ^TestEngine$
 //	# Says: phase \d+ of \S+ was opened
 //
 // Bug is in plain words; further lines of it are indented. Caught by and Says come
 // in pairs, as many as there are tests: the test fails, and a line of its output
 // matches the regular expression, so that no broken build and no other failure
-// counts. There is a pair for each level that can see the bug: a test of the
-// package, of one feature against an API server, of the whole engine by the audit
-// log.
+// counts. One is a test of the package, best the simulation, and one is a test on an
+// API server.
 //
 // A patch is applied to copies of the files that it touches, and the go command
 // is told to read those instead (-overlay in GOFLAGS). So the checkout is never
@@ -27,4 +26,7 @@
 // The patches have little context and are found wherever it is. One that does not
 // apply any more is written anew: change the sources as the header says, and take
 // git diff -U2. A bug that no test notices is a gap of the tests, not of the patch.
+//
+// The table is short: a bug or two for each promise. What tests of the pure packages
+// notice is the business of ./task mutate, which makes its bugs itself.
 package main
