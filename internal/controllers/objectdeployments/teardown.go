@@ -22,6 +22,11 @@ func (s *session) teardown(ctx context.Context) error {
 		// owner's finalizers, comes back here.
 		return s.markOrphaned(ctx, s.top())
 	}
+	if slices.ContainsFunc(s.sets, s.collected) {
+		if err := s.markOrphaned(ctx, s.top()); err != nil {
+			return err
+		}
+	}
 	for range maxPasses {
 		if err := s.load(ctx); err != nil {
 			return err
@@ -52,6 +57,13 @@ func (s *session) teardown(ctx context.Context) error {
 	}
 	s.requeue(1)
 	return s.reportTeardown(ctx)
+}
+
+// collected reports whether the garbage collector has orphaned a set of the deployment.
+// Its finalizer may be gone before any cache has shown it, and this pass or an earlier one
+// may have put the reference back on an object.
+func (s *session) collected(set corev1alpha1.GenericObjectSet) bool {
+	return s.deployment != nil && metav1.GetControllerOf(set) == nil && rollout.DeploymentOf(set) == s.deployment.GetUID()
 }
 
 // keepAll has the teardown release every object.
