@@ -6,44 +6,31 @@ import (
 
 // Limits of repositories of packages.
 const (
-	// RepositoryVersions is how many versions one entry of a repository has.
-	RepositoryVersions = 1000
-	// Repositories that one manifest names; each is a file or an image to read.
-	Repositories = 100
+	RepositoryVersions = 1000 // of one entry of a repository
+	Repositories       = 100  // that one manifest names; each is a file or an image to read
 )
 
 // Limits of what a package is begun from.
 const (
-	// KickstartBytes is the size of all input; the definitions of large operators are a few MiB.
-	KickstartBytes = 32 << 20
-	// KickstartFiles is how many files of folders and patterns are read.
-	KickstartFiles = 10_000
-	// KickstartTimeout is how long one URL may take as a whole.
-	KickstartTimeout = time.Minute
+	KickstartBytes   = 32 << 20    // of all input; the definitions of large operators are a few MiB
+	KickstartFiles   = 10_000      // of folders and patterns
+	KickstartTimeout = time.Minute // of one URL as a whole
 )
 
 // Limits of --query, which is the user's own expression: wide, against what would never end.
 const (
-	// QueryBytes is the length of a jq expression.
-	QueryBytes = 64 << 10
-	// QueryTime is how long one evaluation takes.
-	QueryTime = 20 * time.Second
-	// QueryHeapBytes is by how much the memory of the process may grow meanwhile.
-	QueryHeapBytes = 512 << 20
-	// QueryOutputBytes is the size of all results as JSON.
-	QueryOutputBytes = 64 << 20
+	QueryBytes       = 64 << 10         // of a jq expression
+	QueryTime        = 20 * time.Second // of one evaluation
+	QueryHeapBytes   = 512 << 20        // by which the memory of the process may grow meanwhile
+	QueryOutputBytes = 64 << 20         // of all results as JSON
 )
 
 // Limits of a package's own tests.
 const (
-	// FixtureDiffBytes is the size of two files whose difference is shown.
-	FixtureDiffBytes = 4 << 20
-	// SchemaFileBytes is the size of a JSON Schema out of a file or a URL.
-	SchemaFileBytes = 8 << 20
-	// SchemaDownloads is how many URLs are read for one package, each within SchemaDownloadTime.
-	SchemaDownloads = 200
-	// SchemaDownloadTime: see SchemaDownloads.
-	SchemaDownloadTime = 20 * time.Second
+	FixtureDiffBytes   = 4 << 20          // of two files whose difference is shown
+	SchemaFileBytes    = 8 << 20          // of a JSON Schema out of a file or a URL
+	SchemaDownloads    = 200              // URLs that are read for one package
+	SchemaDownloadTime = 20 * time.Second // of one of them
 )
 
 // ScopeCheck bounds reading the image for its scopes in kubectl package install.

@@ -1,4 +1,3 @@
-// Package limits holds every hard limit of the engine, each with the reason
-// beside it, so that a reader finds the bound of any input in one place. A
-// limit that is hit is named in the error together with its value.
+// Package limits holds every hard limit of the engine with its unit and reason. An error
+// names the limit that was hit, with its value.
 package limits

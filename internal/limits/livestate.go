@@ -6,66 +6,37 @@ import (
 
 // Limits of watching.
 const (
-	// WatchGrace is how long a watch continues without users, so that a package that is
-	// deleted and installed again needs no second list.
-	WatchGrace = 30 * time.Second
-	// WatchBackoffMin is the first delay after a failed list or watch: a new CRD answers
-	// 404 for a few milliseconds.
-	WatchBackoffMin = 10 * time.Millisecond
-	// WatchBackoffMax bounds the delay while an API stays unreachable.
-	WatchBackoffMax = 10 * time.Second
-	// ReconnectMax is the longest delay between attempts to reach the API server at start.
-	ReconnectMax = 2 * time.Second
-	// StartGrace is how long discovery is retried at start.
-	StartGrace = 15 * time.Second
-	// FirstListGrace is how long errors of the first list of a kind count as transient.
-	FirstListGrace = 5 * time.Second
-	// DiscoveryDebounce coalesces changes of APIServices into one refresh of discovery.
-	DiscoveryDebounce = 200 * time.Millisecond
-	// DiscoveryAttempts bounds reads of discovery that lack the group of an available APIService.
-	DiscoveryAttempts = 8
-	// ConfirmParallel is how many kinds are listed at a time to confirm records.
-	ConfirmParallel = 4
-	// StopWait bounds how long stopping waits for watches to end.
-	StopWait = 2 * time.Second
+	WatchGrace        = 30 * time.Second       // of a watch without users: a package that is installed again needs no second list
+	WatchBackoffMin   = 10 * time.Millisecond  // after the first failed list or watch: a new CRD answers 404 for a few milliseconds
+	WatchBackoffMax   = 10 * time.Second       // while an API stays unreachable
+	ReconnectMax      = 2 * time.Second        // between attempts to reach the API server at start
+	StartGrace        = 15 * time.Second       // for which discovery is retried at start
+	FirstListGrace    = 5 * time.Second        // for which errors of the first list of a kind count as transient
+	DiscoveryDebounce = 200 * time.Millisecond // in which changes of APIServices become one refresh of discovery
+	DiscoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService
+	ConfirmParallel   = 4                      // kinds that are listed at a time to confirm records
+	StopWait          = 2 * time.Second        // for watches to end
 )
 
 // Limits of writing objects.
 const (
-	// ResponseBytes bounds an object or page in a response. Objects are stored in at most
-	// 1.5 MiB; managedFields and converted versions can be a multiple of it.
-	ResponseBytes = 16 << 20
-	// WriteTimeout bounds one write or read of an object, webhooks (30 s) included, as API
-	// servers do.
-	WriteTimeout = 60 * time.Second
-	// DialTimeout bounds making a connection for writes, whose room is that of a write on its way.
-	DialTimeout = LeaseDuration - LeaseRenewDeadline
+	ResponseBytes = 16 << 20                           // of an object or page in a response: 1.5 MiB as stored, and managedFields
+	WriteTimeout  = 60 * time.Second                   // of one write or read of an object with webhooks (30 s), as in API servers
+	DialTimeout   = LeaseDuration - LeaseRenewDeadline // of a connection for writes: that of a write in flight
 )
 
 // Leader election has Package Operator's times, as both share one Lease.
 const (
-	// LeaseDuration is how long others wait for a leader that is silent.
-	LeaseDuration = 15 * time.Second
-	// LeaseRenewDeadline is the age of the last renewal up to which writes are sent; the
-	// rest of LeaseDuration is for writes on their way.
-	LeaseRenewDeadline = 10 * time.Second
-	// LeaseRetry is the time between renewals, and between attempts of others.
-	LeaseRetry = 2 * time.Second
+	LeaseDuration      = 15 * time.Second // for which others wait for a silent leader
+	LeaseRenewDeadline = 10 * time.Second // since the last renewal in which writes are sent; the rest is for writes in flight
+	LeaseRetry         = 2 * time.Second  // between renewals, and between attempts of others
 )
 
-// FreshRemembered is how long the response to a write is kept while the cache does not have it.
-const FreshRemembered = time.Minute
-
-// FreshShown is how long it is kept after that, for readers of the cache a moment before.
-const FreshShown = 2 * time.Second
-
-// Limits of interned texts: names of conditions, reasons, kinds, namespaces. Beyond
-// SharedTexts they are discarded; 200 KiB at most.
+// Limits of caches.
 const (
-	SharedTexts     = 2048
-	SharedTextBytes = 64
+	FreshRemembered = time.Minute      // of the response to a write while the cache lacks it
+	FreshShown      = 2 * time.Second  // of the same after that, for readers of the cache a moment before
+	SharedTexts     = 2048             // interned names of conditions, reasons, kinds, namespaces: 200 KiB
+	SharedTextBytes = 64               // of one of them
+	OldLists        = 10 * time.Second // in which a list older than the watch is requested again; after a restore it stays so
 )
-
-// OldLists is how long a list older than the watch is requested again. An API server that
-// is behind catches up in less; one restored from a backup does not.
-const OldLists = 10 * time.Second
