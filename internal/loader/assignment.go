@@ -63,8 +63,7 @@ func checkCollisionMode(mode string) (remedy string, ok bool) {
 	return violation.Suggest(mode, collisionModes, "Supported: "+strings.Join(collisionModes, ", ")+"."), false
 }
 
-// destinationPart is the pattern in the API, which matches part of the text; a condition
-// type has to match as a whole.
+// destinationPart is the pattern in the API, which matches part of the text; a condition type has to match as a whole.
 const destinationPart = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
 
 var (

@@ -27,8 +27,7 @@ type BuildOptions struct {
 	Annotations map[string]string
 }
 
-// Build makes an image of a package: one layer, linux/amd64, sorted, without times and owners, so
-// that the same files have the same digest. Paths with a leading dot are left out.
+// Build makes an image of a package: one layer, linux/amd64, reproducible, without dotted paths.
 func Build(files Files, opts BuildOptions) (v1.Image, error) {
 	return BuildFolder("package", files, opts)
 }

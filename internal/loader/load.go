@@ -21,8 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Load loads a package for one installation. Errors are violation.Violations with all
-// problems, or the cause of ctx.
+// Load loads a package for one installation. Errors are violation.Violations, or the cause of ctx.
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.LoadTime, errLoadTime)
 	defer cancel()

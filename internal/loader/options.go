@@ -32,8 +32,8 @@ type Options struct {
 	Config []byte
 	// Environment is the cluster. Nil: constraints are not evaluated, templates see none.
 	Environment *manifestsv1alpha1.PackageEnvironment
-	// Others returns the other packages of a name that are installed, or being installed,
-	// and not refused by constraints. Nil: a package that has to be unique is refused.
+	// Others returns the other installations of a package, also those in progress. Nil: a package that has to be unique
+	// is refused.
 	Others func(packageName string) []Other
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
@@ -46,13 +46,11 @@ type Options struct {
 	CommonMetadata CommonMetadata
 	// DefaultNamespace of a ClusterPackage is for namespaced objects without namespace.
 	DefaultNamespace string
-	// Namespaced returns the scope of a kind in the cluster; may be nil. Kinds of
-	// Kubernetes and of the package are known.
+	// Namespaced returns the scope of a kind in the cluster that neither Kubernetes nor the package defines; may be nil.
 	Namespaced func(kind schema.GroupKind) (namespaced, known bool)
 	// Sensitive are values that came from Secrets and may stand in Secrets only.
 	Sensitive []string
-	// FromSecrets are values of the config from Secrets. Those are sensitive that the
-	// schema marks as format: password or writeOnly: true.
+	// FromSecrets are sensitive where the schema marks them as format: password or writeOnly: true.
 	FromSecrets []SecretValue
 	// CollisionProtection is the default for objects without annotation; empty: Prevent.
 	CollisionProtection corev1alpha1.CollisionProtection

@@ -25,8 +25,7 @@ type Package struct {
 	Phases []corev1alpha1.ObjectSetTemplatePhase
 	// Sources[i][j] is the position of Phases[i].Objects[j].
 	Sources [][]Source
-	// Sensitive reports in the order of Sources which objects hold sensitive values, among
-	// them every Secret; nil if there are no such values.
+	// Sensitive reports in the order of Sources which objects hold sensitive values; nil if there are no such values.
 	Sensitive [][]bool
 	// Probes of the manifest.
 	Probes []corev1alpha1.ObjectSetProbe
@@ -90,8 +89,7 @@ func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
 // readme is the file that stands in for a missing description.
 const readme = "README.md"
 
-// About returns the long description, by default README.md, and the icon, nil for none. The
-// texts are not trusted.
+// About returns the long description, by default README.md, and the icon or nil. The texts are not trusted.
 func About(files Files, m *manifestsv1alpha1.PackageManifest) (description string, icon []byte) {
 	if d := m.Spec.Display; d != nil {
 		description = d.LongDescription

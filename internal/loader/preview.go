@@ -25,8 +25,7 @@ type PreviewOptions struct {
 	LockedImages bool
 }
 
-// Preview loads a package in one of its test cases, and returns the Package object for
-// which it was loaded. Errors are those of Load.
+// Preview loads a package in one of its test cases, and returns also the Package object for which it was loaded.
 func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	load := exampleOptions(opts.Component, false)
 	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Validate checks a package and its components in each test case or, without any, with the default
-// configuration in each scope. Errors are violation.Violations, or the cause of ctx.
+// Validate checks a package and its components in each test case or else, with defaults, in each scope. Errors are
+// violation.Violations, or the cause of ctx.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
 	return Inspect(ctx, files, nil)
 }
@@ -31,8 +31,7 @@ type Case struct {
 	For manifestsv1alpha1.TemplateContextPackage
 	// Package as it was loaded.
 	Package *Package
-	// Rendered is the output of templates by path, without documents that conditions leave
-	// out and empty files. Fixtures are compared with it.
+	// Rendered is the output of templates by path that fixtures are compared with.
 	Rendered Files
 }
 
@@ -188,8 +187,7 @@ func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	return problems
 }
 
-// needsContext reports whether a problem may be due to the example configuration. Without
-// test cases, Package Operator renders nothing.
+// needsContext reports whether a problem may be due to the example configuration.
 func needsContext(p violation.Violation, rendered bool) bool {
 	switch p.Reason {
 	case violation.ReasonLimit:

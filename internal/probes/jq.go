@@ -27,9 +27,8 @@ var (
 	errJQBits  = fmt.Errorf("%w at an integer of more than %d bits", errBound, limits.ProbeJQNumberBits)
 )
 
-// jqProgram is one jq expression. It yields one value; null or none count as missing, more
-// are an error. jq does not bound the values that it builds, so the program is compiled
-// from an expression that accounts for them (jqguard.go).
+// jqProgram is one jq expression that yields one value; null or none count as missing. jq does not bound the values that
+// it builds, so it is compiled from an expression that accounts for them (jqguard.go).
 type jqProgram struct {
 	source string
 	reads  [][]string
@@ -37,8 +36,7 @@ type jqProgram struct {
 	// mu serialises evaluations: they share the account of work.
 	mu   sync.Mutex
 	code *gojq.Code
-	// work is what an evaluation may still build, in bytes. Negative, it is final: `try`
-	// does not help.
+	// work is what an evaluation may still build, in bytes. Negative, it is final: `try` does not help.
 	work     int
 	exceeded error
 }
@@ -113,8 +111,7 @@ func single(results gojq.Iter) (any, error) {
 	return value, nil
 }
 
-// stepContext ends an evaluation after a number of steps, as gojq checks Done once per
-// instruction; unlike a deadline, that does not depend on load.
+// stepContext ends an evaluation after a number of steps, at each of which gojq checks Done.
 type stepContext struct {
 	context.Context
 	left int

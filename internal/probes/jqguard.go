@@ -15,10 +15,8 @@ const (
 	guardNumbers = "_numbers"
 )
 
-// jqFunctions are the functions of probes by name and number of arguments, and whether they
-// build a result to account for. All take time linear in their input (sort, unique: n log
-// n). Others reach outside the object (env, input, now), loop (limit, range, reduce), or
-// have no such bound (test, join).
+// jqFunctions are the functions of probes by name and arity, and whether they build a result to account for. All take
+// linear time (sort, unique: n log n); others reach outside the object, loop, or have no such bound.
 var jqFunctions = map[string]bool{
 	"not/0": false, "length/0": false, "type/0": false, "has/1": false,
 	"empty/0": false, "select/1": false, "first/0": false, "last/0": false,

@@ -15,8 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// CEL counts a regular expression after it ran, by the length of its text alone. So
-// matches, find and findAll are declared again with a check of their work before they run.
+// CEL counts a regular expression after it ran, so that matches, find and findAll are declared with a check before.
 
 // withoutMatches is CEL's standard library less that function.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}

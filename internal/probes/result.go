@@ -24,11 +24,9 @@ func (s Status) String() string { return [...]string{"Unknown", "False", "True"}
 // Result is the result of all probes on one object.
 type Result struct {
 	Status Status
-	// Messages are those of the Unknown probes in order, else of the False ones. They
-	// contain no values of Secrets.
+	// Messages are those of the Unknown probes in order, else of the False ones, without values of Secrets.
 	Messages []string
-	// ConditionFalse is set if a condition is False, which counts at once during a rollout;
-	// everything else after the deadline.
+	// ConditionFalse is set if a condition is False: that counts at once during a rollout.
 	ConditionFalse bool
 	// Outdated is set if the status is of an earlier generation: the result is Unknown.
 	Outdated bool

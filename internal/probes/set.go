@@ -15,8 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Set is the compiled probes of one revision, immutable and safe for concurrent use. A nil
-// Set selects nothing.
+// Set is the compiled probes of one revision, immutable. A nil Set selects nothing.
 type Set struct {
 	entries map[schema.GroupKind][]entry
 	needs   map[schema.GroupKind]Needs
@@ -31,8 +30,8 @@ type entry struct {
 // probe is one check on an object.
 type probe interface{ evaluate(o *object) outcome }
 
-// Compile compiles availabilityProbes. Its error is of type [Errors]. An entry with several
-// checks uses one: fieldsEqual before condition before cel; an empty one is skipped.
+// Compile compiles availabilityProbes. Its error is of type [Errors]. Of several checks in an entry, fieldsEqual comes
+// before condition before cel.
 func Compile(probes []corev1alpha1.ObjectSetProbe) (*Set, error) {
 	c := compiler{set: &Set{
 		entries: map[schema.GroupKind][]entry{},
@@ -137,8 +136,7 @@ func (s *Set) Selects(gk schema.GroupKind) bool {
 	return s != nil && len(s.entries[gk]) > 0
 }
 
-// Evaluate evaluates one live object, decoded with int64 and float64 numbers, whole or
-// trimmed, and does not change it.
+// Evaluate evaluates one live object, decoded with int64 and float64 numbers, whole or trimmed.
 func (s *Set) Evaluate(obj map[string]any) Result {
 	result, _ := s.evaluate(obj)
 	return result
@@ -170,8 +168,7 @@ func (s *Set) evaluate(obj map[string]any) (result Result, cost int) {
 	return all.result(), o.cost
 }
 
-// Judge evaluates an object as [Trim] returns it, and returns the cost in units of
-// limits.ProbesCost. An object that cannot be read is Unknown.
+// Judge evaluates an object as [Trim] returns it, and returns the cost. An object that cannot be read is Unknown.
 func (s *Set) Judge(trimmed []byte) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {

@@ -30,12 +30,8 @@ func alwaysKept(path []string) bool {
 	return path[0] == "metadata" && len(path) > 1 && (slices.Contains(keptMetadata, path[1]) || path[1] == managedFields)
 }
 
-// Trim returns compact JSON of what probes read: apiVersion, kind, metadata (name,
-// namespace, labels, generation, uid, deletionTimestamp, ownerReferences, resourceVersion),
-// status, and needs; with needs.Whole all but managedFields.
-//
-// Values of Secrets are replaced by fingerprints, keyed per process, where needed:
-// presence, emptiness and equality stay the same.
+// Trim returns compact JSON of what probes read: skeleton and needs, or all but managedFields. Values of Secrets are
+// replaced by fingerprints, keyed per process, which keep presence, emptiness and equality.
 func Trim(obj map[string]any, needs Needs) []byte {
 	var trimmed map[string]any
 	if needs.Whole {
@@ -87,8 +83,7 @@ func pick(from map[string]any, keys ...string) map[string]any {
 	return picked
 }
 
-// copyPath copies the value at path, or what the path ends at, so that a probe fails in the
-// same way.
+// copyPath copies the value at path, or what the path ends at, so that a probe fails in the same way.
 func copyPath(trimmed, obj map[string]any, path []string) {
 	for i, key := range path {
 		value, found := obj[key]

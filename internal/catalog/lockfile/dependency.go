@@ -16,8 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// dependencies chooses an image for each dependency of the form image. Those of
-// other forms are resolved in the cluster.
+// dependencies chooses an image for each dependency of the form image.
 func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.PackageManifestSpec) ([]manifestsv1alpha1.PackageManifestLockDependency, error) {
 	var wanted []manifestsv1alpha1.PackageManifestDependencyImage
 	for _, d := range spec.Dependencies {
@@ -100,8 +99,7 @@ func choose(indexes []*repository.Index, d manifestsv1alpha1.PackageManifestDepe
 	return candidate{}, fmt.Errorf("no version of %s is within %s; there are: %s", d.Package, d.Range, list(offered))
 }
 
-// offers returns all versions of a package that is named <package>.<repository>.
-// Both names may have dots.
+// offers returns all versions of a package named <package>.<repository>; both names may have dots.
 func offers(indexes []*repository.Index, fqdn string) ([]candidate, error) {
 	var out []candidate
 	var names []string

@@ -37,8 +37,8 @@ type File struct {
 	Changed bool
 }
 
-// Compute returns the locks of a package and its components, those that have one
-// or need one. Problems of the manifests are of type violation.Violations.
+// Compute returns the locks of a package and its components that have or need one. Its error may be
+// violation.Violations.
 func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, error) {
 	var out []File
 	digests := map[string]string{}
@@ -59,8 +59,7 @@ func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, err
 	return out, nil
 }
 
-// unit is one part while its lock is computed. digests are those found so far:
-// parts often use the same images.
+// unit is one part of a package. digests are shared by all parts.
 type unit struct {
 	part    loader.Part
 	opts    Options
@@ -96,9 +95,7 @@ func (u *unit) compute(ctx context.Context) (*File, error) {
 	return file, nil
 }
 
-// read returns the manifest's spec and that of the lock at hand, which is nil
-// where there is none or it cannot be used. The manifest is judged without its
-// lock: what is wrong with that is what is about to be put right.
+// read returns the manifest's spec and that of its lock, nil for none. Problems of the lock are about to be corrected.
 func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha1.PackageManifestLockSpec, error) {
 	bare := loader.Files{}
 	for p, data := range u.part.Files {

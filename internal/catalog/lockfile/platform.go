@@ -10,9 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// covers tells whether what has the constraints inner can be installed wherever
-// the constraints outer allow it. Every cluster is Kubernetes; some are OpenShift
-// as well.
+// covers reports whether inner constraints allow every cluster that outer ones allow. Every cluster is Kubernetes; some
+// are OpenShift as well.
 func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 	for _, openShift := range []bool{false, true} {
 		if !onPlatform(outer, openShift) {
@@ -51,10 +50,8 @@ func ranges(constraints []manifestsv1alpha1.PackageManifestConstraint, platform 
 	return out
 }
 
-// coversVersions tells whether every version that the outer ranges allow is
-// allowed by the inner ones. Whether a range holds changes at the versions that
-// it names only, so it is enough to look at those and their neighbours. Where that
-// are very many, nothing is covered: a repository must not keep its reader busy.
+// coversVersions reports whether inner ranges allow every version that outer ones allow, at the versions that ranges
+// name and their neighbours. Of very many it covers none: a repository must not keep its reader busy.
 func coversVersions(inner, outer []string) bool {
 	const most = 5000
 	if len(inner) == 0 {
@@ -69,8 +66,7 @@ func coversVersions(inner, outer []string) bool {
 	return !slices.ContainsFunc(versions, func(v *semver.Version) bool { return around(v) && !within(v) })
 }
 
-// parsed returns what tells whether a version is within all ranges; ok is false
-// where one of them cannot be read.
+// parsed returns a predicate for versions within all ranges; not ok where one cannot be read.
 func parsed(texts []string) (within func(*semver.Version) bool, ok bool) {
 	ranges := make([]*semver.Constraints, len(texts))
 	for i, text := range texts {
@@ -87,8 +83,7 @@ func parsed(texts []string) (within func(*semver.Version) bool, ok bool) {
 
 var versionInRange = regexp.MustCompile(`\d+(\.\d+){0,2}`)
 
-// neighbours are the versions that ranges name, and those right below and above
-// in each of their parts.
+// neighbours are the versions that ranges name, and those below and above in each of their parts.
 func neighbours(ranges []string) []*semver.Version {
 	const beyond = 1_000_000
 	out := []*semver.Version{semver.New(0, 0, 0, "", ""), semver.New(beyond, 0, 0, "", "")}

@@ -14,8 +14,7 @@ const Folder = "repository"
 // file of that folder that holds the repository.
 const file = "repository.yaml"
 
-// Image returns the repository as an image. The same content gives the same
-// digest.
+// Image returns the repository as an image. Equal content has an equal digest.
 func (x *Index) Image() (v1.Image, error) {
 	data, err := x.Marshal()
 	if err != nil {
@@ -24,8 +23,7 @@ func (x *Index) Image() (v1.Image, error) {
 	return loader.BuildFolder(Folder, loader.Files{file: data}, loader.BuildOptions{})
 }
 
-// FromImage reads a repository out of the files of an image's [Folder]. ref is
-// what messages call the image.
+// FromImage reads a repository out of the files of an image's [Folder]. ref names the image in messages.
 func FromImage(ref string, files loader.Files) (*Index, error) {
 	data, ok := files[file]
 	if !ok {

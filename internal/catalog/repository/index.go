@@ -40,9 +40,7 @@ func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix)
 
 const digestPrefix = "sha256:"
 
-// Add offers an image. One that is offered already gets the further versions. A
-// version that another image of the package is offered as is refused: which of
-// them it means would be a matter of chance.
+// Add offers an image, or further versions of one. It refuses a version that another image of the package has.
 func (x *Index) Add(e Entry) error {
 	into := -1
 	for i := range x.Entries {

@@ -16,8 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Parse reads a repository file; path is what messages call it. Its error is of
-// type violation.Violations and names all problems.
+// Parse reads a repository file, named path in messages. Its error is violation.Violations.
 func Parse(path string, data []byte) (*Index, error) {
 	if len(data) > limits.FileBytes {
 		return nil, violation.Violations{{

@@ -19,17 +19,15 @@ var pullKeys = map[string]string{
 	"kubernetes.io/dockercfg":        ".dockercfg",
 }
 
-// Credentials reads pull secrets: those of Packages, and those of the manager's
-// service account, which is watched. It is safe for concurrent use.
+// Credentials reads pull secrets of Packages and of the manager's service account. It is safe for concurrent use.
 type Credentials struct {
 	get     Get
 	watches *Watches
 	account Ref
 
 	mu sync.Mutex
-	// kept are sources in use by a watch, with the version that they were read at:
-	// the account, its pull secrets, and those of Packages that look after their
-	// tag, so that this costs the API server nothing.
+	// kept are watched sources by the version that they were read at, so that resolving tags costs the API server
+	// nothing.
 	kept map[Ref]keptObject
 }
 
@@ -38,15 +36,13 @@ type keptObject struct {
 	object  *Object
 }
 
-// NewCredentials returns the credentials that get reads. account is the manager's
-// service account.
+// NewCredentials returns the credentials that get reads. account is the manager's service account.
 func NewCredentials(get Get, watches *Watches, account Ref) *Credentials {
 	return &Credentials{get: get, watches: watches, account: account, kept: map[Ref]keptObject{}}
 }
 
-// Keychain returns the credentials in the pull secrets refs, and after them those
-// of the manager's service account. missing names what cannot be used, and why: a
-// registry that needs no credentials works without.
+// Keychain returns the credentials in the pull secrets refs, then those of the manager's service account. missing names
+// what cannot be used, and why: a registry may need no credentials.
 func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keychain, missing []string, err error) {
 	c.sweep()
 	account, problem, err := c.allowed(ctx, c.account)
@@ -63,8 +59,7 @@ func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keyc
 	return keys, append(missing, more...), err
 }
 
-// Keychain returns the credentials in the pull secrets refs for a user who pulls, and
-// may not read all of them. missing is as in [Credentials.Keychain].
+// Keychain returns the credentials in refs for a user, who may not be allowed to read all of them.
 func Keychain(ctx context.Context, get Get, refs []Ref) (keys authn.Keychain, missing []string, err error) {
 	return keychain(ctx, refs, func(ctx context.Context, ref Ref) (*Object, string, error) {
 		object, err := get(ctx, ref)
@@ -75,8 +70,7 @@ func Keychain(ctx context.Context, get Get, refs []Ref) (keys authn.Keychain, mi
 	})
 }
 
-// keychain reads the pull secrets refs. read says in words of one that may not be
-// read.
+// keychain reads the pull secrets refs. read returns a problem for one that may not be read.
 func keychain(
 	ctx context.Context, refs []Ref, read func(context.Context, Ref) (*Object, string, error),
 ) (keys authn.Keychain, missing []string, err error) {
@@ -154,8 +148,7 @@ func (c *Credentials) read(ctx context.Context, ref Ref) (*Object, error) {
 	return object, nil
 }
 
-// Follow watches the manager's service account from now on. Its pull secrets are
-// watched once they are known.
+// Follow watches the manager's service account, and its pull secrets once they are known.
 func (c *Credentials) Follow() { c.follow(nil) }
 
 func (c *Credentials) follow(account *Object) {

@@ -8,9 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Options says for which installation a package is loaded: as a Package says, with
-// the values of its sources. What is of the cluster, its environment among it, is
-// the caller's to add.
+// Options returns the options to load a Package with the values of its sources. The caller adds what is of the cluster.
 func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 	spec := pkg.PackageSpec()
 	o := loader.Options{

@@ -81,11 +81,9 @@ func objectOf(ref Ref, content map[string]any) *Object {
 
 // Values is what sources hold, for one rendering.
 type Values struct {
-	// Config is the configuration with spec.config on top, as JSON; nil where there
-	// is none.
+	// Config is the configuration with spec.config on top, as JSON; nil for none.
 	Config []byte
-	// Patches are the texts of spec.patches in their order; empty for an optional
-	// one that does not exist.
+	// Patches are the texts of spec.patches; empty for an optional one that does not exist.
 	Patches []string
 	// Sensitive are the values of sensitive Secrets, sorted.
 	Sensitive []string
@@ -93,8 +91,8 @@ type Values struct {
 	FromSecrets []loader.SecretValue
 }
 
-// Read reads what a Package is rendered from. Its error is of type
-// violation.Violations where the Package or a source has to change.
+// Read reads what a Package is rendered from. Its error is violation.Violations where the Package or a source has to
+// change.
 func Read(ctx context.Context, get Get, spec *corev1alpha1.PackageSpec, namespace string) (*Values, error) {
 	r := &reader{get: get, namespace: namespace, known: map[Ref]*Object{}, secret: map[string]struct{}{}}
 	values := &Values{}
@@ -119,8 +117,7 @@ type reader struct {
 	problems violation.Violations
 }
 
-// text returns what a source holds; ok is false where there is nothing to use,
-// which is a problem where the source is not optional.
+// text returns what a source holds; ok is false where there is none, a problem unless it is optional.
 func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.ValueSource) (text []byte, ok bool, err error) {
 	ref := refOf(source, r.namespace)
 	name, optional := key(source)
@@ -151,8 +148,7 @@ func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.Va
 	return nil, false, nil
 }
 
-// invalid notes that the content of a source cannot be used. details must not
-// quote it.
+// invalid reports content that cannot be used. details must not quote it.
 func (r *reader) invalid(field string, source *corev1alpha1.ValueSource, details string) {
 	name, _ := key(source)
 	r.problems = append(r.problems, violation.Violation{

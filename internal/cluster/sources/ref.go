@@ -29,8 +29,7 @@ func (r Ref) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: strings.ToLower(r.Kind) + "s"}
 }
 
-// Of returns the objects that a Package is rendered from, sorted. namespace is
-// that of the Package or, for a ClusterPackage, of the manager.
+// Of returns the objects that a Package is rendered from, sorted. namespace is the manager's for a ClusterPackage.
 func Of(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
 	var refs []Ref
 	for i := range spec.ConfigFrom {
@@ -95,8 +94,7 @@ func key(source *corev1alpha1.ValueSource) (name string, optional bool) {
 	return "", false
 }
 
-// sensitive tells whether the values of a source may be rendered into Secrets
-// only.
+// sensitive reports whether the values of a source may be rendered into Secrets only.
 func sensitive(source *corev1alpha1.ValueSource) bool {
 	ref := source.SecretKeyRef
 	return ref != nil && (ref.Sensitive == nil || *ref.Sensitive)

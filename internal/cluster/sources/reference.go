@@ -6,9 +6,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Reference returns what to pull for a Package: a tag that may have moved since it
-// was unpacked last is followed where the pull policy says so, or where the spec has
-// changed and the policy says nothing.
+// Reference returns what to pull for a Package: by default a tag is followed where the spec has changed.
 func Reference(pkg corev1alpha1.GenericPackage, changed bool) string {
 	spec := pkg.PackageSpec()
 	switch spec.ImagePullPolicy {
@@ -23,8 +21,7 @@ func Reference(pkg corev1alpha1.GenericPackage, changed bool) string {
 	return pinned(pkg)
 }
 
-// pinned returns the reference by digest of what the spec's image stood for when
-// it was unpacked last, or the image itself where that is not known.
+// pinned returns the reference by the digest that was unpacked last; the image where that is not known.
 func pinned(pkg corev1alpha1.GenericPackage) string {
 	image, resolved := pkg.PackageSpec().Image, pkg.PackageStatus().Resolved
 	if resolved == nil || resolved.Image != image || resolved.Digest == "" {

@@ -14,8 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// config returns the merged configuration, and what of it came from Secrets whose
-// values are ordinary ones, unless the package's schema says otherwise.
+// config returns the merged configuration, and what of it came from Secrets that are not sensitive by default.
 func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]byte, []loader.SecretValue, error) {
 	var own []byte
 	if spec.Config != nil {
@@ -76,8 +75,7 @@ func (r *reader) object(field string, source *corev1alpha1.ValueSource, text []b
 	return values, problem == ""
 }
 
-// only returns the value of text that holds one document in YAML or JSON, nil
-// where it holds none, or what is wrong with it in words that do not quote it.
+// only returns the value of text with one document in YAML or JSON, or what is wrong with it without quoting it.
 func only(text []byte) (value any, problem string) {
 	if len(text) > limits.ConfigBytes {
 		return nil, fmt.Sprintf("it has %d bytes; the limit is %d", len(text), limits.ConfigBytes)
@@ -158,8 +156,7 @@ func (r *reader) patches(ctx context.Context, spec *corev1alpha1.PackageSpec) ([
 	return texts, nil
 }
 
-// valuesOf returns what of a patch are values: not the operations and paths of
-// JSON 6902, nor what names the object of a strategic merge patch.
+// valuesOf returns the values of a patch, without JSON patch paths and the identity of a merge's object.
 func valuesOf(patch any) any {
 	switch p := patch.(type) {
 	case []any:

@@ -24,8 +24,7 @@ type State struct {
 	Err error
 }
 
-// Watches are the watches of all sources that Packages name. It is safe for
-// concurrent use.
+// Watches watches all sources that Packages name. It is safe for concurrent use.
 type Watches struct {
 	// Wake is called with the user of a source that changed; it must not block.
 	Wake func(types.NamespacedName)
@@ -38,8 +37,7 @@ type Watches struct {
 	users   map[types.NamespacedName][]Ref
 }
 
-// accountUser stands for the manager itself, whose service account is watched. No
-// Package has such a name.
+// accountUser stands for the manager, whose service account is watched. No Package has such a name.
 var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
 
 // watched is one object that is watched.
@@ -69,8 +67,7 @@ func (w *Watches) Start(ctx context.Context) error {
 // NeedLeaderElection tells that only the leader watches.
 func (w *Watches) NeedLeaderElection() bool { return true }
 
-// Use makes refs, without duplicates, what a user needs to be watched; none means
-// that there is no such user any more.
+// Use sets the refs, without duplicates, that are watched for a user; none removes the user.
 func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

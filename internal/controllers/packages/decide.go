@@ -12,8 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// view is what is known of one Package in one reconcile: the input of its decision and, with
-// the outcome, of its status.
+// view is what is known of one Package in one reconcile: the input of its decision and status.
 type view struct {
 	pkg corev1alpha1.GenericPackage
 	// dep is the deployment of the Package's name, whatever its owner, or nil.
@@ -23,8 +22,7 @@ type view struct {
 	inputs
 	// attempt is the last one of this process to load, of any fingerprint, or nil.
 	attempt *attempt
-	// drifted means that the template of the deployment is not the one that was made for
-	// the Package.
+	// drifted reports whether the deployment has another template than the one made for the Package.
 	drifted bool
 	// repaired is when the deployment was repaired last.
 	repaired time.Time
@@ -39,8 +37,7 @@ type outcome struct {
 	why string
 	// content is what was deployed.
 	content *content
-	// changed means that the template was written, and that the deployment has not reported
-	// on it yet.
+	// changed reports whether the template was written and the deployment has not reported on it yet.
 	changed bool
 	// writeErr is why the deployment could not be written.
 	writeErr error
@@ -101,9 +98,7 @@ func decide(v view) (step, string) {
 	return byAttempt(v), ""
 }
 
-// ahead reports whether a deployment was given other content than the status of its
-// Package records: the status is written later, or never where the process ended in
-// between.
+// ahead reports whether a deployment was given content that the status does not record, as after a crash in between.
 func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	annotations, status := dep.GetAnnotations(), pkg.PackageStatus()
 	hash, digest := annotations[corev1alpha1.UnpackedHashAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]
@@ -134,8 +129,7 @@ func byAttempt(v view) step {
 	return stepLoad
 }
 
-// retryValue returns the retry annotation of a Package; one that is too long for the
-// status is ignored.
+// retryValue returns the retry annotation of a Package, unless it is too long for the status.
 func retryValue(pkg corev1alpha1.GenericPackage) string {
 	value := pkg.GetAnnotations()[corev1alpha1.RetryAnnotation]
 	if len(value) > limits.RetryValue {
@@ -150,8 +144,7 @@ type ownership int
 const (
 	// own: the Package controls it.
 	own ownership = iota
-	// left: it has no controller, and was left behind of a Package of this name by an
-	// orphaning deletion or a restore from backup.
+	// left: without controller since an orphaning deletion of the Package, or a restore from backup.
 	left
 	// foreign: of another owner.
 	foreign
@@ -159,8 +152,7 @@ const (
 	terminating
 )
 
-// ownershipOf returns how a deployment relates to the Package of its name, and why it
-// cannot be written.
+// ownershipOf returns how a deployment relates to the Package of its name, and why it cannot be written.
 func ownershipOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (ownership, string) {
 	kind := corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment")
 	controller := metav1.GetControllerOf(dep)

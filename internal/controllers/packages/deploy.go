@@ -73,8 +73,7 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *content) erro
 	})
 }
 
-// install creates the deployment. Slices need it as their owner, so that it is created
-// without a template before them; its controller makes no revision of that.
+// install creates the deployment: without a template where there are slices, which need it as their owner.
 func (s *reconciliation) install(
 	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
@@ -104,8 +103,7 @@ func (s *reconciliation) install(
 	return nil
 }
 
-// writeTemplate gives a deployment that was just created its template. Its controller may
-// have written a status since, so that the UID is the only precondition.
+// writeTemplate gives a new deployment its template. Only the UID is a precondition: its status may be written already.
 func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": s.dep.GetUID()},
@@ -156,8 +154,7 @@ func (s *reconciliation) upgrade(
 	return err
 }
 
-// syncSettings copies settings that need no rendering to the deployment. Phases are left
-// out of the comparison: no setting changes them, and they are most of a deployment.
+// syncSettings copies settings that need no rendering. Phases are not compared: no setting changes them.
 func (s *reconciliation) syncSettings(ctx context.Context) error {
 	if s.dep == nil {
 		return nil
@@ -186,8 +183,7 @@ func (s *reconciliation) patchDeployment(ctx context.Context, before client.Obje
 	return nil
 }
 
-// retryOnConflict repeats a write of the deployment, which read reads again before. During
-// a rollout its status changes all the time.
+// retryOnConflict repeats a write after reading the deployment, whose status changes all the time during a rollout.
 func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.Context) error, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()
@@ -200,8 +196,7 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.
 	}
 }
 
-// readOwn reads the deployment from the API server. Where it may not be written any more,
-// the next reconcile reports that.
+// readOwn reads the deployment from the API server, and returns a conflict where it may not be written any more.
 func (s *reconciliation) readOwn(ctx context.Context) error {
 	if err := s.readDeployment(ctx); err != nil {
 		return err
@@ -215,8 +210,7 @@ func (s *reconciliation) readOwn(ctx context.Context) error {
 		fmt.Errorf("it was replaced or is being deleted"))
 }
 
-// readDeployment reads the deployment from the API server. There is none where the CRD of
-// deployments was deleted.
+// readDeployment reads the deployment from the API server; nil also where its CRD was deleted.
 func (s *reconciliation) readDeployment(ctx context.Context) error {
 	scope := corev1alpha1.ScopeOf(s.pkg.GetNamespace())
 	dep := scope.NewObjectDeployment()

@@ -19,9 +19,8 @@ func templateVersionOf(dep corev1alpha1.GenericObjectDeployment) templateVersion
 	return templateVersion{dep.GetUID(), dep.GetGeneration(), dep.GetAnnotations()[corev1alpha1.TemplateDigestAnnotation]}
 }
 
-// templateDrift reports whether another client changed the template of a deployment, or
-// whether it was never written completely. Each version is compared once. Earlier engines
-// have recorded nothing to compare with.
+// templateDrift reports whether another client changed the template, or a crash left it incomplete. Earlier engines have
+// recorded nothing to compare with.
 func (st *state) templateDrift(dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	if dep == nil {
 		return false, nil
@@ -39,18 +38,15 @@ func (st *state) templateDrift(dep corev1alpha1.GenericObjectDeployment) (bool, 
 	return st.drifted, nil
 }
 
-// wroteTemplate notes the response to a write of a whole template: whatever the API server
-// made of it, another write would change nothing.
+// wroteTemplate records the response to a write of a whole template, whatever the API server made of it.
 func (st *state) wroteTemplate(dep corev1alpha1.GenericObjectDeployment) {
 	st.template, st.drifted = templateVersionOf(dep), false
 }
 
-// repairsTemplate reports whether to render the package for a template that is not the one
-// that was made for it.
+// repairsTemplate reports whether to render for a template that was changed.
 func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
 
-// repairsSlices reports whether to render the package for the slices that its deployment
-// lacks.
+// repairsSlices reports whether to render for slices that the deployment lacks.
 func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
 
 func mayRepair(v view) bool {

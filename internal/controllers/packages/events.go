@@ -24,9 +24,8 @@ type transitionEvent struct {
 	kind, reason, action, note string
 }
 
-// transitionEvents returns the events of a transition from one status to the next. A package
-// that was loaded and is available by the same status has one event: events are costly where
-// many packages are installed.
+// transitionEvents returns the events of a transition. A package that is loaded and available by the same status has
+// one: events are costly where many packages are installed.
 func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []transitionEvent {
 	var all []transitionEvent
 	add := func(kind, reason, action, note string) {
@@ -72,8 +71,7 @@ func digestOf(status *corev1alpha1.PackageStatus) string {
 	return status.Resolved.Digest
 }
 
-// became returns a condition that has a value and had another one, or another reason for
-// False, before; else nil.
+// became returns a condition that has a new value, or a new reason for False; else nil.
 func became(before, after *corev1alpha1.PackageStatus, typ string, value metav1.ConditionStatus) *metav1.Condition {
 	last, c := meta.FindStatusCondition(before.Conditions, typ), meta.FindStatusCondition(after.Conditions, typ)
 	if c == nil || c.Status != value || last != nil && last.Status == value && (value != metav1.ConditionFalse || last.Reason == c.Reason) {

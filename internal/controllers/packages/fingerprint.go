@@ -15,13 +15,10 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// fingerprint identifies what a package is rendered from, as status.unpackedHash records it:
-// what the Package states, and the cluster with the versions of what the Package names. Both
-// are hashes of canonical JSON and independent of Go types.
+// fingerprint identifies what a package is rendered from, as status.unpackedHash records it: hashes of canonical JSON.
 type fingerprint struct{ spec, environment string }
 
-// fingerprintPrefix distinguishes these hashes from those of an earlier engine, and from
-// those of a later way to compute them.
+// fingerprintPrefix distinguishes these hashes from those of other engines and versions.
 const fingerprintPrefix = "v1-"
 
 // String returns the form of status.unpackedHash.
@@ -37,8 +34,7 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 	return f, ok
 }
 
-// fingerprintOf hashes the spec, the environment, the versions of the Secrets and ConfigMaps
-// that the spec names, and the manager's overrides. What is not set is left out, so that an
+// fingerprintOf hashes spec, environment, versions of sources, and overrides. Empty fields are left out, so that an
 // engine that knows more fields computes the same.
 func fingerprintOf(
 	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
@@ -113,9 +109,8 @@ const (
 	unpackedCurrent
 )
 
-// compare relates what was unpacked last to what would be rendered now. The hash of an
-// earlier engine cannot be computed again; it counts where the conditions of that engine
-// state that the current spec is unpacked.
+// compare relates what was unpacked last to what would be rendered now. The hash of an earlier engine counts as current
+// where its conditions say so for this generation.
 func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	status := pkg.PackageStatus()
 	switch last, ours := parseFingerprint(status.UnpackedHash); {
@@ -132,8 +127,7 @@ func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	return unpackedNever
 }
 
-// reference returns what to pull: the digest of a tag that has moved, or else what the pull
-// policy states.
+// reference returns what to pull: the digest of a tag that has moved, or what the pull policy states.
 func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, newDigest string) string {
 	if newDigest != "" {
 		return sources.ByDigest(pkg.PackageSpec().Image, newDigest)

@@ -16,8 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 )
 
-// gather reads a Package and its deployment in their latest known states. It returns nil
-// where there is no such Package.
+// gather reads a Package and its deployment in their latest known states; nil where there is no such Package.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
 	cached := corev1alpha1.ScopeOf(key.Namespace).NewPackage()
 	if err := r.Client.Get(ctx, key, cached); err != nil {
@@ -52,8 +51,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	return s, nil
 }
 
-// readPackage reads a Package from the API server; nil where it was deleted, of which an
-// event follows.
+// readPackage reads a Package from the API server; nil where it was deleted.
 func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.GenericPackage) (corev1alpha1.GenericPackage, error) {
 	pkg := corev1alpha1.ScopeOf(known.GetNamespace()).NewPackage()
 	err := r.Reader.Get(ctx, keyOf(known), pkg)
@@ -86,32 +84,27 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 
 // Environment is the cluster as packages see it.
 type Environment interface {
-	// For returns the environment of a package in a namespace, or, where that is empty, of
-	// a ClusterPackage. err is why it is not known; waiting means that it will be in a
-	// moment.
+	// For returns the environment of a package in a namespace, or of a ClusterPackage. waiting means that it will be
+	// known in a moment, err why it is not.
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 
 // inputs are what a package depends on beside its spec.
 type inputs struct {
 	environment manifestsv1alpha1.PackageEnvironment
-	// waiting means that not all inputs are known yet, and will be in a moment. inputError
-	// is why they are not known for longer.
+	// waiting means that inputs will be known in a moment, inputError why they are not known for longer.
 	waiting    bool
 	inputError string
-	// newDigest is the digest that the tag stands for by now, where another one is
-	// unpacked. lookupError is why the last resolution failed.
+	// newDigest is what the tag stands for by now, if it moved; lookupError why that is not known.
 	newDigest, lookupError string
-	// dependencies are what a failed attempt depended on beside its input; empty where
-	// none failed, or while they are not known.
+	// dependencies are the pull secrets of a failed attempt; empty while they are not known.
 	dependencies string
 	// retryNumber counts the retries that other Packages gave rise to.
 	retryNumber int
 }
 
-// gatherInputs puts the finalizer on, and reads the environment and the versions of what
-// the spec names. Pull secrets are watched while they may be needed: after a pull that
-// failed, and for a tag that is resolved again and again.
+// gatherInputs adds the finalizer, and reads the environment and versions of sources. Pull secrets are watched after a
+// failed pull, and for a tag with an interval.
 func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if err := s.ensureFinalizer(ctx); err != nil {
 		return err
@@ -152,8 +145,7 @@ func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
 	return versions
 }
 
-// gatherDependencies notes the versions of the pull secrets. Those that are known first
-// after a failure are the ones that the attempt depended on.
+// gatherDependencies records the versions of the pull secrets, the first ones as those of the failed attempt.
 func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 	parts := []string{"pull secrets"}
 	for _, ref := range pulls {
@@ -169,8 +161,7 @@ func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 	}
 }
 
-// namespaceOf returns where the Secrets of a Package are, and what its spec names: its own
-// namespace or, for a ClusterPackage, that of the manager.
+// namespaceOf returns the namespace of what the spec names: for a ClusterPackage that of the manager.
 func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
 	if pkg.GetNamespace() == "" {
 		return r.Namespace

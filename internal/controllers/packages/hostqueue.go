@@ -6,9 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// hostQueues run functions in the background, limits.LoadsPerHost at a time for each
-// registry. What waits costs no goroutine: when the environment changes, ten thousand
-// packages may wait. The zero value is ready for use.
+// hostQueues run functions in the background, limits.LoadsPerHost at a time for each registry. Ten thousand packages may
+// wait, so that waiting costs no goroutine.
 type hostQueues struct {
 	mu     sync.Mutex
 	queues map[string]*hostQueue

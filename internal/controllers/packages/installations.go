@@ -10,24 +10,20 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// installation is what is remembered of a Package as an installation of a package that may
-// be installed once. Of two that are loaded at the same time, the first to claim the name
-// is installed. The lock of the memory guards it.
+// installation is a Package as an installation of a package that may be installed once. The first of two to claim the
+// name is installed. The lock of the memory guards it.
 type installation struct {
 	// recorded is the name that the status had at the last reconcile.
 	recorded string
-	// claimed is the name of the package that is being loaded, or was: its status may not
-	// have it yet.
+	// claimed is the name of the package that is being loaded; the status may lack it yet.
 	claimed string
-	// others are the installations that were found: when one of them goes, the Package is
-	// retried.
+	// others are the installations that were found: when one is deleted, the Package is retried.
 	others map[types.NamespacedName]struct{}
 	// retryNumber counts these retries.
 	retryNumber int
 }
 
-// noteInstallation retries others where a Package became one of another package. pkg is as
-// the cache has it, since the others read that.
+// noteInstallation retries others where a Package became one of another package.
 func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage) {
 	r.memory.Lock()
 	before, now := st.recorded, packageName(pkg)
@@ -38,8 +34,7 @@ func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage
 	}
 }
 
-// claim claims the name of a package for a Package that is being loaded, and returns its
-// other installations, sorted. Whether they conflict is for the loader to decide.
+// claim claims the name of a package, and returns its other installations, sorted. The loader decides on conflicts.
 func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []types.NamespacedName {
 	others := map[types.NamespacedName]struct{}{}
 	for _, pkg := range r.packages() {
@@ -59,9 +54,8 @@ func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []t
 	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// releaseClaim gives up the claim of a Package whose load failed. One that is installed
-// under that name remains an installation: two that are refused for each other must not
-// enqueue each other forever.
+// releaseClaim gives up the claim of a failed load, except where the Package is installed under that name: two that are
+// refused for each other must not enqueue each other forever.
 func (r *Reconciler) releaseClaim(st *state, own types.NamespacedName) {
 	r.memory.Lock()
 	claimed := st.claimed
@@ -92,8 +86,7 @@ func (r *Reconciler) retryOthers(key types.NamespacedName) {
 	}
 }
 
-// packageName returns the name of the package that a Package is an installation of; empty
-// where it is none yet.
+// packageName returns the name of the package that a Package installs; empty before that.
 func packageName(pkg corev1alpha1.GenericPackage) string {
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		return resolved.PackageName

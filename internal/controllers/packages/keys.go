@@ -21,10 +21,8 @@ const (
 	keyData  = "key"
 )
 
-// hashKeyOf returns the key that hashes sensitive input of a Package wherever a hash can be
-// read, as in the names of Secrets. It is kept in a Secret of the Package. When that is
-// lost, another key is made and the package rendered again; no object of it changes by
-// that.
+// hashKeyOf returns the key of hashes of sensitive input, such as names of Secrets. It is kept in a Secret; when that is
+// lost, the package is rendered with another key, which changes no object of it.
 func (r *Reconciler) hashKeyOf(ctx context.Context, pkg corev1alpha1.GenericPackage, st *state) ([]byte, error) {
 	if st.hashKey != nil {
 		return st.hashKey, nil
@@ -43,8 +41,7 @@ func (r *Reconciler) hashKeyOf(ctx context.Context, pkg corev1alpha1.GenericPack
 	return key, nil
 }
 
-// readHashKey deletes a key of a former Package of the name, which the garbage collector
-// would do later.
+// readHashKey reads the key, and deletes one of a former Package of the name.
 func (r *Reconciler) readHashKey(ctx context.Context, pkg corev1alpha1.GenericPackage) ([]byte, error) {
 	found := &corev1.Secret{}
 	if err := r.Reader.Get(ctx, keyOf(r.hashKeySecret(pkg, nil)), found); err != nil {

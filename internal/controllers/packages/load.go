@@ -25,8 +25,7 @@ import (
 type input struct {
 	// pkg is the object to render for, without its status.
 	pkg corev1alpha1.GenericPackage
-	// image is the reference to pull: that of the spec, or the digest that it stood for
-	// when the same spec was unpacked before.
+	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
 	image string
 	// namespace has the Secrets and ConfigMaps that the spec names.
 	namespace   string
@@ -47,8 +46,7 @@ type attempt struct {
 	// retryNumber and retryValue are those of the Package at the start.
 	retryNumber int
 	retryValue  string
-	// dependencies are what a failed attempt depended on beside its input; empty while
-	// they are not known.
+	// dependencies are those of a failed attempt; empty while they are not known.
 	dependencies string
 	started      time.Time
 	cancel       context.CancelFunc
@@ -56,14 +54,12 @@ type attempt struct {
 	done    bool
 	content *content
 	err     error
-	// failures counts the attempts of the same that have failed in sequence, and retry is
-	// when the next one is due; zero where that is pointless until the spec changes.
+	// failures counts attempts in sequence, and retry is when the next one is due; zero for never.
 	failures int
 	retry    time.Time
 	// took is the duration of the load.
 	took time.Duration
-	// deployed is when the content was written; zero before. After that only what a status
-	// says of the content is kept.
+	// deployed is when the content was written, of which only a summary is kept then.
 	deployed time.Time
 }
 
@@ -75,8 +71,7 @@ func (a *attempt) inFlight() int {
 	return 1
 }
 
-// startLoad starts to load the package where that was decided, and cancels the load of
-// anything else. The end of the load enqueues the Package.
+// startLoad starts a load where that was decided, and cancels any other. Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) error {
 	if s.step != stepLoad {
 		return nil
@@ -117,8 +112,7 @@ func (s *reconciliation) newInput(image string) input {
 	return input{pkg: pkg, image: image, namespace: s.namespaceOf(pkg), environment: s.environment}
 }
 
-// queueLoad runs an attempt when the queue of its registry has capacity. Long loads have
-// queues of their own.
+// queueLoad runs an attempt when the queue of its registry and level has capacity.
 func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *attempt) {
 	host := hostOf(in.image)
 	if in.level > 0 {
@@ -157,8 +151,7 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 	}
 }
 
-// awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled or wait for
-// that, for limits.AdmissionWait at most. What has begun is finished before more begins: of
+// awaitAdmission waits up to limits.AdmissionWait until fewer than limits.PackagesUnderway are reconciled or queued: of
 // a thousand packages that are upgraded together, only some are in memory.
 func (r *Reconciler) awaitAdmission(ctx context.Context) {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {

@@ -9,23 +9,20 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// memory is what this process remembers of Packages. A restart loses it, and at most
-// repeats a load that failed, a resolution of a tag or a repair. The zero value is ready
-// for use.
+// memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
 type memory struct {
 	sync.Mutex
 	states map[types.NamespacedName]*state
-	// loading counts the Packages that are being loaded, or whose content no status
-	// records yet.
+	// loading counts Packages that are being loaded, or whose content no status records yet.
 	loading int
 }
 
-// state is what is remembered of one Package. The fields above the lock line are used by
-// its reconcile alone, those below with the lock of the memory.
+// state is what is remembered of one Package: above the lock line for its reconcile alone, below with the lock of the
+// memory.
 type state struct {
 	uid types.UID
-	// reported is when the status was written, repaired when the deployment was, and
-	// terminating when the deployment was last observed to be deleted.
+	// reported, repaired and terminating are when the status was written, the deployment repaired, and last observed to
+	// be deleted.
 	reported, repaired, terminating time.Time
 	// drifted reports whether the version of the template was edited.
 	template templateVersion
@@ -80,9 +77,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.retryOthers(key)
 }
 
-// updateAttempt replaces an attempt by a changed copy, and reports whether it was still
-// the one of its Package. Attempts do not change otherwise, so that they are read without
-// the lock.
+// updateAttempt replaces an attempt by a changed copy, so that attempts are read without the lock. It reports whether it
+// was still that of its Package.
 func (m *memory) updateAttempt(st *state, a *attempt, change func(*attempt)) (*attempt, bool) {
 	changed := *a
 	change(&changed)

@@ -25,8 +25,7 @@ var (
 		"Number of the current revision of the package.", []string{"pko_name", "pko_namespace"}, nil)
 )
 
-// metrics reads the packages from the cache when they are collected. So there is no series
-// of a package that was deleted, and none takes memory in between.
+// metrics reads the packages from the cache when they are collected: there is no series of a deleted one.
 type metrics struct {
 	reader client.Reader
 	memory *memory

@@ -34,8 +34,7 @@ type Pipeline struct {
 type content struct {
 	// resolved is what the image turned out to hold.
 	resolved corev1alpha1.ResolvedPackage
-	// sourceImage is the image of the spec after the manager's overrides; empty where there
-	// are none.
+	// sourceImage is the image of the spec after overrides.
 	sourceImage string
 	// labels are the well-known labels.
 	labels map[string]string
@@ -52,8 +51,7 @@ func (c *content) summary() *content {
 	return &content{resolved: c.resolved, warnings: c.warnings}
 }
 
-// load pulls and renders. Its error is a *registry.PullError, violation.Violations where the
-// package itself is wrong, or an error of the API server.
+// load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
 func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
 	loaded, err := p.pullAndRender(ctx, in)
 	return loaded, forKindOf(in.pkg, err)
@@ -106,8 +104,7 @@ func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err er
 	return digest, err
 }
 
-// access pulls with the credentials of the Package and the manager. An error names the pull
-// secrets that cannot be used: without them a registry refuses what it would allow.
+// access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used.
 func (p *Pipeline) access(ctx context.Context, in input, pull func(*registry.Puller) error) error {
 	spec := in.pkg.PackageSpec()
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {

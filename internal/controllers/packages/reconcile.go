@@ -46,8 +46,7 @@ type reconciliation struct {
 	requeueAfter time.Duration
 }
 
-// Reconcile takes a Package through the steps, without waiting for a registry. A request
-// without a namespace is for a ClusterPackage.
+// Reconcile takes a Package, or a ClusterPackage without namespace, through the steps. It waits for no registry.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	defer r.queue.Begin()()
 	s, err := r.gather(ctx, req.NamespacedName)
@@ -71,8 +70,7 @@ func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Resul
 	case err == nil:
 		return reconcile.Result{RequeueAfter: s.requeueAfter}, nil
 	case errors.Is(err, leadership.ErrNotLeading):
-		// The next leader continues; where there is none, this process does once it has
-		// renewed the Lease.
+		// The next leader continues, or this process once it has renewed the Lease.
 		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
 	case raced(err):
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
@@ -81,8 +79,7 @@ func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Resul
 	return reconcile.Result{}, err
 }
 
-// raced reports whether a write failed in a way that no status reports: by a conflict, or
-// because this process does not lead.
+// raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
 func raced(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
 }
@@ -95,8 +92,7 @@ func (s *reconciliation) requeue(d time.Duration) {
 	}
 }
 
-// patch sends what differs from before in one merge patch. It fails with a conflict where
-// before is not the latest state.
+// patch sends what differs from before in one merge patch with an optimistic lock.
 func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
 	err := r.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {

@@ -16,9 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// report writes the status where it changed: at once where a condition changed its value,
-// else at most once in limits.PackageStatusInterval. It returns also why the deployment
-// could not be written, so that the reconcile is repeated.
+// report writes a changed status: at once where a condition changed its value, else once in
+// limits.PackageStatusInterval. It returns why the deployment could not be written, to requeue.
 func (s *reconciliation) report(ctx context.Context) error {
 	if s.step == stepGather && s.why == "" {
 		return s.writeErr // the inputs are known in a moment, and nothing changes before
@@ -54,9 +53,8 @@ func (s *reconciliation) finishLoad() {
 	s.memory.dropAttempt(s.state)
 }
 
-// delay returns how long a changed status is not written yet. What begins is not reported
-// for a moment, since most of it is over by then: a load, a rollout, a teardown. Nor are
-// changes of a mere number or text.
+// delay returns how long a changed status is not written yet. What begins (a load, a rollout, a teardown) is often over
+// in a moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
 	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
 		conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
@@ -85,8 +83,7 @@ func (s *reconciliation) beginning() time.Duration {
 	return 0
 }
 
-// beginningDelay is for how long a beginning is not reported where so many packages are
-// being loaded and rolled out.
+// beginningDelay grows with the number of packages that are being loaded and rolled out.
 func beginningDelay(loading int) time.Duration {
 	return min(max(limits.PackageStatusInterval, time.Duration(loading)*limits.PackageStatusShare), limits.PackageStatusMax)
 }

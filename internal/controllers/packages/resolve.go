@@ -22,15 +22,13 @@ type tag struct {
 	// digest is what it stood for last, and err why the last resolution failed.
 	digest string
 	err    error
-	// unpacked is the digest that was unpacked when the resolution began. The response is
-	// older than what was unpacked since, and must not take that back.
+	// unpacked is the digest when the resolution began: its response must not revert what was unpacked since.
 	unpacked string
 	// retryValue is that of the retry annotation at the last reconcile.
 	retryValue string
 }
 
-// resolve finds out whether the tag of a Package with an interval has moved. One that is
-// paused, or must not request a registry, keeps its digest.
+// resolve finds out whether the tag of a Package with an interval has moved.
 func (s *reconciliation) resolve(context.Context) error {
 	spec, resolved := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved
 	if spec.Interval == nil || spec.Paused || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
@@ -53,8 +51,7 @@ func (s *reconciliation) resolve(context.Context) error {
 	return nil
 }
 
-// lookUpTag returns what is known of the tag, and starts a resolution where one is due.
-// Its end enqueues the Package.
+// lookUpTag returns what is known of the tag, and starts a resolution where one is due, whose end enqueues the Package.
 func (s *reconciliation) lookUpTag() tag {
 	s.memory.Lock()
 	defer s.memory.Unlock()
@@ -118,8 +115,7 @@ func (r *Reconciler) tryResolve(in input) (digest string, err error) {
 	return r.resolveTag(r.life, in)
 }
 
-// spread returns a time between half of d and d, so that packages that were installed
-// together, or found by a restart, are not resolved together.
+// spread returns a time between half of d and d, so that packages are not resolved together after a restart.
 func spread(d time.Duration) time.Duration { return d/2 + rand.N(d/2) } //nolint:gosec // no secret depends on it
 
 // tagged reports whether an image is named by a tag, which may move.

@@ -42,8 +42,7 @@ type Options struct {
 	Fresh *mutationcache.Store
 	// Slices keeps the slices that were written, for the controller of deployments.
 	Slices *mutationcache.Store
-	// Overrides identify the manager's settings that affect rendering, such as image
-	// overrides; empty for none. A change renders all packages again.
+	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
 	Overrides string
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
@@ -103,8 +102,7 @@ func (r *Reconciler) handler() handler.EventHandler {
 	}
 }
 
-// EnvironmentChanged enqueues all packages. Those that are rendered for another cluster
-// now are rendered again, from the digests that they were rendered from before.
+// EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.
 func (r *Reconciler) EnvironmentChanged() {
 	for _, pkg := range r.packages() {
 		r.enqueue(keyOf(pkg))

@@ -18,8 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// createSlices creates the slices that do not exist. They are owned by the deployment,
-// whose controller deletes them when no revision uses them.
+// createSlices creates the slices that do not exist, owned by the deployment, whose controller deletes them.
 func (s *reconciliation) createSlices(ctx context.Context, made []objectslices.Slice, exist sets.Set[string]) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limits.SlicesInFlight)
@@ -86,8 +85,7 @@ func (s *reconciliation) newSlice(made objectslices.Slice) (client.Object, error
 	return object, nil
 }
 
-// reuseSlice uses a slice that exists: after a crash, or because an older revision has the
-// same content.
+// reuseSlice uses a slice that exists since a crash, or for an older revision.
 func (s *reconciliation) reuseSlice(ctx context.Context, want client.Object) error {
 	live, same, err := s.liveSlice(ctx, want)
 	if err != nil {
@@ -118,8 +116,7 @@ func (s *reconciliation) patchSlice(ctx context.Context, before, slice client.Ob
 	return withoutSecrets(slice, s.Client.Patch(ctx, slice, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// liveSlice reads the slice that has the name of the wanted one, and reports whether it has
-// the same content.
+// liveSlice reads the slice of that name, and reports whether it has the same content.
 func (s *reconciliation) liveSlice(ctx context.Context, want client.Object) (live client.Object, same bool, err error) {
 	if slice, ok := want.(corev1alpha1.GenericObjectSlice); ok {
 		found := corev1alpha1.ScopeOf(want.GetNamespace()).NewObjectSlice()
@@ -145,8 +142,8 @@ func objectsDigest(slice corev1alpha1.GenericObjectSlice) (string, error) {
 	return templateDigest(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: *slice.SliceObjects()}}})
 }
 
-// awaitSlice returns a conflict, to retry once a terminating slice is deleted. Nothing else
-// removes the finalizer of one whose deployment was deleted.
+// awaitSlice returns a conflict, to retry once a terminating slice is deleted, and removes the finalizers of one without
+// a deployment.
 func (s *reconciliation) awaitSlice(ctx context.Context, live client.Object, mine bool) error {
 	if rest := foreignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
 		before := copyOf(live)

@@ -103,8 +103,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// backOffReason returns why an attempt that is repeated has failed: by the API server, which
-// was asked for what the spec names, or else by a registry.
+// backOffReason returns why a repeated attempt failed: by the API server, or else by a registry.
 func backOffReason(err error) string {
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
@@ -144,8 +143,7 @@ func invalidReason(err error) string {
 	return corev1alpha1.ReasonLoadError
 }
 
-// problems lists what is wrong with a package, one problem a line, as many as a message
-// holds.
+// problems lists what is wrong with a package, one problem a line, as many as a message holds.
 func problems(err error) string {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) || len(err.Error()) <= limits.MessageBytes {
@@ -168,17 +166,16 @@ func current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
-// observed reports whether the deployment's status reflects the spec of the Package. That of
-// a Package that is Ready at its generation, and was not deployed since, does.
+// observed reports whether the deployment's status reflects the spec of the Package, as of one that is Ready and was not
+// deployed since.
 func observed(v view) bool {
 	return current(v.dep) && (v.step == stepSync &&
 		conditions.IsTrueFor(v.pkg.PackageStatus().Conditions, corev1alpha1.ConditionReady, v.pkg.GetGeneration()) ||
 		revisions.Describes(v.dep))
 }
 
-// mirror copies the status of the deployment where that reflects its present spec and labels.
-// Deployments that the Package does not own are ignored. While another spec of the Package
-// is loaded, the status must not seem to be about that one.
+// mirror copies the status of the Package's deployment where that is up to date. While another spec is loaded, it must
+// not seem to be about that one.
 func mirror(status *corev1alpha1.PackageStatus, v view) {
 	conds, dep := &status.Conditions, v.dep
 	if dep == nil || v.step == stepYield || v.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
@@ -230,10 +227,8 @@ func removeConditions(conds *[]metav1.Condition, remove func(metav1.Condition) b
 	}
 }
 
-// expect sets what is known right after the template was written, before the deployment's
-// controller has observed it: conditions of the former revision must not seem to be about
-// the new one. During a first install these are the conditions that the deployment reports
-// next, which saves a write then.
+// expect sets conditions until the deployment's controller has observed a new template. During a first install they are
+// those that it reports next, which saves a write.
 func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	conds := &status.Conditions
 	conditions.Set(conds, generation, corev1alpha1.ConditionProgressing, true, corev1alpha1.ReasonProgressing,

@@ -16,16 +16,13 @@ import (
 // finalizers of ours; an earlier engine may have put either on any object.
 var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
 
-// tearDown takes the next step of a Package that is being deleted. Foreground and background
-// make no difference: the deployment is deleted in the background and awaited, since it is
-// torn down in reverse order; with the deletion policy Orphan its objects stay. Deleted with
-// its dependents orphaned, the deployment stays for a later Package of this name.
+// tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the background and
+// awaited, since it is torn down in reverse order. Deleted with its dependents orphaned, it stays for a later Package.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if s.dep == nil && held && s.state.terminating.IsZero() {
-		// Its deletion was not observed, so the cache may be behind: a deployment that
-		// outlives its Package is torn down without the deletion policy.
+		// The cache may be behind: a deployment that outlives its Package is torn down without the deletion policy.
 		if err := s.readDeployment(ctx); err != nil {
 			return err
 		}
@@ -39,8 +36,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if s.controls() {
 		s.state.terminating = s.now
 	}
-	// After a conflict another controller may be in control: an orphaning deletion without a
-	// leader has the garbage collector remove the reference.
+	// After a conflict it may have lost its controller: without a leader the garbage collector orphans it.
 	if err := s.retryOnConflict(ctx, s.readDeployment, func() error { return s.deleteDeployment(ctx) }); err != nil {
 		return err
 	}
@@ -55,8 +51,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// orphan removes our reference from the deployment before the Package is deleted. The
-// garbage collector does that too, except while it does not know our kinds yet.
+// orphan removes the owner reference. The garbage collector does that too, unless it does not know the kind yet.
 func (s *reconciliation) orphan(ctx context.Context) error {
 	return s.retryOnConflict(ctx, s.readDeployment, func() error {
 		if !s.controls() {
@@ -76,8 +71,7 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 // controls reports whether there is a deployment that the Package controls.
 func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
 
-// deleteDeployment deletes the deployment in the state that was observed, and in no other.
-// A finalizer keeps it until everything is torn down.
+// deleteDeployment deletes the deployment in the state that was observed. A finalizer keeps it until it is torn down.
 func (s *reconciliation) deleteDeployment(ctx context.Context) error {
 	if !s.controls() || s.dep.GetDeletionTimestamp() != nil {
 		return nil

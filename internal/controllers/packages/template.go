@@ -37,8 +37,8 @@ func selection(pkg corev1alpha1.GenericPackage) map[string]string {
 	}
 }
 
-// controllerReference refers to one of our own kinds as the controller. It does not block
-// the deletion of the owner, since teardown is in the hands of this manager.
+// controllerReference refers to the controller. It does not block the deletion of the owner: the manager orders
+// teardown.
 func controllerReference(namespacedKind string, owner client.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: corev1alpha1.ScopeOf(owner.GetNamespace()).Kind(namespacedKind),
@@ -46,8 +46,7 @@ func controllerReference(namespacedKind string, owner client.Object) metav1.Owne
 	}
 }
 
-// copySettings copies to the deployment what the Package states apart from its content:
-// who controls it, pause, limits, retries. What it leaves open is the default.
+// copySettings copies what the Package states apart from its content: controller, pause, limits, retries.
 func copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
 	if outdated(pkg, dep) {
 		setGeneration(dep, pkg) // another client changed it: the Package was read again
@@ -63,8 +62,7 @@ func copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gen
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
 }
 
-// copyRetry copies the retry annotation to the deployment, and reports whether that changed
-// it.
+// copyRetry copies the retry annotation, and reports whether that changed the deployment.
 func copyRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	value := retryValue(pkg)
 	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
@@ -79,8 +77,8 @@ func setGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Ge
 	annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
 }
 
-// outdated reports whether a deployment was written for a later generation of the Package
-// than this one: the API server may answer a list from a cache that is behind.
+// outdated reports whether a deployment was written for a later generation of the Package: lists may be served from a
+// stale cache.
 func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
 	if dep == nil || !metav1.IsControlledBy(dep, pkg) {
 		return false // another Package has generations of its own
@@ -105,8 +103,7 @@ func cloned(m map[string]string) map[string]string {
 	return maps.Clone(m)
 }
 
-// fill gives the deployment the content of the package. The template stays as it is where
-// it means the same.
+// fill gives the deployment the content of the package, and leaves a template that means the same.
 func fill(
 	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked fingerprint,
 	loaded *content, template corev1alpha1.ObjectSetTemplateSpec,
@@ -189,9 +186,8 @@ func changeCause(loaded *content, first, image, config bool) string {
 	return "Package content changed."
 }
 
-// templateDigest identifies what a template means, before it was stored and after: the
-// order of keys in an object, null fields, and values that the API server defaults or
-// leaves out make no difference.
+// templateDigest identifies what a template means, stored or not: the order of keys, null fields and defaults make no
+// difference.
 func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {
@@ -223,9 +219,8 @@ func normalized(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectS
 	return out, nil
 }
 
-// normalizedObject returns an object as the API server stores it within a template, with
-// sorted keys: it keeps the metadata that it knows and that is not empty, and a merge patch
-// removes null fields.
+// normalizedObject returns an object as the API server stores it within a template, with sorted keys, known metadata,
+// and without null fields.
 func normalizedObject(raw []byte) ([]byte, error) {
 	var object map[string]any
 	if err := json.Unmarshal(raw, &object); err != nil {

@@ -1,5 +1,2 @@
-// Package regexcost bounds the work of regular expressions that a package brings:
-// they run in linear time, and the factor is the size of their program.
-//
-// Limits: limits.TemplatePatternBytes, limits.TemplateMatchWork.
+// Package regexcost bounds the work of regular expressions of a package, which grows with the size of their program.
 package regexcost

@@ -161,8 +161,7 @@ func (u *Unpacker) apply(o *overlay) error {
 	return checkCount(u.layers, "", u.files)
 }
 
-// covers reports whether the layer removes a file of older ones: by a whiteout, or by a
-// file or folder in its place.
+// covers reports whether the layer removes or replaces a file of older ones.
 func (o *overlay) covers(p string) bool {
 	if o.hidden[p] || o.dirs[p] {
 		return true

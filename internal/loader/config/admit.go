@@ -28,8 +28,8 @@ type Unknown struct {
 	Remedy string
 }
 
-// Admit returns the configuration with defaults and without unknown keys. raw is a JSON
-// object or empty. broken are violated CEL rules, evaluated if there are no errs.
+// Admit returns the configuration with defaults and without unknown keys. raw is a JSON object or empty. broken are
+// violated CEL rules, evaluated if there are no errs.
 func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, broken, errs field.ErrorList) {
 	values = map[string]any{}
 	if len(raw) > limits.ConfigBytes {

@@ -1,9 +1,4 @@
-// Package config admits the configuration of a Package against the schema in
-// the package's manifest, as an API server admits a custom resource: defaults,
-// validation, and the CEL rules of x-kubernetes-validations.
-//
-// A schema has to be structural. What it does not know of is returned by path,
-// for the caller to refuse or to drop.
-//
-// Limits: limits.ConfigBytes, and the CEL costs of API servers.
+// Package config admits the configuration of a Package against the structural schema in its manifest, as an API server
+// admits a custom resource: defaults, validation, CEL rules. Unknown keys are returned by path, to reject or drop. Costs
+// are those of API servers.
 package config

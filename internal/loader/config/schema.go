@@ -62,8 +62,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 // crdPath is where validateAsCRD puts the schema.
 const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
 
-// validateAsCRD applies the rules on schemas of CustomResourceDefinitions, which are
-// exported for a whole definition only.
+// validateAsCRD applies the rules on schemas of CustomResourceDefinitions, exported for a whole one only.
 func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.JSONSchemaProps) field.ErrorList {
 	crd := &apiextensions.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "configs.lockstep.run"},

@@ -155,8 +155,7 @@ func instructions(expression string) int {
 	return n
 }
 
-// grown counts the values of a configuration with defaults, and the length of all texts,
-// without filling in defaults, of which each element of a list may have many.
+// grown counts the values and texts of a configuration with defaults, without filling them in.
 type grown struct{ values, text int }
 
 func (g *grown) add(v any, s *structuralschema.Structural) {

@@ -141,8 +141,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 	return out
 }
 
-// merge adds the mappings of a "<<" key, of which the first one wins. As in all
-// tools of Kubernetes, they override keys before it, and keys after it win.
+// merge adds the mappings of a "<<" key, the first of which wins. As in Kubernetes, they override keys before it.
 func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
@@ -249,8 +248,7 @@ var boolWords = map[string]bool{
 	"false": false, "no": false, "off": false, "n": false,
 }
 
-// legacyBool reads plain words such as yes and off, in lower, upper or title
-// case, which the parser leaves as text.
+// legacyBool reads plain words such as yes and off, which the parser leaves as text.
 func legacyBool(n *yaml.Node) (value, ok bool) {
 	if n.Style != 0 || len(n.Value) > 5 {
 		return false, false
@@ -263,8 +261,7 @@ func legacyBool(n *yaml.Node) (value, ok bool) {
 	return value, n.Value == lower || n.Value == title || n.Value == strings.ToUpper(lower)
 }
 
-// parseInt reads the integers of YAML 1.1 and 1.2. Beyond int64 they become
-// floats, as in Kubernetes' JSON.
+// parseInt reads the integers of YAML 1.1 and 1.2. Beyond int64 they become floats, as in Kubernetes' JSON.
 func parseInt(s string) (any, bool) {
 	s = strings.ReplaceAll(s, "_", "")
 	if v, err := strconv.ParseInt(s, 0, 64); err == nil {

@@ -18,8 +18,7 @@ type Document struct {
 	Path string
 	// Index counts the documents of the file that are not empty, from 1.
 	Index int
-	// Value consists of map[string]any, []any, string, int64, float64, bool and
-	// nil. The receiver may change it.
+	// Value consists of map[string]any, []any, string, int64, float64, bool and nil; it may be changed.
 	Value any
 	// Warnings name keys that do not mean what they look like.
 	Warnings violation.Violations
@@ -31,8 +30,7 @@ type Document struct {
 	span Span
 }
 
-// Span is the position of a document in its file, in bytes after a byte order
-// mark. A separator belongs to the document after it.
+// Span is the position of a document in its file, in bytes after a byte order mark, with the separator before it.
 type Span struct{ Start, End int }
 
 // Span returns the position of the document.
@@ -43,8 +41,7 @@ func (d *Document) At(reason violation.Reason, field string) violation.Violation
 	return violation.Violation{Reason: reason, Path: d.Path, Document: d.Index, Line: d.Line(field), Field: field}
 }
 
-// Each calls use for every document that is not empty, and returns problems and
-// doubts of the others. A document keeps the content of its file in memory.
+// Each calls use for every document that is not empty, and returns problems and doubts of the others.
 func Each(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, false, use)
 }
@@ -128,8 +125,7 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError returns the line and the text of an error of the parser, which
-// omits the number of the first line.
+// syntaxError returns line and text of an error of the parser, which omits the number of the first line.
 func syntaxError(err error) (line int, text string) {
 	text, line = err.Error(), 1
 	if m := syntaxLine.FindStringSubmatch(text); m != nil {

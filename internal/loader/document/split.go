@@ -10,8 +10,7 @@ type part struct {
 	line, start int
 }
 
-// split cuts a file at lines that begin with "---" or "...", followed by white
-// space or the end of the line. YAML does not allow such a line in a scalar.
+// split cuts a file at lines that begin with "---" or "...". YAML does not allow such a line in a scalar.
 func split(data []byte) []part {
 	var parts []part
 	start, startLine, line := 0, 0, 0
@@ -33,8 +32,7 @@ func split(data []byte) []part {
 	return append(parts, part{data[start:], startLine, start})
 }
 
-// Without returns a file without some of its documents. The rest is unchanged,
-// except that it does not begin with a separator where the file did not.
+// Without returns a file without some of its documents, and without a separator at its start where it had none.
 func Without(data []byte, drop []Span) []byte {
 	if len(drop) == 0 {
 		return data
@@ -60,8 +58,7 @@ func isMarker(line []byte, marker string) bool {
 	return len(line) == len(marker) || bytes.IndexByte([]byte(" \t\r\n"), line[len(marker)]) >= 0
 }
 
-// onlyDirectives reports whether text consists of directives ("%YAML 1.2"),
-// comments and blank lines, which belong to the document after the next marker.
+// onlyDirectives reports whether text consists of directives ("%YAML 1.2"), comments and blank lines.
 func onlyDirectives(text []byte) bool {
 	found := false
 	for line := range bytes.Lines(text) {

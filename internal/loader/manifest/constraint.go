@@ -52,8 +52,7 @@ func (c *checker) versionRange(field, text string) {
 // negation is a "!" that is meant as "!=".
 var negation = regexp.MustCompile(`!([^=]|$)`)
 
-// ParseRange reads a range of versions, with "&&" for ",", "==" for "=", and "!" for "!=", as
-// other parsers accept them.
+// ParseRange reads a range of versions, also with "&&" for ",", "==" for "=", and "!" for "!=".
 func ParseRange(text string) (*semver.Constraints, error) {
 	if len(text) > limits.TemplatePatternBytes {
 		return nil, fmt.Errorf("the range has %d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
@@ -113,8 +112,7 @@ func (r *Result) Unique() bool {
 	return slices.ContainsFunc(r.Manifest.Spec.Constraints, func(c manifestsv1alpha1.PackageManifestConstraint) bool { return c.UniqueInScope != nil })
 }
 
-// NotUnique returns the constraints that other installations violate; own may be among
-// them. Namespace as the scope of a ClusterPackage means among ClusterPackages.
+// NotUnique returns the constraints that other installations violate; own may be among them.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
 	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {

@@ -17,8 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// decoder compares a document with a Go type: it drops unknown fields, and reads other
-// scalars as text where text is required.
+// decoder compares a document with a Go type: it drops unknown fields, and reads other scalars as text.
 type decoder struct {
 	doc    *document.Document
 	reason violation.Reason

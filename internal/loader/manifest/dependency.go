@@ -19,8 +19,7 @@ func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
-// dependencies rejects required dependencies that are resolved in the cluster, which is not
-// supported yet.
+// dependencies rejects required dependencies that are to be resolved in the cluster.
 func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependency) {
 	seen := map[string]bool{}
 	for i := range list {

@@ -68,8 +68,8 @@ func (r *Result) validateLock() violation.Violations {
 	return problems
 }
 
-// Images returns .images and .dependencies of templates: references by digest. override,
-// which may be nil, changes a reference before it is pinned.
+// Images returns .images and .dependencies of templates: references by digest. override, which may be nil, changes one
+// first.
 func (r *Result) Images(override func(string) string) (images, dependencies map[string]string, problems violation.Violations) {
 	images, dependencies = map[string]string{}, map[string]string{}
 	if r.Lock == nil {

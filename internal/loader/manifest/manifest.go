@@ -23,8 +23,7 @@ type Result struct {
 	Manifest *manifestsv1alpha1.PackageManifest
 	// Lock is nil where the package has none.
 	Lock *manifestsv1alpha1.PackageManifestLock
-	// Strict is set if the manifest states spec.version: what only Package Operator accepts
-	// is an error.
+	// Strict is set if the manifest states spec.version: what only Package Operator accepts is an error.
 	Strict bool
 	// Warnings are what does not stop the package.
 	Warnings violation.Violations
@@ -44,8 +43,8 @@ func IsManifest(path string) bool {
 	return false
 }
 
-// Read reads and checks manifest and lock. The Result is nil if the manifest cannot be
-// decoded. component replaces the name, unless it is empty.
+// Read reads and checks manifest and lock. The Result is nil if the manifest cannot be decoded. component replaces the
+// name.
 func Read(files archive.Files, component string) (*Result, violation.Violations) {
 	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
 	if doc == nil && len(problems) == 0 {

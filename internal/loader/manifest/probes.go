@@ -36,8 +36,7 @@ func (c *checker) selector(field string, s *corev1alpha1.ProbeSelector) {
 	}
 }
 
-// probe requires one kind of probe. Package Operator evaluates one of several, and skips an
-// empty entry.
+// probe requires one kind of probe. Package Operator evaluates one of several, and skips an empty entry.
 func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 	set := 0
 	if p.Condition != nil {

@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// SecretByItsSchema reports whether the config schema marks a value, or one around it, as
-// format: password or writeOnly: true. Steps are keys and decimal indexes.
+// SecretByItsSchema reports whether the config schema marks a value, or one around it, as sensitive. Steps are keys and
+// indexes.
 func (r *Result) SecretByItsSchema(steps []string) bool {
 	node, at := r.Manifest.Spec.Config.OpenAPIV3Schema, "spec.config.openAPIV3Schema"
 	for i := 0; node != nil; i++ {

@@ -64,8 +64,7 @@ func explain(i int, op jsonpatch.Operation, err error) *Problem {
 	return &Problem{Part: fmt.Sprintf("patch[%d]", i), Details: fmt.Sprintf("%s of %s: %s", op.Kind(), path, why), Limit: tooLarge != nil}
 }
 
-// merge merges a patch into an object and keeps its identity. The result is nil if the
-// patch deletes the object.
+// merge merges a patch into an object and keeps its identity; nil if the patch deletes the object.
 func merge(object, patch map[string]any) (map[string]any, *Problem) {
 	dest, source := kyaml.NewRNode(nodeOf(object)), kyaml.NewRNode(nodeOf(patch))
 	result, err := merge2.Merge(source, dest, kyaml.MergeOptions{ListIncreaseDirection: kyaml.MergeOptionsListPrepend})

@@ -14,8 +14,7 @@ import (
 
 // Patch is one change of rendered objects.
 type Patch struct {
-	// Target selects objects. If empty, a merge names its object by apiVersion, kind and
-	// metadata.name.
+	// Target selects objects. If empty, a merge names its object by apiVersion, kind and metadata.name.
 	Target Target
 	// Patch is YAML or JSON: a list of operations or a mapping to merge.
 	Patch string
@@ -143,8 +142,8 @@ func operations(list []any) (jsonpatch.Patch, *Problem) {
 	return decoded, nil
 }
 
-// Apply applies all matching patches to an object, which it may change, and returns the
-// result, nil if it is deleted, and the sources of these patches.
+// Apply applies all matching patches to an object, which it may change. It returns the result, nil if deleted, and their
+// sources.
 func (s *Set) Apply(object map[string]any) (out map[string]any, applied []string, problem *Problem) {
 	if s == nil {
 		return object, nil, nil

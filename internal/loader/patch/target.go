@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Target selects the objects that match all fields that are set. Group, Kind and Name are
-// regular expressions for the whole text.
+// Target selects the objects that match all fields. Group, Kind and Name are regular expressions for the whole text.
 type Target struct {
 	Group, Kind, Name string
 	// LabelSelector selects by the labels of the object, such as "app in (a, b)".

@@ -9,8 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// boundedBody fails when a body is too long, or grows by less than
-// limits.StallBytes in the stall time. Only time spent in Read counts.
+// boundedBody fails when a body is too long, or too slow. Only time spent in Read counts.
 type boundedBody struct {
 	body        io.ReadCloser
 	ctx         context.Context

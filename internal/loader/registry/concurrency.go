@@ -8,8 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// flights deduplicates concurrent downloads. Unlike singleflight, a download
-// continues when its first caller is cancelled and ends with its last one.
+// flights is a singleflight whose work continues when its first caller is cancelled, and ends with its last one.
 type flights struct {
 	mu      sync.Mutex
 	flights map[string]*flight
@@ -85,8 +84,7 @@ func (s semaphore) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// hostLimiter bounds the concurrent pulls from one host. Users name hosts, so
-// unused ones are removed.
+// hostLimiter bounds concurrent pulls from one host. Users name hosts, so unused ones are removed.
 type hostLimiter struct {
 	mu    sync.Mutex
 	hosts map[string]*hostSlots

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// dialer connects for one pull at a time. A registry at a public address must not lead requests to
-// private ones by redirects and token services; no request may reach link-local addresses, where
-// clouds have their metadata. The check is made after DNS, on the address that is connected to.
+// dialer connects for one pull at a time. A registry at a public address must not lead requests to private ones; none
+// may reach link-local addresses, where clouds have their metadata. The check is made on the resolved address.
 type dialer struct {
 	registry string
 	timeout  time.Duration
@@ -28,8 +27,7 @@ type dialer struct {
 	renew     func()
 }
 
-// inherit hands the dialer with its connections to the next pull. With a new
-// connection to the registry, its address at that time counts.
+// inherit hands the dialer to the next pull. With a new connection to the registry, its address at that time counts.
 func (d *dialer) inherit() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,8 +79,7 @@ func (d *dialer) check(address, resolved string) error {
 	return nil
 }
 
-// shared is the address space between providers and customers (RFC 6598), where
-// some clouds have their metadata. nat64 translates IPv4 addresses (RFC 6052).
+// shared is the address space of providers (RFC 6598). nat64 translates IPv4 addresses (RFC 6052).
 var (
 	shared = netip.MustParsePrefix("100.64.0.0/10")
 	nat64  = netip.MustParsePrefix("64:ff9b::/96")

@@ -1,17 +1,11 @@
 // Package registry pulls package images.
 //
-// A reference is resolved to a digest (one HEAD), then manifest and layers are
-// downloaded into a store on disk, where a digest is downloaded once at a time.
-// Stored content is verified whenever it is read, so the digest that was
-// resolved is the one that is unpacked.
+// A reference is resolved to a digest (one HEAD), then manifest and layers are downloaded into a store on disk. Stored
+// content is verified whenever it is read, so the digest that was resolved is the one that is unpacked.
 //
-// A registry is not trusted. Every wait and every length is bounded, plain HTTP
-// and unverified certificates are accepted from hosts named as insecure only,
-// credentials go to the registry's own host, a public registry cannot send a
-// request to a private address, and no error contains credentials or signed
-// URLs. Pulls are limited per host. Connections are reused by the next pull from
-// the same registry; the address is checked again with each new connection.
+// A registry is not trusted. Every wait and every length is bounded, plain HTTP and unverified certificates are accepted
+// from hosts named as insecure only, credentials go to the registry's own host, a public registry cannot send a request
+// to a private address, and no error contains credentials or signed URLs.
 //
-// Limits: "Limits of registries" in package limits. Protocol: OCI distribution
-// specification 1.1, https://github.com/opencontainers/distribution-spec/blob/main/spec.md.
+// Protocol: https://github.com/opencontainers/distribution-spec/blob/main/spec.md.
 package registry

@@ -57,8 +57,7 @@ type PullError struct {
 	Remedy string
 	// Temporary is set if the same pull may succeed later without a change.
 	Temporary bool
-	// Err is the cause if it is an error of package archive; the text of others
-	// may contain credentials.
+	// Err is the cause if it is of package archive; the text of others may contain credentials.
 	Err error
 }
 
@@ -199,8 +198,7 @@ var (
 	bearer      = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
 )
 
-// redact removes credentials and queries of URLs, which may be signatures, and
-// returns one short line.
+// redact removes credentials and queries of URLs, which may be signatures, and returns one short line.
 func (s *secrets) redact(text string) string {
 	if s != nil {
 		for _, v := range s.values {

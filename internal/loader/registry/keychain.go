@@ -12,9 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// NewKeychain returns the credentials of pull secrets: the contents of
-// .dockerconfigjson or .dockercfg. They match as in the kubelet: hosts may have
-// wildcards within a label; the entry with the longest path wins, then the first.
+// NewKeychain returns the credentials of pull secrets (.dockerconfigjson or .dockercfg). As in the kubelet, hosts may
+// have wildcards within a label, and the longest path wins, then the first.
 func NewKeychain(pullSecrets ...[]byte) (authn.Keychain, error) {
 	var k keychain
 	for i, data := range pullSecrets {
@@ -89,8 +88,7 @@ func (k keychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	return authn.Anonymous, nil
 }
 
-// matchHost compares host names label by label, so that a wildcard does not
-// reach over a dot. Ports have to be equal.
+// matchHost compares host names label by label. Ports have to be equal.
 func matchHost(pattern, host string) bool {
 	pattern, patternPort, _ := strings.Cut(pattern, ":")
 	host, port, _ := strings.Cut(host, ":")

@@ -16,18 +16,15 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Options configure a Puller. The zero value pulls public images with the
-// credentials of the user's Docker config and caches nothing on disk.
+// Options configure a Puller. The zero value pulls public images with the user's Docker config, without a cache.
 type Options struct {
 	// Folder of the image that is read; "package" by default.
 	Folder string
 	// Keychain is queried for every pull. Nil means the Docker config.
 	Keychain authn.Keychain
-	// CABundle is a PEM file with certificate authorities to trust beside those
-	// of the system. It is read for every pull.
+	// CABundle is a PEM file with further certificate authorities, read for every pull.
 	CABundle string
-	// InsecureRegistries are hosts, with their port, that may be reached by plain
-	// HTTP or with an unverified certificate. Loopback addresses are no exception.
+	// InsecureRegistries are hosts, with their port, with plain HTTP or unverified certificates, also loopback.
 	InsecureRegistries []string
 	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after that.
 	ImagePrefixes, RegistryHosts Overrides
@@ -91,8 +88,7 @@ func (o *Options) insecureHosts() (map[string]bool, error) {
 	return hosts, nil
 }
 
-// roots returns the certificate authorities of the system and of CABundle, and
-// the digest of the bundle. Nil means those of the system.
+// roots returns the certificate authorities, nil for those of the system, and the digest of CABundle.
 func (o *Options) roots() (pool *x509.CertPool, digest [sha256.Size]byte, err error) {
 	if o.CABundle == "" {
 		return nil, digest, nil

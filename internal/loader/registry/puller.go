@@ -88,8 +88,7 @@ func (p *Puller) keychain() authn.Keychain {
 	return authn.NewMultiKeychain(p.access.Keychain, p.opts.Keychain)
 }
 
-// Resolve returns the digest of a reference. A reference by digest needs no
-// request. Errors are *PullError, or wrap the cause of ctx.
+// Resolve returns the digest of a reference. Errors are *PullError, or wrap the cause of ctx.
 func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
@@ -130,8 +129,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	return &Image{Ref: ref, Digest: digest.String(), Files: files}, nil
 }
 
-// key distinguishes downloads with different credentials, which must not be
-// shared. An error of the keychain is reported where its credentials are used.
+// key separates downloads with different credentials. Errors of the keychain are reported where it is used.
 func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
 	if a.Offline {
 		return " offline", nil
@@ -175,8 +173,7 @@ func (p *Puller) withSession(ctx context.Context, ref string, repo name.Reposito
 	return p.classify(ctx, ref, use(ctx, s), s.secrets)
 }
 
-// resolve sends a HEAD, which does not count against the rate limits of
-// registries. Where that is not supported, it downloads the manifest.
+// resolve sends a HEAD, which rate limits do not count, or else downloads the manifest.
 func (s *session) resolve(ctx context.Context, tag string) (v1.Hash, error) {
 	h, err := s.head(ctx, tag)
 	var response *transport.Error
@@ -256,8 +253,7 @@ func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content,
 	return parseContent(data)
 }
 
-// unpack reads the layers and verifies them once more, so that the verified
-// bytes are those that are used.
+// unpack verifies the layers while it reads them, so that the verified bytes are those that are used.
 func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers []*os.File) (archive.Files, error) {
 	release, err := p.unpacks.acquire(ctx)
 	if err != nil {

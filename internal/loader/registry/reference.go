@@ -13,7 +13,6 @@ import (
 )
 
 // parse reads an image reference and returns the one to pull, after overrides.
-// Short names are Docker Hub's.
 func (p *Puller) parse(written string) (name.Reference, error) {
 	ref := p.opts.ImagePrefixes.Apply(written)
 	fail := func(details, remedy string) error {
@@ -47,8 +46,7 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	return parsed, nil
 }
 
-// redirected names the reference that was pulled instead of the written one, if
-// an override changed it.
+// redirected names the reference that was pulled where an override changed it.
 func (p *Puller) redirected(written string) string {
 	parsed, err := p.parse(written)
 	if err != nil {

@@ -185,8 +185,7 @@ func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error 
 	return compare(d.Digest, hasher.Sum(nil))
 }
 
-// content is a manifest or an index. Its type is taken from the content, which
-// the digest covers, and not from the headers of the response.
+// content is a manifest or an index, by what the digest covers and not by headers of the response.
 type content struct {
 	SchemaVersion int             `json:"schemaVersion"`
 	MediaType     types.MediaType `json:"mediaType"`
@@ -216,8 +215,7 @@ func parseContent(data []byte) (*content, error) {
 	return &c, nil
 }
 
-// choose returns linux/amd64 of an index, else its first image. Packages contain
-// no programs, so that every platform will do.
+// choose returns linux/amd64 of an index, else its first image: packages contain no programs.
 func (c *content) choose() v1.Descriptor {
 	var first *v1.Descriptor
 	for i, d := range c.Manifests {

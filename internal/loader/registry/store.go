@@ -16,8 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// store keeps blobs on disk by digest. A blob is written to a temporary file and renamed, so that
-// several processes may share a folder. Without a folder, a blob exists as long as it is open.
+// store keeps blobs on disk by digest, also for several processes. Without a folder, a blob exists as long as it is
+// open.
 type store struct {
 	dir     string
 	limit   int64
@@ -34,8 +34,7 @@ const (
 	tempPattern = "incoming-"
 	// tempAge is when a temporary file counts as abandoned.
 	tempAge = time.Hour
-	// lookInterval is how often the folder is listed while the known size is
-	// within the limit, which other processes may exceed for that long.
+	// lookInterval is how often the folder is listed, into which other processes write as well.
 	lookInterval = time.Minute
 )
 
@@ -128,8 +127,7 @@ func (s *store) evict(keep string, size int64) {
 	s.size = s.evictNow(keep)
 }
 
-// evictNow removes the least recently used blobs beyond the limit, except keep,
-// and abandoned temporary files. It returns the size of the rest.
+// evictNow removes the least recently used blobs beyond the limit, and abandoned files. It returns the size of the rest.
 func (s *store) evictNow(keep string) int64 {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

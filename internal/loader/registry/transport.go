@@ -16,8 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// guard is the innermost round tripper, of one pull at a time. It sees every
-// request, including redirects and those to token services.
+// guard is the innermost round tripper, which also sees redirects and requests to token services.
 type guard struct {
 	p        *Puller
 	key      guardKey
@@ -25,8 +24,7 @@ type guard struct {
 	verified *http.Transport
 	// unverified is for insecure hosts.
 	unverified *http.Transport
-	// plain is set once an insecure registry has answered HTTPS by plain HTTP, so
-	// that HTTPS is not tried again.
+	// plain is set once an insecure registry has answered HTTPS by plain HTTP.
 	plain atomic.Pointer[tls.RecordHeaderError]
 
 	made   time.Time
@@ -121,8 +119,7 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// guardKey is what two pulls have in common that use the same connections. A
-// connection carries no credentials.
+// guardKey is what pulls over the same connections have in common. A connection carries no credentials.
 type guardKey struct {
 	// host is the registry with its port.
 	host string
@@ -130,8 +127,7 @@ type guardKey struct {
 	bundle [sha256.Size]byte
 }
 
-// guards keeps idle guards with their connections for a short time, since a TLS
-// handshake costs more than the rest of a small pull.
+// guards keeps idle guards for a short time: a TLS handshake costs more than the rest of a small pull.
 type guards struct {
 	mu   sync.Mutex
 	idle []*guard

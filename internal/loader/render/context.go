@@ -53,8 +53,7 @@ func (r *renderer) context() any {
 	return context
 }
 
-// index is that of text/template, but a missing key in empty labels or annotations of a
-// Package is empty text and not <no value>, as by Package Operator.
+// index is that of text/template, but a missing label or annotation of a Package is empty text, as by Package Operator.
 func (r *renderer) index(item any, keys ...any) (any, error) {
 	for _, key := range keys {
 		value, err := elementAt(reflect.ValueOf(item), reflect.ValueOf(key))

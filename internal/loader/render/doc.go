@@ -1,16 +1,9 @@
-// Package render turns the files of a package into those of one installation: it
-// applies path rules and executes templates (*.gotmpl).
+// Package render turns the files of a package into those of one installation: it applies path rules and executes
+// templates (*.gotmpl) in the order of their paths, each on a copy of the context.
 //
-// A file that path rules exclude is parsed for the templates it defines, and
-// getFile can read it. Templates are executed in the order of their paths, each on
-// a copy of the context. getFile of a template returns its output in any order.
-//
-// Templates are not trusted. They cannot access files, environment, network, clock
-// or randomness, and cannot loop, recurse or allocate without limit: injected nodes
-// count iterations and calls, every function is wrapped to bound what it reads and
-// makes, and what is printed is measured before.
+// Templates are not trusted. They cannot access files, environment, network, clock or randomness, and cannot loop,
+// recurse or allocate without limit: injected nodes count iterations and calls, every function is wrapped to bound what
+// it reads and makes, and what is printed is measured before.
 //
 // Errors contain file, line and expression, and never the context.
-//
-// Limits: see "Limits of templates and CEL expressions" in package limits.
 package render

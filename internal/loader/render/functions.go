@@ -17,8 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// sprigNames are the functions of sprig without those that depend on time, chance,
-// environment, files or network.
+// sprigNames are the functions of sprig without time, chance, environment, files and network.
 var sprigNames = strings.Fields(`
 hello fail
 abbrev abbrevboth trunc trim trimAll trimSuffix trimPrefix upper lower title untitle substr repeat nospace initials

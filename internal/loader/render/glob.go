@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// compileGlob reads patterns of getFileGlob: * and ? within a folder, ** beyond it, [abc],
-// [a-z], [!a], {one,two}, and \ before a literal character.
+// compileGlob reads patterns of getFileGlob: * and ? within a folder, ** beyond it, [abc], [!a], {one,two}, and \ before
+// a literal character.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > limits.TemplatePatternBytes {
 		return nil, limitf("a pattern has %d bytes; the limit is %d", len(pattern), limits.TemplatePatternBytes)

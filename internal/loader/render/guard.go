@@ -21,8 +21,8 @@ default empty coalesce all any ternary get hasKey typeOf typeIs typeIsLike kindO
 mustLast dig fail cel getFile
 `)...)
 
-// wrap returns fn with limits: it counts as a step, arguments and result are measured, and
-// checks run before functions that make more than they are given.
+// wrap returns fn as a step with measured arguments and result, and a check before functions that make more than they
+// get.
 func (r *renderer) wrap(name string, fn any) any {
 	f := reflect.ValueOf(fn)
 	t := f.Type()
@@ -278,8 +278,7 @@ func short(args []reflect.Value) error {
 	return nil
 }
 
-// replacement bounds the result of replacing matches, one per character at most, where $1
-// and the like stand for the text at most.
+// replacement bounds the result of replacing matches, one per character at most, where $1 stands for the text at most.
 func replacement(text int, with string) error {
 	if err := product(int64(strings.Count(with, "$")), int64(text)); err != nil {
 		return err

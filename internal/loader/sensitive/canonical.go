@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// canonical compares texts in lower case, without escapes of JSON, YAML and Go at any
-// depth, and without line ends and the white space around them.
+// canonical compares texts in lower case, without escapes at any depth, line ends, and white space around them.
 type canonical struct {
 	text strings.Builder
 	// from has the index in the original text of each byte; nil if it is not needed.

@@ -23,9 +23,8 @@ func Listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Nearest returns the known name with the smallest edit distance, if that is
-// small enough for a typing error. It does not search among many names, which
-// may come from a hostile package, for as many misspelt ones.
+// Nearest returns the known name with the smallest edit distance within that of a typing error. A hostile package cannot
+// have it search among many names.
 func Nearest(written string, known []string) (string, bool) {
 	if len(written) > 64 || len(known) > 200 {
 		return "", false
