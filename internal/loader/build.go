@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// BuildOptions say what an image carries beside the files.
+// BuildOptions are what an image has beside the files.
 type BuildOptions struct {
 	// Labels of the image's config.
 	Labels map[string]string

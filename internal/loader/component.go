@@ -22,7 +22,7 @@ type unit struct {
 	problems violation.Violations
 }
 
-// readUnit reads the manifest of the component that was asked for.
+// readUnit reads the manifest of a component.
 func readUnit(files Files, component string) *unit {
 	if len(files) == 0 {
 		return &unit{problems: violation.Violations{{Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package."}}}

@@ -59,7 +59,7 @@ type load struct {
 
 func (l *load) add(v ...violation.Violation) { l.problems = append(l.problems, v...) }
 
-// run returns the package; whether it may be used, problems tell.
+// run returns the package, to be used if there are no problems.
 func (l *load) run() *Package {
 	r := l.unit.result
 	if r == nil {

@@ -217,7 +217,7 @@ func (c *check) serverFields() {
 	delete(c.body, "status")
 }
 
-// isEmpty reports whether a value and all that is in it says nothing.
+// isEmpty reports whether a value and all that is in it is zero.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -38,7 +38,7 @@ type object struct {
 	defines *definition
 }
 
-// definition is what a CustomResourceDefinition says about its kind.
+// definition is the kind that a CustomResourceDefinition defines.
 type definition struct {
 	kind       schema.GroupKind
 	namespaced bool

@@ -11,7 +11,7 @@ import (
 // Patch changes the objects that its target matches.
 type Patch = patch.Patch
 
-// PatchTarget says which objects a Patch changes.
+// PatchTarget selects the objects that a Patch changes.
 type PatchTarget = patch.Target
 
 // CommonMetadata is set on every object and overrides that of the package.
@@ -22,7 +22,7 @@ type CommonMetadata struct {
 // StaticImage replaces images where a package is rendered without its lock.
 const StaticImage = "registry.package-operator.run/static-image"
 
-// Options say for which installation a package is loaded.
+// Options is the installation that a package is loaded for.
 type Options struct {
 	// Package is the Package with its image as in the spec; a ClusterPackage has no namespace.
 	Package manifestsv1alpha1.TemplateContextPackage
@@ -55,7 +55,7 @@ type Options struct {
 	// CollisionProtection is the default for objects without annotation; empty: Prevent.
 	CollisionProtection corev1alpha1.CollisionProtection
 
-	// anyNamespace says that the namespace is only an example.
+	// anyNamespace is set where the namespace is only an example.
 	anyNamespace bool
 	// keep, where it is not nil, is filled with what templates render to.
 	keep *Files

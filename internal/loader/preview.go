@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// PreviewOptions say how a package is shown without a cluster.
+// PreviewOptions are options of [Preview].
 type PreviewOptions struct {
 	// Component to show; empty for the root.
 	Component string

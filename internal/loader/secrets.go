@@ -107,7 +107,7 @@ func (c *check) secrets(annotations map[string]any) {
 		c.out.sensitive = true
 		body = maps.Clone(body)
 		for _, values := range []string{"data", "stringData"} {
-			// Their keys are part of what servers and schemas say of a field.
+			// Keys are part of messages of servers and schemas.
 			body[values] = withoutValues(body[values])
 		}
 	}

@@ -79,7 +79,7 @@ func compileCEL(rule string) (*celProgram, error) {
 		return nil, &refusal{err.Error(), "correct the regular expression"}
 	}
 	options := []cel.EvalOption{cel.OptTrackCost}
-	if !uses { // else constant patterns would run without a look at their work
+	if !uses { // else constant patterns would run unchecked
 		options = append(options, cel.OptOptimize)
 	}
 	program, err := environment.Program(ast,

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Options say how references are looked up.
+// Options are how references are looked up.
 type Options struct {
 	// Resolve returns the digest that an image reference stands for.
 	Resolve func(ctx context.Context, ref string) (string, error)
@@ -33,7 +33,7 @@ type File struct {
 	Path string
 	// Data is what has to be in it.
 	Data []byte
-	// Changed tells that the file has to be written.
+	// Changed is set if the file has to be written.
 	Changed bool
 }
 

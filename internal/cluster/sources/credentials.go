@@ -95,7 +95,7 @@ func keychain(
 	return keys, missing, err
 }
 
-// allowed reads an object. problem says that the manager may not.
+// allowed reads an object, with a problem where the manager may not.
 func (c *Credentials) allowed(ctx context.Context, ref Ref) (object *Object, problem string, err error) {
 	object, err = c.read(ctx, ref)
 	if apierrors.IsForbidden(err) {

@@ -73,7 +73,7 @@ func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
 	return ref
 }
 
-// FromSecrets tells whether a Package is rendered from Secrets.
+// FromSecrets reports whether a Package is rendered from Secrets.
 func FromSecrets(spec *corev1alpha1.PackageSpec) bool {
 	for _, ref := range Of(spec, "") {
 		if ref.Kind == KindSecret {

@@ -16,7 +16,7 @@ type Listen func(context.Context, livestate.Selection, livestate.Listener)
 
 // State is what is known of a source.
 type State struct {
-	// Known tells that the watch has told whether the object exists.
+	// Known is set once the watch has listed the object.
 	Known bool
 	// Version changes whenever the object does; empty where there is none.
 	Version string
@@ -64,7 +64,7 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection tells that only the leader watches.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader watches.
 func (w *Watches) NeedLeaderElection() bool { return true }
 
 // Use sets the refs, without duplicates, that are watched for a user; none removes the user.
@@ -129,7 +129,7 @@ func (w *Watches) State(ref Ref) State {
 	return State{}
 }
 
-// set changes what is known of a source, and wakes its users where that is news.
+// set changes the state of a source, and enqueues its users where it differs.
 func (w *Watches) set(o *watched, change func(*State)) {
 	w.mu.Lock()
 	before := o.state
@@ -161,7 +161,7 @@ type listener struct {
 	o *watched
 }
 
-// Listed is told the object, or that there is none.
+// Listed implements livestate.Listener.
 func (f *listener) Listed(all []metav1.Object) {
 	version := ""
 	for _, obj := range all {
@@ -170,23 +170,23 @@ func (f *listener) Listed(all []metav1.Object) {
 	f.w.set(f.o, func(s *State) { *s = State{Known: true, Version: version} })
 }
 
-// Changed is told the object after a change.
+// Changed implements livestate.Listener.
 func (f *listener) Changed(obj metav1.Object) {
 	version := versionOf(obj)
 	f.w.set(f.o, func(s *State) { s.Version = version })
 }
 
-// Deleted is told that the object is gone.
+// Deleted implements livestate.Listener.
 func (f *listener) Deleted(metav1.Object) {
 	f.w.set(f.o, func(s *State) { s.Version = "" })
 }
 
-// Failed is told why the watch does not work.
+// Failed implements livestate.Listener.
 func (f *listener) Failed(err error) {
 	f.w.set(f.o, func(s *State) { s.Err = err })
 }
 
-// versionOf tells one state of an object from every other.
+// versionOf identifies one state of an object.
 func versionOf(obj metav1.Object) string {
 	return string(obj.GetUID()) + "/" + obj.GetResourceVersion()
 }

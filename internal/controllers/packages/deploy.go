@@ -43,7 +43,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	return nil
 }
 
-// deployContent writes what was loaded, and keeps of it what a status says.
+// deployContent writes what was loaded, and keeps a summary for the status.
 func (s *reconciliation) deployContent(ctx context.Context) error {
 	if err := s.writeContent(ctx, s.attempt.content); err != nil {
 		return err

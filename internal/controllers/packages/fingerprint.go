@@ -110,7 +110,7 @@ const (
 )
 
 // compare relates what was unpacked last to what would be rendered now. The hash of an earlier engine counts as current
-// where its conditions say so for this generation.
+// where its conditions report this generation as unpacked.
 func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	status := pkg.PackageStatus()
 	switch last, ours := parseFingerprint(status.UnpackedHash); {

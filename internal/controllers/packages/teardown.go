@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 )
 
-// finalizers of ours; an earlier engine may have put either on any object.
+// finalizers of this engine; an earlier one may have put either on any object.
 var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
 
 // tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the background and
@@ -93,7 +93,7 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// finalize removes our finalizers: nothing is left that needs the Package.
+// finalize removes the finalizers of this engine.
 func (s *reconciliation) finalize(ctx context.Context) error {
 	rest := foreignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
@@ -109,7 +109,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	return nil
 }
 
-// foreignFinalizers returns the finalizers that are not ours.
+// foreignFinalizers returns the finalizers of others.
 func foreignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }

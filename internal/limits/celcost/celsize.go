@@ -35,7 +35,7 @@ func Option() cel.ProgramOption {
 	})
 }
 
-// constant tells whether a list or map is no longer than its text.
+// constant reports whether a list or map is no longer than its text.
 func constant(made interpreter.InterpretableConstructor) bool {
 	for _, value := range made.InitVals() {
 		if _, ok := value.(interpreter.InterpretableConst); !ok {
@@ -143,7 +143,7 @@ func (m *meter) reflected(v reflect.Value) {
 	}
 }
 
-// tooMany looks at the size before anything in it, which may be a long way.
+// tooMany checks the number of elements before any of them.
 func (m *meter) tooMany(v traits.Sizer) bool {
 	n, ok := v.Size().(types.Int)
 	if ok && n > limits.ExpressionValues {

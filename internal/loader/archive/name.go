@@ -12,7 +12,7 @@ import (
 // root is the folder of an image that holds a package.
 const root = "package"
 
-// place says where in an image an entry belongs.
+// place is where in an image an entry belongs.
 type place struct {
 	// path is the cleaned name, from the root of the image.
 	path string

@@ -118,7 +118,7 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 	}
 }
 
-// rule weighs a rule. One that cannot be read is reported by whoever compiles it.
+// rule weighs a rule. Compiling reports invalid ones.
 func (w *weight) rule(text string) {
 	if text == "" {
 		return

@@ -20,7 +20,7 @@ type Document struct {
 	Index int
 	// Value consists of map[string]any, []any, string, int64, float64, bool and nil; it may be changed.
 	Value any
-	// Warnings name keys that do not mean what they look like.
+	// Warnings name keys that YAML 1.1 reads as booleans.
 	Warnings violation.Violations
 	// Doubts are invalid YAML that Package Operator accepts: duplicate keys, unknown tags.
 	Doubts violation.Violations

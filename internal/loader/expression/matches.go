@@ -15,7 +15,7 @@ import (
 // withoutMatches is CEL without the function whose cost is counted after it ran.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
 
-// matches declares the function as CEL does, and looks at its cost first.
+// matches declares the function as CEL does, with a check of its cost.
 func (e *Evaluator) matches() cel.EnvOption {
 	binding := cel.SingletonBinaryBinding(func(text, expression ref.Val) ref.Val {
 		t, ok := text.(types.String)

@@ -17,7 +17,7 @@ const (
 	lockFile     = "manifest.lock"
 )
 
-// Result is what the manifest and the lock say.
+// Result is the content of the manifest and the lock.
 type Result struct {
 	// Manifest is never nil when there was a readable one.
 	Manifest *manifestsv1alpha1.PackageManifest

@@ -26,7 +26,6 @@ type Patch struct {
 type Problem struct {
 	// Source of the patch, and which part of it is wrong, such as target.name.
 	Source, Part string
-	// Details say what is wrong.
 	Details string
 	// Limit is set if a limit is exceeded.
 	Limit bool

@@ -72,7 +72,7 @@ func aligned(encode func([]byte) string, bits, offset int, value string) string 
 	return text[first:max(first, last)]
 }
 
-// long returns the texts that are long enough to look for, each once.
+// long returns the texts that are long enough to search for, each once.
 func long(texts ...string) []string {
 	seen := map[string]bool{}
 	out := texts[:0:0]
