@@ -136,13 +136,13 @@ func (t *trial) catchAll(ctx context.Context, bugs []bug) error {
 	header()
 	wrong, ran := 0, 0
 	for _, b := range bugs {
-		o, err := apply(ctx, t.root, b.Path, filepath.Join(t.scratch, b.String()))
+		overlay, err := apply(ctx, t.root, b.Path, filepath.Join(t.scratch, b.String()))
 		if err != nil {
 			return fmt.Errorf("%s does not apply: %w", b, err)
 		}
 		for _, c := range b.Checks {
 			ran++
-			if !show(b.Invariant, b.String(), c, t.catch(ctx, c, o)) {
+			if !show(b.Invariant, b.String(), c, t.catch(ctx, c, overlay)) {
 				wrong++
 			}
 		}

@@ -9,57 +9,44 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// overlay is what the go command reads instead of the sources.
-type overlay struct {
-	// File is the JSON that go build -overlay takes.
-	File string
-	// Packages are those of the patched files, as ./internal/phases.
-	Packages []string
-}
-
 // apply patches copies of the files below root that a patch touches, in the
-// folder dir.
-func apply(ctx context.Context, root, patch, dir string) (overlay, error) {
+// folder dir, and returns the JSON file that go build -overlay takes.
+func apply(ctx context.Context, root, patch, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return overlay{}, err
+		return "", err
 	}
 	files, err := touched(ctx, patch, dir)
 	if err != nil {
-		return overlay{}, err
+		return "", err
 	}
-	var o overlay
 	replace := map[string]string{}
 	for _, file := range files {
 		copied := filepath.Join(dir, file)
 		content, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
-			return overlay{}, err
+			return "", err
 		}
 		if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
-			return overlay{}, err
+			return "", err
 		}
 		if err := os.WriteFile(copied, content, 0o644); err != nil {
-			return overlay{}, err
+			return "", err
 		}
 		replace[filepath.Join(root, file)] = copied
-		o.Packages = append(o.Packages, "./"+filepath.Dir(file))
 	}
 	// One line of context has to fit on both sides, wherever that is.
 	if _, err := git(ctx, dir, "apply", "-C1", "--recount", "--whitespace=nowarn", patch); err != nil {
-		return overlay{}, err
+		return "", err
 	}
-	slices.Sort(o.Packages)
-	o.Packages = slices.Compact(o.Packages)
-	o.File = filepath.Join(dir, "overlay.json")
+	overlay := filepath.Join(dir, "overlay.json")
 	raw, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
-		return overlay{}, err
+		return "", err
 	}
-	return o, os.WriteFile(o.File, raw, 0o644)
+	return overlay, os.WriteFile(overlay, raw, 0o644)
 }
 
 // touched returns the files that a patch changes.

@@ -45,8 +45,8 @@ type trial struct {
 }
 
 // catch runs a test with a bug.
-func (t *trial) catch(ctx context.Context, c check, o overlay) outcome {
-	out := t.test(ctx, c, "-overlay="+o.File)
+func (t *trial) catch(ctx context.Context, c check, overlay string) outcome {
+	out := t.test(ctx, c, "-overlay="+overlay)
 	switch {
 	case out.Verdict == passed:
 		out.Verdict = unseen
