@@ -80,9 +80,13 @@ func Main(m *testing.M) int {
 			fmt.Fprintf(os.Stderr, "last lines of the shared manager's log:\n%s\n", tail(shared.manager.log, 80))
 		}
 	}
+	sandboxes := lent.idle
 	if shared.env != nil {
-		if err := shared.env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "cannot stop the shared sandbox:", err)
+		sandboxes = append(sandboxes, shared.env.Sandbox)
+	}
+	for _, sb := range sandboxes {
+		if err := sb.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "cannot stop a shared sandbox:", err)
 		}
 	}
 	return code
@@ -180,12 +184,18 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 // test:deep.
 func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
+// polling is how often a condition is checked: after a tenth of the time waited so far, so
+// that tests which wait leave the processors to those that work.
+var polling = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.1, Steps: 30, Cap: 250 * time.Millisecond}
+
 // Eventually repeats check until it returns nil, and fails the test with the
 // last error after timeout.
 func Eventually(tb testing.TB, timeout time.Duration, what string, check func(context.Context) error) {
 	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
+	defer cancel()
 	var last error
-	err := wait.PollUntilContextTimeout(tb.Context(), 20*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+	err := polling.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if err := check(ctx); last == nil || err == nil || ctx.Err() == nil {
 			last = err // more telling than that time is up
 		}

@@ -13,16 +13,21 @@ var sandboxCommands = commands{
 	// Nothing outside of the script's namespace may be changed there, nor anything
 	// whose name does not begin with the script's.
 	//
-	// sandbox own [nodes]: a cluster of the script's own, for whatever disturbs
-	// managers, control plane or rights; without a manager, and without nodes
-	// unless it says so.
+	// sandbox lent: a cluster without manager and nodes that no other script uses
+	// meanwhile, for whatever disturbs managers, components or rights. Other scripts
+	// had it before, and get it afterwards.
 	//
-	// Both make a namespace for the script, named after it: $NS.
+	// sandbox own [nodes]: a cluster of the script's own, for what could not be undone;
+	// without manager, and without nodes unless it says so.
+	//
+	// All make a namespace for the script, named after it: $NS.
 	"sandbox": func(s *scenario, _ bool, args []string) {
-		s.usage(s.env == nil && len(args) > 0, "sandbox shared | own [nodes]")
+		s.usage(s.env == nil && len(args) > 0, "sandbox shared | lent | own [nodes]")
 		switch args[0] {
 		case "shared":
 			s.env = harness.Shared(s)
+		case "lent":
+			s.env = harness.Lend(s)
 		case "own":
 			var opts []sandbox.Option
 			if len(args) == 1 {

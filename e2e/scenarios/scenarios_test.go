@@ -27,7 +27,7 @@ func TestScenarios(t *testing.T) {
 // TestExtendedScenarios plays those that take long.
 func TestExtendedScenarios(t *testing.T) {
 	if !harness.Deep() {
-		t.Skip("LOCKSTEP_DEEP=1 plays them")
+		t.Skip("set LOCKSTEP_DEEP=1 to run them")
 	}
 	play(t, "testdata/extended")
 }

@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// lent are the sandboxes of Lend. Two at a time: a test that waits for one is cheaper
+// than a sandbox that starts.
+var lent = struct {
+	sync.Mutex
+	idle   []*sandbox.Sandbox
+	places chan struct{}
+}{places: make(chan struct{}, 2)}
+
+// Lend returns a sandbox without nodes and manager, which no other test uses meanwhile:
+// for tests that disturb managers, components or rights. A later test gets the same one,
+// with config installed anew and without objects of our kinds.
+func Lend(tb testing.TB) *Env {
+	tb.Helper()
+	lent.places <- struct{}{}
+	tb.Cleanup(func() { <-lent.places })
+	sb := takeIdle()
+	if sb == nil {
+		var err error
+		sb, err = sandbox.Run(context.Background(), sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		must(tb, err)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() { // whatever the test left it in
+			_ = sb.Stop()
+			return
+		}
+		lent.Lock()
+		defer lent.Unlock()
+		lent.idle = append(lent.idle, sb)
+	})
+	env := install(tb, sb)
+	env.ClearLease(tb)
+	tb.Cleanup(func() {
+		if err := env.removeAll(context.Background()); err != nil {
+			tb.Errorf("cannot remove what the test left: %v", err)
+		}
+	})
+	return env
+}
+
+func takeIdle() *sandbox.Sandbox {
+	lent.Lock()
+	defer lent.Unlock()
+	if len(lent.idle) == 0 {
+		return nil
+	}
+	sb := lent.idle[0]
+	lent.idle = lent.idle[1:]
+	return sb
+}
+
+// removeAll deletes the namespaced objects of our kinds, whatever their finalizers wait
+// for. No manager may run.
+func (e *Env) removeAll(ctx context.Context) error {
+	for _, list := range []client.ObjectList{
+		&corev1alpha1.PackageList{}, &corev1alpha1.ObjectDeploymentList{}, &corev1alpha1.ObjectSetList{},
+		&corev1alpha1.ObjectSetPhaseList{}, &corev1alpha1.ObjectSliceList{},
+	} {
+		if err := e.Client.List(ctx, list); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			obj := item.(client.Object)
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			return errors.Join(client.IgnoreNotFound(e.Client.Patch(ctx, obj, patch)), client.IgnoreNotFound(e.Client.Delete(ctx, obj)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
