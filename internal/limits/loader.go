@@ -23,8 +23,7 @@ const (
 	ImageManifestBytes    = 4 << 20                // what registries have to accept by the distribution specification
 	ResponseHeaderBytes   = 256 << 10              // of the header of one response
 	Redirects             = 10                     // that one request follows
-	PullsPerHost          = 4                      // concurrent pulls from one registry, which may hang
-	PullsInFlight         = 256                    // all concurrent pulls: high, so that hanging registries delay no other
+	PullsInFlight         = 256                    // concurrent pulls: high, so that hanging registries, of LoadsPerHost each, delay no other
 	LoadsShort            = 2                      // concurrent loads of up to LoadShort; besides one of up to LoadMedium and one of up to LoadTime
 	LoadShort             = 250 * time.Millisecond // as for a thousand objects
 	LoadMedium            = 4 * time.Second
@@ -32,7 +31,7 @@ const (
 	ConnectTimeout        = 10 * time.Second // of TCP and, apart from it, the TLS handshake
 	RegistryIdle          = 15 * time.Second // of idle connections, less than firewalls and load balancers keep them
 	RegistryConnectionAge = 5 * time.Minute  // for which connections are used
-	RegistryConnections   = 32               // pulls whose connections are kept
+	RegistryConnections   = 32               // registries whose connections are kept
 	ResponseHeaderTimeout = 30 * time.Second // until the first byte of a response
 	StallTimeout          = 30 * time.Second // in which a body has to grow by StallBytes: 2 KiB/s
 	StallBytes            = 64 << 10

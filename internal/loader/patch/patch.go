@@ -26,7 +26,7 @@ type Patch struct {
 type Problem struct {
 	// Source of the patch, and which part of it is wrong, such as target.name.
 	Source, Part string
-	Details string
+	Details      string
 	// Limit is set if a limit is exceeded.
 	Limit bool
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dialer connects for one pull at a time. A registry at a public address must not lead requests to private ones; none
+// dialer connects for pulls from one registry. One at a public address must not lead requests to private ones; none
 // may reach link-local addresses, where clouds have their metadata. The check is made on the resolved address.
 type dialer struct {
 	registry string
@@ -20,18 +20,10 @@ type dialer struct {
 	mu sync.Mutex
 	// proxies by host:port, which the administrator configured.
 	proxies map[string]bool
-	// private is set when the registry itself is at a private address.
+	// private is set while the registry itself is at a private address.
 	private bool
-	// inherited is set while private comes from an earlier pull, whose connections renew closes.
-	inherited bool
-	renew     func()
-}
-
-// inherit hands the dialer to the next pull. With a new connection to the registry, its address at that time counts.
-func (d *dialer) inherit() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.inherited = true
+	// renew closes idle connections.
+	renew func()
 }
 
 var proxyPorts = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
@@ -68,11 +60,11 @@ func (d *dialer) check(address, resolved string) error {
 	switch {
 	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
 		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
-	case host == d.registry && d.inherited:
-		d.inherited, d.private = false, private
-		d.renew()
 	case host == d.registry:
-		d.private = d.private || private
+		if d.private && !private {
+			d.renew() // what was reached behind the former address
+		}
+		d.private = private
 	case private && !d.private:
 		return failf(ReasonForbiddenAddress, "", "the registry %s is public and sends the request to %s, which is at the private address %s", d.registry, host, ip)
 	}

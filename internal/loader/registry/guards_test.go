@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,8 +65,7 @@ func TestPullsShareConnections(t *testing.T) {
 	}
 }
 
-// That a registry speaks plain HTTP is found out by the first pull, and anew after
-// a failure.
+// That a registry speaks plain HTTP is found out by the first pull, and again after a failure.
 func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -150,7 +148,7 @@ func TestFailuresEndConnections(t *testing.T) {
 	}
 }
 
-// Guards are for one pull at a time, of the same registry, and not for long.
+// Guards are for pulls of the same registry, and not for long.
 func TestGuardsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,44 +160,32 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 			}
 			return g
 		}
-		idle := func() []*guard {
-			synctest.Wait()
-			p.guards.mu.Lock()
-			defer p.guards.mu.Unlock()
-			return slices.Clone(p.guards.idle)
-		}
 		first := of("a.example")
-		p.guards.put(first)
 		if of("b.example") == first || of("a.example:5000") == first {
 			t.Error("another registry has the guard")
 		}
-		if of("a.example") != first || of("a.example") == first {
-			t.Error("the guard is not that of the next pull alone")
+		if of("a.example") != first {
+			t.Error("the guard is not that of the next pull")
 		}
-		p.guards.put(first)
-		time.Sleep(limits.RegistryIdle + 1)
-		if len(idle()) != 0 {
-			t.Error("the guard waits too long")
+		if first.verified.IdleConnTimeout != limits.RegistryIdle || first.unverified.IdleConnTimeout != limits.RegistryIdle {
+			t.Error("connections wait too long")
 		}
-		time.Sleep(limits.RegistryConnectionAge)
-		p.guards.put(first)
-		if len(idle()) != 0 {
-			t.Error("the guard is too old")
+		time.Sleep(limits.RegistryConnectionAge + 1)
+		if first = of("a.example"); len(p.guards.Keys()) != 1 {
+			t.Error("a guard is too old")
 		}
-		for i := range limits.RegistryConnections + 1 {
-			p.guards.put(of(fmt.Sprintf("%d.example", i)))
+		for i := range limits.RegistryConnections {
+			of(fmt.Sprintf("%d.example", i))
 		}
-		if waiting := idle(); len(waiting) != limits.RegistryConnections || waiting[0].key.host != "1.example" {
-			t.Errorf("%d guards wait", len(waiting))
+		if n := len(p.guards.Keys()); n != limits.RegistryConnections || of("a.example") == first {
+			t.Errorf("%d guards wait", n)
 		}
-		time.Sleep(limits.RegistryIdle + 1)
 	})
 }
 
-// A registry that was at a private address may lead to others as long as it is
-// talked to there. Connected to at a public address it may not, also not by
-// connections that were made before.
-func TestGuardsInheritWhereTheRegistryIs(t *testing.T) {
+// A registry that was at a private address may lead to others as long as it is there. Connected to at a public address
+// it may not, also not by connections that were made before.
+func TestGuardsFollowTheRegistry(t *testing.T) {
 	t.Parallel()
 	const registry, elsewhere, private, public = "registry.example:443", "cdn.example:443", "10.0.0.1:443", "93.184.216.34:443"
 	p := newPuller(t, Options{})
@@ -214,8 +200,8 @@ func TestGuardsInheritWhereTheRegistryIs(t *testing.T) {
 	}
 	check("the registry", true, registry, private)
 	check("behind it", true, elsewhere, private)
-	g.dialer.inherit()
-	check("behind it, over the connection of before", true, elsewhere, private)
+	check("the registry, for the next pull", true, registry, private)
+	check("behind it, for the next pull", true, elsewhere, private)
 	if closed != 0 {
 		t.Error("connections were closed without need")
 	}

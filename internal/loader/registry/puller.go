@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
@@ -43,8 +44,7 @@ type Puller struct {
 	insecure map[string]bool
 	store    *store
 	flights  *flights
-	guards   *guards
-	hosts    *hostLimiter
+	guards   *cache.LRUExpireCache
 	pulls    semaphore
 	unpacks  semaphore
 	access   Access
@@ -65,9 +65,8 @@ func NewPuller(opts Options) (*Puller, error) {
 		return nil, err
 	}
 	return &Puller{
-		opts: opts, insecure: insecure, store: store, guards: &guards{},
+		opts: opts, insecure: insecure, store: store, guards: cache.NewLRUExpireCache(limits.RegistryConnections),
 		flights: &flights{flights: map[string]*flight{}},
-		hosts:   &hostLimiter{hosts: map[string]*hostSlots{}},
 		pulls:   make(semaphore, limits.PullsInFlight),
 		unpacks: make(semaphore, limits.UnpacksInFlight),
 	}, nil
@@ -156,9 +155,7 @@ func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference)
 		return h, nil
 	}
 	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
-		if h, err = s.resolve(ctx, parsed.Identifier()); err == nil {
-			s.end()
-		}
+		h, err = s.resolve(ctx, parsed.Identifier())
 		return err
 	})
 	return h, err
@@ -170,7 +167,11 @@ func (p *Puller) withSession(ctx context.Context, ref string, repo name.Reposito
 	defer cancel()
 	s := &session{p: p, repo: repo, secrets: &secrets{}}
 	defer s.close()
-	return p.classify(ctx, ref, use(ctx, s), s.secrets)
+	err := use(ctx, s)
+	if err != nil && s.guard != nil {
+		p.guards.Remove(s.guard.key) // the next pull begins with new connections
+	}
+	return p.classify(ctx, ref, err, s.secrets)
 }
 
 // resolve sends a HEAD, which rate limits do not count, or else downloads the manifest.
@@ -215,7 +216,7 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 		}
 		layers = append(layers, f)
 	}
-	s.end()
+	s.close()
 	return s.p.unpack(ctx, manifest.Layers, layers)
 }
 

@@ -26,31 +26,17 @@ type session struct {
 
 	client  *http.Client
 	guard   *guard
-	release []func()
+	release func()
 }
 
-// end releases the session after all requests succeeded: the next pull may use its connections.
-func (s *session) end() {
-	if s.guard != nil {
-		s.p.guards.put(s.guard)
-		s.guard = nil
-	}
-	s.close()
-}
-
-// close releases the session. After a failure its connections are not reused.
+// close ends the use of the registry.
 func (s *session) close() {
-	if s.guard != nil {
-		s.guard.close()
-		s.guard = nil
+	if s.release != nil {
+		s.release()
 	}
-	for _, release := range s.release {
-		release()
-	}
-	s.release = nil
 }
 
-// begin waits for the limits on concurrent pulls and authenticates.
+// begin waits for the limit on concurrent pulls and authenticates.
 func (s *session) begin(ctx context.Context) error {
 	if s.client != nil {
 		return nil
@@ -59,15 +45,11 @@ func (s *session) begin(ctx context.Context) error {
 		return failf(ReasonNotCached, "Pull it once with another imagePullPolicy, by a manager that keeps its --cache-dir.",
 			"no registry is asked with imagePullPolicy Never, and the cache of the manager does not hold it")
 	}
-	release, err := s.p.hosts.acquire(ctx, s.repo.RegistryStr())
+	release, err := s.p.pulls.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	s.release = append(s.release, release)
-	if release, err = s.p.pulls.acquire(ctx); err != nil {
-		return err
-	}
-	s.release = append(s.release, release)
+	s.release = release
 	if s.guard, err = s.p.guardOf(s.repo.RegistryStr()); err != nil {
 		return failf(ReasonLocal, "", "%v", err)
 	}

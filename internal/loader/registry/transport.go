@@ -8,10 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -26,23 +23,22 @@ type guard struct {
 	unverified *http.Transport
 	// plain is set once an insecure registry has answered HTTPS by plain HTTP.
 	plain atomic.Pointer[tls.RecordHeaderError]
-
-	made   time.Time
-	expiry *time.Timer
 }
 
-// guardOf returns an idle guard of the registry, or a new one.
+// guardOf returns the guard of a registry. Pulls share its connections for a while: a TLS handshake costs more than the
+// rest of a small pull.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	roots, bundle, err := p.opts.roots()
 	if err != nil {
 		return nil, err
 	}
 	key := guardKey{host: registryHost, bundle: bundle}
-	if g := p.guards.take(key); g != nil {
-		return g, nil
+	if g, found := p.guards.Get(key); found {
+		return g.(*guard), nil
 	}
 	g := p.newGuard(registryHost, roots)
 	g.key = key
+	p.guards.Add(key, g, limits.RegistryConnectionAge)
 	return g, nil
 }
 
@@ -67,15 +63,13 @@ func (p *Puller) newGuard(registryHost string, roots *x509.CertPool) *guard {
 		// Digests are those of the body as it is sent.
 		DisableCompression: true,
 	}
-	g := &guard{p: p, dialer: d, verified: base, unverified: base.Clone(), made: time.Now()}
+	g := &guard{p: p, dialer: d, verified: base, unverified: base.Clone()}
 	g.unverified.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // Only for hosts that the administrator named.
-	d.renew = g.close
+	d.renew = func() {
+		g.verified.CloseIdleConnections()
+		g.unverified.CloseIdleConnections()
+	}
 	return g
-}
-
-func (g *guard) close() {
-	g.verified.CloseIdleConnections()
-	g.unverified.CloseIdleConnections()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -125,57 +119,4 @@ type guardKey struct {
 	host string
 	// bundle is the digest of the certificate authorities on disk.
 	bundle [sha256.Size]byte
-}
-
-// guards keeps idle guards for a short time: a TLS handshake costs more than the rest of a small pull.
-type guards struct {
-	mu   sync.Mutex
-	idle []*guard
-}
-
-// take returns the idle guard that was used last, or nil.
-func (g *guards) take(key guardKey) *guard {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, one := range slices.Backward(g.idle) {
-		if one.key == key {
-			g.remove(one)
-			one.dialer.inherit()
-			return one
-		}
-	}
-	return nil
-}
-
-// put keeps a guard for later pulls, unless it is so old that the registry may have moved.
-func (g *guards) put(one *guard) {
-	if time.Since(one.made) > limits.RegistryConnectionAge {
-		one.close()
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.idle) >= limits.RegistryConnections {
-		g.idle[0].close()
-		g.remove(g.idle[0])
-	}
-	g.idle = append(g.idle, one)
-	one.expiry = time.AfterFunc(limits.RegistryIdle, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.remove(one) {
-			one.close()
-		}
-	})
-}
-
-// remove reports whether a guard was idle. g.mu is held.
-func (g *guards) remove(one *guard) bool {
-	i := slices.Index(g.idle, one)
-	if i < 0 {
-		return false
-	}
-	one.expiry.Stop()
-	g.idle = slices.Delete(g.idle, i, i+1)
-	return true
 }
