@@ -9,108 +9,107 @@ import (
 // jqPaths returns a superset of the fields that a guarded query reads; an empty path is the whole object.
 func jqPaths(query *gojq.Query) [][]string {
 	var r jqReads
-	r.record(r.query(query, jqValue{exact: true}))
+	r.record(r.query(query, location{}))
 	return r.paths
 }
 
-// jqValue says where in the object a value of the query lies.
-type jqValue struct {
-	// path contains the value, exactly (exact) or somewhere inside.
-	path  []string
-	exact bool
-	// accounted values are constant, computed, or recorded already.
-	accounted bool
-}
+// location is the path of a value in the object; nil for one that is computed, or was recorded.
+type location []string
 
-// jqReads collects what is read while it follows values through a query.
+// jqReads collects the locations that a query reads.
 type jqReads struct{ paths [][]string }
 
-var computed = jqValue{accounted: true}
-
-func (r *jqReads) record(v jqValue) {
-	if !v.accounted {
-		r.paths = append(r.paths, v.path)
+func (r *jqReads) record(at location) {
+	if at != nil {
+		r.paths = append(r.paths, at)
 	}
 }
 
-// query returns where the results lie when the query is run on in.
-func (r *jqReads) query(q *gojq.Query, in jqValue) jqValue {
+// all records what queries on a value read.
+func (r *jqReads) all(in location, queries ...*gojq.Query) {
+	for _, q := range queries {
+		r.record(r.query(q, in))
+	}
+}
+
+// query returns where the result lies when the query is run on in.
+func (r *jqReads) query(q *gojq.Query, in location) location {
 	switch {
 	case q == nil:
-		return computed
+		return nil
 	case q.Term != nil:
 		return r.term(q.Term, in)
-	case q.Op == gojq.OpPipe:
-		return r.pipe(q, in)
-	default:
-		r.record(r.query(q.Left, in))
-		r.record(r.query(q.Right, in))
-		return computed
+	case q.Op != gojq.OpPipe:
+		r.all(in, q.Left, q.Right)
+		return nil
 	}
-}
-
-// pipe reads the left side also where the right side ignores it: reading may fail.
-func (r *jqReads) pipe(q *gojq.Query, in jqValue) jqValue {
 	left := r.query(q.Left, in)
 	right := r.query(q.Right, left)
-	if right.accounted && len(left.path) > 0 {
-		r.record(left)
+	if right == nil && len(left) > 0 {
+		r.record(left) // also where the right side ignores it: reading may fail
 	}
 	return right
 }
 
-func (r *jqReads) term(t *gojq.Term, in jqValue) jqValue {
+func (r *jqReads) term(t *gojq.Term, in location) location {
 	value := r.bareTerm(t, in)
 	for _, suffix := range t.SuffixList {
-		switch {
-		case suffix.Index != nil:
+		if suffix.Index != nil {
 			value = r.index(suffix.Index, value, in)
-		case suffix.Iter:
-			// How many elements there are counts, also where none is read.
+		} else if suffix.Iter { // the number of elements counts, also where none is read
 			r.record(value)
-			value = computed
+			value = nil
 		}
 	}
 	return value
 }
 
-func (r *jqReads) bareTerm(t *gojq.Term, in jqValue) jqValue {
+func (r *jqReads) bareTerm(t *gojq.Term, in location) location {
 	switch t.Type {
 	case gojq.TermTypeIdentity:
 		return in
-	case gojq.TermTypeRecurse:
-		r.record(in)
 	case gojq.TermTypeIndex:
 		return r.index(t.Index, in, in)
 	case gojq.TermTypeQuery:
 		return r.query(t.Query, in)
+	case gojq.TermTypeRecurse:
+		r.record(in)
 	case gojq.TermTypeFunc:
 		r.function(t.Func, in)
 	case gojq.TermTypeArray:
-		r.record(r.query(t.Array.Query, in))
+		r.all(in, t.Array.Query)
 	case gojq.TermTypeObject:
-		r.object(t.Object, in)
+		for _, pair := range t.Object.KeyVals {
+			r.all(in, pair.KeyQuery, pair.Val)
+			if pair.Val == nil { // {a} is {a: .a}; {(e)} is read like {(e): .[e]}
+				r.record(r.index(&gojq.Index{Name: pair.Key, Str: pair.KeyString}, in, in))
+			}
+		}
 	case gojq.TermTypeUnary:
 		r.record(r.term(t.Unary.Term, in))
 	case gojq.TermTypeIf:
-		r.branches(t.If, in)
+		r.all(in, t.If.Cond, t.If.Then, t.If.Else)
+		for _, elif := range t.If.Elif {
+			r.all(in, elif.Cond, elif.Then)
+		}
+		if t.If.Else == nil { // the input is the result
+			r.record(in)
+		}
 	case gojq.TermTypeTry:
-		r.record(r.query(t.Try.Body, in))
-		r.record(r.query(t.Try.Catch, computed))
+		r.all(in, t.Try.Body)
+		r.all(nil, t.Try.Catch)
 	}
-	return computed
+	return nil
 }
 
-// index follows value[index]; the index itself is evaluated on in.
-func (r *jqReads) index(index *gojq.Index, value, in jqValue) jqValue {
-	r.record(r.query(index.Start, in))
-	r.record(r.query(index.End, in))
-	name, isField := fieldName(index)
-	if !isField || !value.exact || value.accounted {
-		value.exact = false
-		return value
+// index returns where value[index] lies; the index itself is evaluated on in.
+func (r *jqReads) index(index *gojq.Index, value, in location) location {
+	r.all(in, index.Start, index.End)
+	if name, isField := fieldName(index); isField && value != nil {
+		return append(slices.Clone(value), name)
 	}
-	return jqValue{path: append(slices.Clone(value.path), name), exact: true}
+	r.record(value)
+	return nil
 }
 
 // fieldName returns a of .a, ."a" and .["a"].
@@ -133,49 +132,12 @@ func fieldName(index *gojq.Index) (name string, isField bool) {
 // generators run their first argument on their input, which they do not read themselves.
 var generators = map[string]bool{"first/1": true, "last/1": true, "any/2": true, "all/2": true}
 
-func (r *jqReads) function(f *gojq.Func, in jqValue) {
-	if len(f.Args) > 0 && generators[functionName(f)] {
-		r.record(r.query(f.Args[0], in))
-		for _, arg := range f.Args[1:] {
-			r.record(r.query(arg, computed))
-		}
-		return
-	}
-	// The whole input is read, hence everything that arguments can reach in it.
-	if f.Name != "empty" {
-		r.record(in)
-	}
-}
-
-func (r *jqReads) object(object *gojq.Object, in jqValue) {
-	for _, pair := range object.KeyVals {
-		r.record(r.query(pair.KeyQuery, in))
-		if pair.Val != nil {
-			r.record(r.query(pair.Val, in))
-			continue
-		}
-		// {a} is {a: .a}; {(e)} is read like {(e): .[e]}.
-		switch {
-		case pair.Key != "":
-			r.record(r.index(&gojq.Index{Name: pair.Key}, in, in))
-		case pair.KeyString != nil:
-			r.record(r.index(&gojq.Index{Str: pair.KeyString}, in, in))
-		default:
-			r.record(in)
-		}
-	}
-}
-
-func (r *jqReads) branches(branch *gojq.If, in jqValue) {
-	for _, query := range []*gojq.Query{branch.Cond, branch.Then, branch.Else} {
-		r.record(r.query(query, in))
-	}
-	for _, elif := range branch.Elif {
-		r.record(r.query(elif.Cond, in))
-		r.record(r.query(elif.Then, in))
-	}
-	// Without else the input itself is the result.
-	if branch.Else == nil {
-		r.record(in)
+func (r *jqReads) function(f *gojq.Func, in location) {
+	switch {
+	case generators[functionName(f)]:
+		r.all(in, f.Args[0])
+		r.all(nil, f.Args[1:]...)
+	case f.Name != "empty":
+		r.record(in) // as a whole, hence everything that arguments can reach in it
 	}
 }
