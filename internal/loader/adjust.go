@@ -34,7 +34,6 @@ func (l *load) adjustments() *patch.Set {
 	return set
 }
 
-// unusedPatches rejects patches that match no object.
 func (l *load) unusedPatches(set *patch.Set) {
 	for _, source := range set.Unused() {
 		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: source}.Because("Correct its target, or remove the patch.", "it matches no object of the package"))
@@ -134,7 +133,6 @@ func (c *check) failPatch(problem *patch.Problem) {
 	c.problems = append(c.problems, c.r.sourceOf(v))
 }
 
-// commonMetadata puts labels and annotations on the object.
 func (c *check) commonMetadata() {
 	common := &c.r.opts.CommonMetadata
 	for key, values := range map[string]map[string]string{"labels": common.Labels, "annotations": common.Annotations} {

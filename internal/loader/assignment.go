@@ -11,7 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// assignment reads the annotations on the rollout of an object.
 func (c *check) assignment(annotations map[string]any) {
 	c.phase(annotations)
 	c.collisionProtection(annotations)

@@ -97,7 +97,6 @@ func writeTar(w io.Writer, folder string, files Files) error {
 	return t.Close()
 }
 
-// folders returns all folders of an image, sorted.
 func folders(folder string, files Files) []string {
 	set := map[string]bool{folder: true}
 	for p := range files {

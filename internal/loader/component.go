@@ -22,7 +22,6 @@ type unit struct {
 	problems violation.Violations
 }
 
-// readUnit reads the manifest of a component.
 func readUnit(files Files, component string) *unit {
 	if len(files) == 0 {
 		return &unit{problems: violation.Violations{{Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package."}}}
@@ -74,7 +73,6 @@ func readComponent(files Files, component string) *unit {
 
 func (u *unit) add(v violation.Violation) { u.problems = append(u.problems, v) }
 
-// mark names the component in violations.
 func (u *unit) mark(vs violation.Violations) violation.Violations {
 	for i := range vs {
 		vs[i].Component = u.component
@@ -88,7 +86,6 @@ func withoutComponents(files Files) Files {
 	return out
 }
 
-// componentNames returns the folders of a package with components.
 func componentNames(files Files) []string {
 	var names []string
 	for p := range files {
@@ -101,7 +98,6 @@ func componentNames(files Files) []string {
 	return names
 }
 
-// strayComponentFiles are files that belong to no component.
 func strayComponentFiles(files Files) violation.Violations {
 	var out violation.Violations
 	for p := range files {

@@ -59,7 +59,6 @@ type load struct {
 
 func (l *load) add(v ...violation.Violation) { l.problems = append(l.problems, v...) }
 
-// run returns the package, to be used if there are no problems.
 func (l *load) run() *Package {
 	r := l.unit.result
 	if r == nil {
@@ -104,7 +103,6 @@ func (l *load) run() *Package {
 	return out
 }
 
-// scope checks that the manifest allows the kind of the Package object.
 func (l *load) scope() {
 	kind, want := "Package", manifestsv1alpha1.PackageManifestScopeNamespaced
 	if l.opts.scope() == corev1alpha1.ScopeCluster {
@@ -128,7 +126,6 @@ func (l *load) scope() {
 		"the package allows %s only, and this is a %s", strings.Join(allowed, ", "), kind))
 }
 
-// probes reports probes that do not compile.
 func (l *load) probes() {
 	_, err := probes.Compile(l.unit.result.Manifest.Spec.AvailabilityProbes)
 	var all probes.Errors
@@ -140,7 +137,6 @@ func (l *load) probes() {
 	}
 }
 
-// config admits the configuration.
 func (l *load) config() (values map[string]any, ok bool) {
 	r := l.unit.result
 	schemaPath := field.NewPath("spec", "config", "openAPIV3Schema")
@@ -176,7 +172,6 @@ func (l *load) config() (values map[string]any, ok bool) {
 	return values, !l.configFailed
 }
 
-// context returns what templates and expressions see.
 func (l *load) context(values map[string]any) (map[string]any, bool) {
 	images, dependencies, problems := l.images()
 	l.add(problems...)
@@ -212,7 +207,6 @@ func (l *load) images() (images, dependencies map[string]string, problems violat
 	return images, dependencies, nil
 }
 
-// objects renders the files and reads the objects in them.
 func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	evaluator, ok := l.conditions(expression.New(context))
 	if !ok {
@@ -250,7 +244,6 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	return read.objects
 }
 
-// conditions evaluates the named conditions of the manifest.
 func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool) {
 	values, ok := map[string]bool{}, true
 	for i, c := range l.unit.result.Manifest.Spec.Filter.Conditions {
@@ -287,7 +280,6 @@ func (l *load) static() {
 // Other is another installation of the same package.
 type Other = manifest.Other
 
-// notUnique returns the constraints that other installations violate.
 func (l *load) notUnique() violation.Violations {
 	r := l.unit.result
 	if !r.Unique() {

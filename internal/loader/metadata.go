@@ -142,7 +142,6 @@ func walkNulls(v any, field string, report func(string) bool) bool {
 	return true
 }
 
-// wellKnownLabels returns the labels of a package.
 func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) map[string]string {
 	labels := map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if spec.Version != "" {
@@ -154,7 +153,6 @@ func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) m
 	return labels
 }
 
-// checkPackageName refuses a Package whose name cannot be a label value.
 func checkPackageName(name string) violation.Violations {
 	errs := validation.IsValidLabelValue(name)
 	if len(errs) == 0 {

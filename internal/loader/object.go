@@ -18,7 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// check turns one document into an object.
 type check struct {
 	r    *reader
 	doc  *document.Document
@@ -26,8 +25,7 @@ type check struct {
 	meta map[string]any
 	out  object
 	// left is set if its condition leaves the object out.
-	left bool
-	// patched are the patches that changed the object.
+	left    bool
 	patched []string
 
 	problems, warnings violation.Violations
@@ -67,7 +65,6 @@ func (c *check) doubtful(reason violation.Reason, field, remedy, format string, 
 	c.warn(reason, field, remedy, format, args...)
 }
 
-// dropped is doubtful for what is removed from the object.
 func (c *check) dropped(reason violation.Reason, field, remedy, format string, args ...any) {
 	if !c.r.strict {
 		format += ", dropped"
@@ -119,7 +116,6 @@ func (c *check) run() *object {
 	return c.finish(annotations)
 }
 
-// gvk reads apiVersion and kind.
 func (c *check) gvk() {
 	apiVersion, _ := c.body["apiVersion"].(string)
 	kind, _ := c.body["kind"].(string)
@@ -139,7 +135,6 @@ func (c *check) gvk() {
 	c.out.gvk = gv.WithKind(kind)
 }
 
-// conditionHolds evaluates the condition annotation.
 func (c *check) conditionHolds() bool {
 	annotations, _ := c.meta["annotations"].(map[string]any)
 	expression, ok := annotations[corev1alpha1.ConditionAnnotation].(string)
@@ -154,7 +149,6 @@ func (c *check) conditionHolds() bool {
 	return keep
 }
 
-// identity checks name and namespace.
 func (c *check) identity() {
 	name, isText := c.meta["name"].(string)
 	switch {
@@ -217,7 +211,6 @@ func (c *check) serverFields() {
 	delete(c.body, "status")
 }
 
-// isEmpty reports whether a value and all that is in it is zero.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -230,7 +223,6 @@ func isEmpty(v any) bool {
 
 func isFilled(v any) bool { return !isEmpty(v) }
 
-// nulls warns of values that a template rendered to nothing.
 func (c *check) nulls() {
 	if !c.r.rendered[c.doc.Path] || c.out.gvk.Kind == crdKind.Kind {
 		return

@@ -23,9 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// object is one object of a package, checked and ready to be stored.
 type object struct {
-	// at points at the document that it stands in.
 	at        violation.Violation
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -34,26 +32,20 @@ type object struct {
 	stored    corev1alpha1.ObjectSetObject
 	// sensitive is set if it holds a sensitive value, or may.
 	sensitive bool
-	// defines is set for a CustomResourceDefinition.
-	defines *definition
+	defines   *definition
 }
 
-// definition is the kind that a CustomResourceDefinition defines.
 type definition struct {
 	kind       schema.GroupKind
 	namespaced bool
 }
 
-// reader reads the objects of a package.
 type reader struct {
-	// strict is set if the manifest states a version.
 	strict bool
 	opts   *Options
 	// phases of the manifest; nil where they are not known.
-	phases []string
-	// labels that every object gets.
-	labels map[string]string
-	// rendered are the files that came out of templates.
+	phases   []string
+	labels   map[string]string
 	rendered map[string]bool
 	// condition evaluates a condition annotation; nil without a context.
 	condition func(string) (bool, error)
@@ -64,11 +56,9 @@ type reader struct {
 
 	mu           sync.Mutex
 	bytes, count atomic.Int64
-	// wrong counts problems.
-	wrong atomic.Int64
+	wrong        atomic.Int64
 }
 
-// found is what one file holds.
 type found struct {
 	objects            []*object
 	problems, warnings violation.Violations
@@ -78,7 +68,6 @@ type found struct {
 	defect *panics.Error
 }
 
-// isObjectFile reports whether a file holds objects.
 func isObjectFile(p string) bool {
 	ext := path.Ext(p)
 	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)

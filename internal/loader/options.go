@@ -63,12 +63,10 @@ type Options struct {
 	testEnvironment *manifestsv1alpha1.PackageEnvironment
 }
 
-// scope returns the scope of the Package object.
 func (o *Options) scope() corev1alpha1.Scope {
 	return corev1alpha1.ScopeOf(o.Package.Metadata.Namespace)
 }
 
-// environment returns what templates see of the cluster.
 func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
 	switch {
 	case o.Environment != nil:

@@ -11,7 +11,6 @@ import (
 	keys "lockstep.run/lockstep/internal/objects"
 )
 
-// duplicates reports objects that stand twice in a package.
 func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) violation.Violations {
 	var problems violation.Violations
 	first := make(map[keys.Key]*object, len(all))
@@ -29,7 +28,6 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 	return problems
 }
 
-// violation returns one at the object.
 func (o *object) violation(reason violation.Reason, field string) violation.Violation {
 	v := o.at
 	v.Reason, v.Field = reason, field
@@ -44,7 +42,6 @@ func place(at violation.Violation) string {
 	return text
 }
 
-// scopesOfDefinitions checks objects of kinds that the package itself defines.
 func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Violations {
 	defined := definitionsOf(all)
 	var problems violation.Violations
@@ -58,7 +55,6 @@ func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Viol
 	return problems
 }
 
-// definitionsOf returns the kinds that a package brings.
 func definitionsOf(all []*object) map[schema.GroupKind]*definition {
 	defined := map[schema.GroupKind]*definition{}
 	for _, o := range all {
@@ -97,7 +93,6 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 	return warnings
 }
 
-// collect puts objects into the phases of the manifest that have some.
 func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (out []corev1alpha1.ObjectSetTemplatePhase, sources [][]Source, sensitive [][]bool) {
 	byPhase := map[string][]*object{}
 	for _, o := range all {

@@ -112,7 +112,6 @@ func init() {
 	}
 }
 
-// definitionOf reads what a CustomResourceDefinition defines.
 func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 	if kind != crdKind {
 		return nil
@@ -163,7 +162,6 @@ func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*defi
 	return false, false
 }
 
-// setNamespace moves the object to a namespace.
 func (o *object) setNamespace(namespace string) error {
 	body := map[string]any{}
 	if err := json.Unmarshal(o.stored.Object.Raw, &body); err != nil {

@@ -74,7 +74,6 @@ func (l *load) sensitiveValues() bool {
 	return err == nil
 }
 
-// redact removes sensitive values from violations.
 func (l *load) redact(vs violation.Violations) violation.Violations {
 	if l.secrets.Empty() {
 		return vs
@@ -97,7 +96,6 @@ func (l *load) errorBody(e *field.Error) string {
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// secrets rejects sensitive values outside of Secrets.
 func (c *check) secrets(annotations map[string]any) {
 	if c.r.secrets.Empty() {
 		return
@@ -132,7 +130,6 @@ func (c *check) secrets(annotations map[string]any) {
 	})
 }
 
-// withoutValues returns the keys of a map.
 func withoutValues(v any) map[string]any {
 	fields, _ := v.(map[string]any)
 	keys := make(map[string]any, len(fields))

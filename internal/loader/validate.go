@@ -62,7 +62,6 @@ func Inspect(ctx context.Context, files Files, visit func(Case)) (warnings viola
 	return v.warnings.Sorted(), v.problems.Err()
 }
 
-// validator is one run of Validate.
 type validator struct {
 	ctx                context.Context
 	files              Files
@@ -110,7 +109,6 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	return m
 }
 
-// testCase loads the package in one of its test cases.
 func (v *validator) testCase(u *unit, i int) {
 	tc := &u.result.Manifest.Test.Template[i]
 	opts := Options{Component: u.component}.WithTestCase(tc)
@@ -161,7 +159,6 @@ func inScope(kind string, p violation.Violation) violation.Violation {
 	return p
 }
 
-// withDefaults loads the package without configuration.
 func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	var problems violation.Violations
 	var needs []string
@@ -200,7 +197,6 @@ func needsContext(p violation.Violation, rendered bool) bool {
 
 const exampleName = "package"
 
-// exampleOptions stand for any installation.
 func exampleOptions(component string, cluster bool) Options {
 	o := Options{Component: component, StaticImages: true, anyNamespace: true}
 	o.Package.Metadata.Name = exampleName

@@ -36,14 +36,12 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 // self is the variable of the whole object.
 const self = "self"
 
-// celProgram is one compiled rule.
 type celProgram struct {
 	rule    string
 	program cel.Program
 	reads   [][]string
 }
 
-// compileCEL checks and compiles a rule.
 func compileCEL(rule string) (*celProgram, error) {
 	if len(rule) > limits.ProbeCELBytes {
 		return nil, &refusal{
@@ -95,7 +93,6 @@ func compileCEL(rule string) (*celProgram, error) {
 	return &celProgram{rule: rule, program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
 }
 
-// issueText joins all issues.
 func issueText(issues *cel.Issues) string {
 	var texts []string
 	for _, issue := range issues.Errors() {

@@ -10,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// fieldsEqualProbe is True if both fields exist and are equal.
 type fieldsEqualProbe struct{ a, b field }
 
-// field reads one value of an object.
 type field interface {
 	// read returns the value, and whether it exists.
 	read(o *object) (value any, found bool, err error)
@@ -68,7 +66,6 @@ func jsonText(value any) string {
 // plainPath is a dotted path; every other text is jq.
 var plainPath = regexp.MustCompile(`^\.*[A-Za-z0-9_/-]+(\.[A-Za-z0-9_/-]+)*\.*$`)
 
-// newField takes a dotted path or a jq expression.
 func newField(text string) (field, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, &refusal{"is empty", "name a field, e.g. .status.replicas"}

@@ -138,7 +138,6 @@ func (c *stepContext) Err() error {
 	return nil
 }
 
-// charge accounts for a value that the expression built and passes it on.
 func (p *jqProgram) charge(value any, _ []any) any {
 	if !p.spend(value) {
 		return p.exceeded
@@ -244,7 +243,6 @@ func fromJQ(value any) any {
 	})
 }
 
-// convert copies a value with other scalars.
 func convert(value any, scalar func(any) any) any {
 	switch value := value.(type) {
 	case []any:

@@ -225,7 +225,6 @@ func chargedTerm(term gojq.Term) gojq.Term {
 	return termOf(pipe(&gojq.Query{Term: &term}, call(guardCharge)))
 }
 
-// element is .[n].
 func element(n string) *gojq.Query {
 	number := &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: n}}
 	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: &gojq.Index{Start: number}}}

@@ -16,7 +16,6 @@ func jqPaths(query *gojq.Query) [][]string {
 // location is the path of a value in the object; nil for one that is computed, or was recorded.
 type location []string
 
-// jqReads collects the locations that a query reads.
 type jqReads struct{ paths [][]string }
 
 func (r *jqReads) record(at location) {
@@ -25,7 +24,6 @@ func (r *jqReads) record(at location) {
 	}
 }
 
-// all records what queries on a value read.
 func (r *jqReads) all(in location, queries ...*gojq.Query) {
 	for _, q := range queries {
 		r.record(r.query(q, in))

@@ -8,15 +8,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// object is a live object under evaluation, with what several probes need.
 type object struct {
 	root       map[string]any
 	generation int64
 	// secret withholds values from messages.
 	secret bool
 	// jq is root in the types of gojq; nil until it is needed.
-	jq any
-	// cost is that of the probes so far.
+	jq   any
 	cost int
 }
 
@@ -40,7 +38,6 @@ func isSecret(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Kind: "Secret"}
 }
 
-// lookup follows keys through maps.
 func lookup(root map[string]any, path ...string) (value any, found bool) {
 	value = root
 	for _, key := range path {
@@ -55,14 +52,12 @@ func lookup(root map[string]any, path ...string) (value any, found bool) {
 	return value, true
 }
 
-// outdated reports whether the object's status is of an earlier generation.
 func (o *object) outdated() bool {
 	value, _ := lookup(o.root, "status", "observedGeneration")
 	observed, isInteger := value.(int64)
 	return isInteger && observed != o.generation
 }
 
-// labelsOf reads the labels of a decoded object in place.
 type labelsOf map[string]any
 
 func (l labelsOf) Has(key string) bool { _, found := l.Lookup(key); return found }
@@ -80,7 +75,6 @@ func (o *object) labels() labelsOf {
 	return fields
 }
 
-// quoted truncates a value for a message.
 func quoted(text string) string {
 	if len(text) <= limits.ProbeMessageValueBytes {
 		return text

@@ -20,7 +20,6 @@ import (
 // withoutMatches is CEL's standard library less that function.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
 
-// patternFunctions declares matches, find and findAll.
 func patternFunctions() []cel.EnvOption {
 	text, texts := cel.StringType, []*cel.Type{cel.StringType, cel.StringType}
 	matches := onPattern(func(x *regexp.Regexp, text string, _ int) ref.Val { return types.Bool(x.MatchString(text)) })

@@ -39,7 +39,6 @@ type Result struct {
 // Message returns all messages joined with ", ", as in a status.
 func (r Result) Message() string { return strings.Join(r.Messages, ", ") }
 
-// outcome is the result of one probe.
 type outcome struct {
 	status    Status
 	message   string
@@ -47,7 +46,6 @@ type outcome struct {
 	outdated  bool
 }
 
-// conjunction combines outcomes by AND.
 type conjunction struct {
 	unknown, failed          []string
 	conditionFalse, outdated bool

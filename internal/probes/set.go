@@ -21,13 +21,11 @@ type Set struct {
 	needs   map[schema.GroupKind]Needs
 }
 
-// entry is one ObjectSetProbe.
 type entry struct {
 	labels labels.Selector
 	probes []probe
 }
 
-// probe is one check on an object.
 type probe interface{ evaluate(o *object) outcome }
 
 // Compile compiles availabilityProbes. Its error is of type [Errors]. Of several checks in an entry, fieldsEqual comes
@@ -200,7 +198,6 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// refusal is the problem and the remedy of an expression that is not accepted.
 type refusal struct{ problem, remedy string }
 
 func (r *refusal) Error() string { return r.problem + " (" + r.remedy + ")" }

@@ -65,7 +65,6 @@ func withoutManagedFields(obj map[string]any) map[string]any {
 	return trimmed
 }
 
-// skeleton is what is kept of every object.
 func skeleton(obj map[string]any) map[string]any {
 	metadata, _ := obj["metadata"].(map[string]any)
 	trimmed := pick(obj, "apiVersion", "kind", "status")

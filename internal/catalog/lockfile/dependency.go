@@ -16,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// dependencies chooses an image for each dependency of the form image.
 func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.PackageManifestSpec) ([]manifestsv1alpha1.PackageManifestLockDependency, error) {
 	var wanted []manifestsv1alpha1.PackageManifestDependencyImage
 	for _, d := range spec.Dependencies {
@@ -64,7 +63,6 @@ func (u *unit) repositories(ctx context.Context, sources []manifestsv1alpha1.Pac
 	return out, nil
 }
 
-// candidate is one version of one image.
 type candidate struct {
 	version *semver.Version
 	entry   repository.Entry

@@ -33,7 +33,6 @@ type Entry struct {
 	Constraints []manifestsv1alpha1.PackageManifestConstraint
 }
 
-// name is the metadata.name of the entry's document.
 func (e *Entry) name() string { return e.Package + "." + e.hex() }
 
 func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }
@@ -75,7 +74,6 @@ func (x *Index) Remove(image, digest string) bool {
 	return len(x.Entries) < n
 }
 
-// sort brings the index into its one order.
 func (x *Index) sort() {
 	for i := range x.Entries {
 		versions := x.Entries[i].Versions

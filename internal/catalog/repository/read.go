@@ -168,7 +168,6 @@ func (p *parser) constraints(constraints []manifestsv1alpha1.PackageManifestCons
 	}
 }
 
-// platformsOf returns the platforms that a constraint names.
 func platformsOf(c manifestsv1alpha1.PackageManifestConstraint) []manifestsv1alpha1.PlatformName {
 	names := c.Platform
 	if c.PlatformVersion != nil {

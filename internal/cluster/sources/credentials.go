@@ -159,7 +159,6 @@ func (c *Credentials) follow(account *Object) {
 	c.watches.Use(accountUser, sorted(refs))
 }
 
-// sweep forgets what is not watched any more.
 func (c *Credentials) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

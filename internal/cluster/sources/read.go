@@ -52,7 +52,6 @@ func Getter(reader client.Reader) Get {
 	}
 }
 
-// objectOf takes what is needed out of a source.
 func objectOf(ref Ref, content map[string]any) *Object {
 	o := &Object{Data: map[string][]byte{}}
 	o.Type, _, _ = unstructured.NestedString(content, "type")
@@ -107,14 +106,12 @@ func Read(ctx context.Context, get Get, spec *corev1alpha1.PackageSpec, namespac
 	return values, r.problems.Err()
 }
 
-// reader is one run of Read.
 type reader struct {
 	get       Get
 	namespace string
 	known     map[Ref]*Object
-	// secret are the values of sensitive sources.
-	secret   map[string]struct{}
-	problems violation.Violations
+	secret    map[string]struct{}
+	problems  violation.Violations
 }
 
 // text returns what a source holds; ok is false where there is none, a problem unless it is optional.

@@ -83,7 +83,6 @@ func FromSecrets(spec *corev1alpha1.PackageSpec) bool {
 	return false
 }
 
-// key returns the key that a source names, and whether it may be missing.
 func key(source *corev1alpha1.ValueSource) (name string, optional bool) {
 	switch {
 	case source.SecretKeyRef != nil:

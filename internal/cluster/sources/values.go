@@ -59,7 +59,6 @@ func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]
 	return raw, loader.SecretValues(ordinary), err
 }
 
-// object reads text that holds one object of values.
 func (r *reader) object(field string, source *corev1alpha1.ValueSource, text []byte) (map[string]any, bool) {
 	document, problem := only(text)
 	if problem == "" && document == nil {
@@ -126,7 +125,6 @@ func without(base, over map[string]any) map[string]any {
 	return rest
 }
 
-// patches returns the texts of the patches.
 func (r *reader) patches(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]string, error) {
 	texts := make([]string, len(spec.Patches))
 	for i := range spec.Patches {

@@ -40,7 +40,6 @@ type Watches struct {
 // accountUser stands for the manager, whose service account is watched. No Package has such a name.
 var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
 
-// watched is one object that is watched.
 type watched struct {
 	state State
 	users map[types.NamespacedName]struct{}
@@ -155,7 +154,6 @@ func text(err error) string {
 	return err.Error()
 }
 
-// listener notes the version of one object.
 type listener struct {
 	w *Watches
 	o *watched
@@ -186,7 +184,6 @@ func (f *listener) Failed(err error) {
 	f.w.set(f.o, func(s *State) { s.Err = err })
 }
 
-// versionOf identifies one state of an object.
 func versionOf(obj metav1.Object) string {
 	return string(obj.GetUID()) + "/" + obj.GetResourceVersion()
 }

@@ -30,7 +30,6 @@ type view struct {
 	outcome
 }
 
-// outcome is what was decided and done.
 type outcome struct {
 	step step
 	// why is what prevents other steps.
@@ -43,7 +42,6 @@ type outcome struct {
 	writeErr error
 }
 
-// step is what to do next.
 type step int
 
 const (
@@ -106,7 +104,6 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 		digest != "" && status.Resolved != nil && digest != status.Resolved.Digest
 }
 
-// byAttempt returns the next step of a package that is to be unpacked.
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {
@@ -138,7 +135,6 @@ func retryValue(pkg corev1alpha1.GenericPackage) string {
 	return value
 }
 
-// ownership is how a deployment relates to the Package of its name.
 type ownership int
 
 const (

@@ -54,7 +54,6 @@ func (s *reconciliation) deployContent(ctx context.Context) error {
 	return nil
 }
 
-// writeContent brings the deployment in line with what was loaded.
 func (s *reconciliation) writeContent(ctx context.Context, loaded *content) error {
 	template := loaded.template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
@@ -226,7 +225,6 @@ func (s *reconciliation) readDeployment(ctx context.Context) error {
 	return nil
 }
 
-// depName names the deployment in errors.
 func (s *reconciliation) depName() string {
 	return corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment") + " " + s.pkg.GetName()
 }

@@ -43,10 +43,8 @@ func (st *state) wroteTemplate(dep corev1alpha1.GenericObjectDeployment) {
 	st.template, st.drifted = templateVersionOf(dep), false
 }
 
-// repairsTemplate reports whether to render for a template that was changed.
 func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
 
-// repairsSlices reports whether to render for slices that the deployment lacks.
 func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
 
 func mayRepair(v view) bool {

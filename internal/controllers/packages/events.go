@@ -19,7 +19,6 @@ const (
 	eventIgnored     = "FieldsIgnored"
 )
 
-// transitionEvent is an event to record.
 type transitionEvent struct {
 	kind, reason, action, note string
 }
@@ -80,7 +79,6 @@ func became(before, after *corev1alpha1.PackageStatus, typ string, value metav1.
 	return c
 }
 
-// recordEvents records the events of a status that was written.
 func (s *reconciliation) recordEvents(before, after *corev1alpha1.PackageStatus) {
 	if s.pkg.GetDeletionTimestamp() != nil {
 		return

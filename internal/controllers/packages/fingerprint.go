@@ -97,7 +97,6 @@ func canonical(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// unpacked is how status.unpackedHash relates to what would be rendered now.
 type unpacked int
 
 const (

@@ -89,7 +89,6 @@ type Environment interface {
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 
-// inputs are what a package depends on beside its spec.
 type inputs struct {
 	environment manifestsv1alpha1.PackageEnvironment
 	// waiting means that inputs will be known in a moment, inputError why they are not known for longer.
@@ -128,7 +127,6 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	return err
 }
 
-// versions returns the versions of the sources by their names.
 func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
 	versions := make(map[string]string, len(refs))
 	for _, ref := range refs {

@@ -13,7 +13,6 @@ type hostQueues struct {
 	queues map[string]*hostQueue
 }
 
-// hostQueue is the work for one registry.
 type hostQueue struct {
 	running int
 	waiting []func()

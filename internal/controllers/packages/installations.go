@@ -18,8 +18,7 @@ type installation struct {
 	// claimed is the name of the package that is being loaded; the status may lack it yet.
 	claimed string
 	// others are the installations that were found: when one is deleted, the Package is retried.
-	others map[types.NamespacedName]struct{}
-	// retryNumber counts these retries.
+	others      map[types.NamespacedName]struct{}
 	retryNumber int
 }
 
@@ -69,7 +68,6 @@ func (r *Reconciler) releaseClaim(st *state, own types.NamespacedName) {
 	r.retryOthers(own)
 }
 
-// retryOthers retries the Packages that have found the installation key.
 func (r *Reconciler) retryOthers(key types.NamespacedName) {
 	var waiting []types.NamespacedName
 	r.memory.Lock()

@@ -21,7 +21,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// input is what a package is rendered from.
 type input struct {
 	// pkg is the object to render for, without its status.
 	pkg corev1alpha1.GenericPackage
@@ -34,11 +33,9 @@ type input struct {
 	installations func(packageName string) []types.NamespacedName
 	// hashKey hashes what is sensitive; nil where nothing is.
 	hashKey []byte
-	// level is the one of queueing.Levels to render at.
-	level int
+	level   int
 }
 
-// attempt is one attempt to load a package, and its end.
 type attempt struct {
 	fingerprint fingerprint
 	// newDigest is that of a tag that has moved, where that is loaded.
@@ -57,8 +54,7 @@ type attempt struct {
 	// failures counts attempts in sequence, and retry is when the next one is due; zero for never.
 	failures int
 	retry    time.Time
-	// took is the duration of the load.
-	took time.Duration
+	took     time.Duration
 	// deployed is when the content was written, of which only a summary is kept then.
 	deployed time.Time
 }
@@ -105,7 +101,6 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 	return nil
 }
 
-// newInput returns the input of a load or a resolution.
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
@@ -173,7 +168,6 @@ func logOf(ctx context.Context, in input) logr.Logger {
 	return log.FromContext(ctx).WithValues("namespace", in.pkg.GetNamespace(), "name", in.pkg.GetName())
 }
 
-// dropAttempt cancels and forgets the attempt to load the package.
 func (s *reconciliation) dropAttempt() {
 	s.memory.Lock()
 	defer s.memory.Unlock()

@@ -59,7 +59,6 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 	return st
 }
 
-// forget drops what is remembered of a Package that was deleted.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Lock()
 	st := r.memory.states[key]

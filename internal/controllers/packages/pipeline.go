@@ -30,14 +30,11 @@ type Pipeline struct {
 	rendering queueing.Levels
 }
 
-// content is a rendered package.
 type content struct {
-	// resolved is what the image turned out to hold.
 	resolved corev1alpha1.ResolvedPackage
 	// sourceImage is the image of the spec after overrides.
 	sourceImage string
-	// labels are the well-known labels.
-	labels map[string]string
+	labels      map[string]string
 	// template is what the deployment rolls out, without slices.
 	template corev1alpha1.ObjectSetTemplateSpec
 	// sealing selects the objects with sensitive values; nil where the input has none.
@@ -95,7 +92,6 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	return p.contentOf(in, image, pkg), nil
 }
 
-// resolve returns the digest that the tag in input.image stands for.
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
 	err = p.access(ctx, in, func(puller *registry.Puller) (err error) {
 		digest, err = puller.Resolve(ctx, in.image)
@@ -124,7 +120,6 @@ func (p *Pipeline) access(ctx context.Context, in input, pull func(*registry.Pul
 	return &detailed
 }
 
-// optionsFor returns the installation that a package is loaded for.
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.Prefixes.Apply

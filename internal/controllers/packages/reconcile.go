@@ -38,7 +38,6 @@ type Reconciler struct {
 	spread     func(time.Duration) time.Duration
 }
 
-// reconciliation is one reconcile of one Package.
 type reconciliation struct {
 	*Reconciler
 	state *state
@@ -101,5 +100,4 @@ func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error
 	return err
 }
 
-// copyOf returns a deep copy of an object.
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -88,7 +88,6 @@ func beginningDelay(loading int) time.Duration {
 	return min(max(limits.PackageStatusInterval, time.Duration(loading)*limits.PackageStatusShare), limits.PackageStatusMax)
 }
 
-// urgent reports whether a change of the status is one that users wait for.
 func urgent(before, after *corev1alpha1.PackageStatus) bool {
 	return newlyUnpacked(before, after) || !maps.Equal(values(before.Conditions), values(after.Conditions))
 }

@@ -12,7 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// tag is what is known of the tag of one Package with an interval.
 type tag struct {
 	image    string
 	interval time.Duration
@@ -28,7 +27,6 @@ type tag struct {
 	retryValue string
 }
 
-// resolve finds out whether the tag of a Package with an interval has moved.
 func (s *reconciliation) resolve(context.Context) error {
 	spec, resolved := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved
 	if spec.Interval == nil || spec.Paused || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
@@ -118,7 +116,6 @@ func (r *Reconciler) tryResolve(in input) (digest string, err error) {
 // spread returns a time between half of d and d, so that packages are not resolved together after a restart.
 func spread(d time.Duration) time.Duration { return d/2 + rand.N(d/2) } //nolint:gosec // no secret depends on it
 
-// tagged reports whether an image is named by a tag, which may move.
 func tagged(image string) bool {
 	ref, err := name.ParseReference(image)
 	if err != nil {

@@ -50,7 +50,6 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	return status
 }
 
-// loading reports whether the package is being loaded.
 func (v view) loading() bool {
 	return v.step == stepLoad || v.step == stepWait && v.attempt.err == nil
 }
@@ -61,7 +60,6 @@ func failedBefore(status *corev1alpha1.PackageStatus) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// reportImage sets what the status states about the image.
 func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	conds := &status.Conditions
 	set := func(typ string, holds bool, reason, message string) {
@@ -134,7 +132,6 @@ func unpackedMessage(loaded *content) string {
 	return message
 }
 
-// invalidReason returns the reason of Invalid for what is wrong with a package.
 func invalidReason(err error) string {
 	var wrong violation.Violations
 	if errors.As(err, &wrong) {
@@ -161,7 +158,6 @@ func problems(err error) string {
 	return text
 }
 
-// current reports whether the deployment's status is about its spec.
 func current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
@@ -208,7 +204,6 @@ func mirror(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// mirrored reports whether conditions of a type are copied from the deployment.
 func mirrored(typ string) bool {
 	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || onlyTrue(typ) || conditions.Mapped(typ)
 }
@@ -239,7 +234,6 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	}
 }
 
-// stateOf returns what Ready, Reconciling and Stalled report.
 func stateOf(v view) conditions.State {
 	if v.pkg.GetDeletionTimestamp() != nil {
 		return teardownState(v.dep)
@@ -273,7 +267,6 @@ func stateOf(v view) conditions.State {
 // awaitsDeployment is the message until the deployment's status is up to date.
 const awaitsDeployment = "Waiting for the deployment to be rolled out."
 
-// deploymentState returns the state that the deployment reports.
 func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	from := dep.ObjectDeploymentStatus().Conditions
 	ready := meta.FindStatusCondition(from, corev1alpha1.ConditionReady)

@@ -68,7 +68,6 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 	})
 }
 
-// controls reports whether there is a deployment that the Package controls.
 func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
 
 // deleteDeployment deletes the deployment in the state that was observed. A finalizer keeps it until it is torn down.
@@ -93,7 +92,6 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// finalize removes the finalizers of this engine.
 func (s *reconciliation) finalize(ctx context.Context) error {
 	rest := foreignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
@@ -109,7 +107,6 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	return nil
 }
 
-// foreignFinalizers returns the finalizers of others.
 func foreignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }

@@ -29,7 +29,6 @@ func newDeployment(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDe
 	return dep
 }
 
-// selection returns the labels that all revisions have.
 func selection(pkg corev1alpha1.GenericPackage) map[string]string {
 	return map[string]string{
 		corev1alpha1.PackageLabel:         pkg.GetName(),
@@ -171,7 +170,6 @@ func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
 	return string(raw), nil
 }
 
-// changeCause is the text that the history of revisions shows.
 func changeCause(loaded *content, first, image, config bool) string {
 	switch {
 	case first:
@@ -245,7 +243,6 @@ func knownMetadata(meta any) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 }
 
-// dropNulls removes fields that are null from a value.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -45,7 +45,6 @@ func constant(made interpreter.InterpretableConstructor) bool {
 	return true
 }
 
-// weighed is a list or map that is weighed when it was made.
 type weighed struct {
 	interpreter.InterpretableConstructor
 }
@@ -126,7 +125,6 @@ func (m *meter) native(value any) {
 	}
 }
 
-// reflected adds what is in lists and maps of other types.
 func (m *meter) reflected(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Array:

@@ -68,7 +68,6 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	return checkCount(layer, entry, files)
 }
 
-// checkCount refuses too many files.
 func checkCount(layer int, entry string, files Files) error {
 	if len(files) > limits.PackageFiles {
 		return limitError(layer, entry, "Put several objects into one file.", "more than %d files below /package", limits.PackageFiles)

@@ -36,7 +36,6 @@ func NewUnpackerOf(folder string) *Unpacker {
 // Files returns the files of the folder as the layers so far make it up.
 func (u *Unpacker) Files() Files { return u.files }
 
-// overlay is what one layer changes.
 type overlay struct {
 	files  Files
 	dirs   map[string]bool

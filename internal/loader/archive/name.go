@@ -96,7 +96,6 @@ func whiteout(layer int, entry, p string) (hidden string, opaque, ok bool, err e
 	return "", false, false, nil
 }
 
-// isDotted reports whether a segment of a cleaned path begins with a dot.
 func isDotted(p string) bool {
 	return strings.HasPrefix(p, ".") || strings.Contains(p, "/.")
 }

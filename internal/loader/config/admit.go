@@ -82,7 +82,6 @@ func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []
 	return unknown, sorted(validation.ValidateCustomResource(path, values, s.validator))
 }
 
-// checkRules evaluates the CEL rules, which need values of the right types.
 func (s *Schema) checkRules(ctx context.Context, path *field.Path, values map[string]any) field.ErrorList {
 	if s.rules == nil {
 		return nil

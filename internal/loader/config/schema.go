@@ -22,8 +22,7 @@ type Schema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
 	rules      *cel.Validator
-	// heaviest is what one value costs at most.
-	heaviest perValue
+	heaviest   perValue
 }
 
 // Compile checks and compiles a schema at path.
@@ -99,7 +98,6 @@ func (s *Schema) Properties() []string {
 	return slices.Sorted(maps.Keys(s.structural.Properties))
 }
 
-// knownAt returns the names that are known beside an unknown field.
 func (s *Schema) knownAt(path []string) []string {
 	node := s.structural
 	for _, step := range path {

@@ -14,16 +14,13 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// weight is what compiling a schema costs.
 type weight struct {
 	nodes, rules, patterns, checks int
 	// defaults are the values within all defaults, at most.
 	defaults int
 	// built is the largest number of values that a rule builds.
-	built float64
-	// shape is what is wrong with the shape of a rule.
-	shape error
-	// heaviest is what one value costs at most.
+	built    float64
+	shape    error
 	heaviest perValue
 }
 
@@ -118,7 +115,6 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 	}
 }
 
-// rule weighs a rule. Compiling reports invalid ones.
 func (w *weight) rule(text string) {
 	if text == "" {
 		return
@@ -134,7 +130,6 @@ func (w *weight) rule(text string) {
 	w.built = max(w.built, celcost.Estimate(expr, limits.ConfigValues))
 }
 
-// checksOf returns the checks of a schema itself.
 func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 	text := 0
 	for i := range p.Enum {
@@ -146,7 +141,6 @@ func checksOf(p *apiextensionsv1.JSONSchemaProps) int {
 	return 1 + text/4
 }
 
-// instructions returns the size of a pattern. Compiling reports invalid ones.
 func instructions(expression string) int {
 	n, err := regexcost.Size(expression)
 	if err != nil {

@@ -23,7 +23,6 @@ type segment struct {
 
 func atKey(key string) segment { return segment{key, -1} }
 
-// converter converts the nodes of one document to values.
 type converter struct {
 	doc   *Document
 	nodes int
@@ -36,7 +35,6 @@ type converter struct {
 	stopped                    bool
 }
 
-// fail adds a problem, and stops beyond the number that is shown.
 func (c *converter) fail(n *yaml.Node, reason violation.Reason, remedy, format string, args ...any) {
 	c.stopped = c.stopped || len(c.problems) >= limits.Violations
 	c.problems = append(c.problems, c.at(n, reason).Because(remedy, format, args...))
@@ -48,7 +46,6 @@ func (c *converter) at(n *yaml.Node, reason violation.Reason, below ...segment) 
 	}
 }
 
-// doubt adds an error that does not prevent reading.
 func (c *converter) doubt(v violation.Violation) {
 	if len(c.doubts) <= limits.Violations {
 		c.doubts = append(c.doubts, v)

@@ -27,7 +27,6 @@ type Evaluator struct {
 	spent    *spent
 }
 
-// spent is what all expressions of a package took together.
 type spent struct {
 	cost   uint64
 	bytes  int
@@ -138,7 +137,6 @@ func firstOf(issues *cel.Issues) error {
 	return fmt.Errorf("column %d: %s", first.Location.Column()+1, first.Message)
 }
 
-// charge adds up what evaluations cost.
 func (e *Evaluator) charge(details *cel.EvalDetails, err error) error {
 	cost := uint64(limits.ExpressionCost)
 	if details != nil && details.ActualCost() != nil {

@@ -31,7 +31,6 @@ type decoder struct {
 	writeOnly map[string]bool
 }
 
-// full reports whether there are more problems than are shown.
 func (d *decoder) full() bool {
 	return len(d.unknown)+len(d.warnings)+len(d.problems) > limits.Violations
 }
@@ -159,7 +158,6 @@ func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type
 	d.unknown = append(d.unknown, d.doc.At(d.reason, path).Because(remedy, "unknown field"))
 }
 
-// misplaced returns the remedy for a field that is a level too high or too low.
 func (d *decoder) misplaced(path, key string) string {
 	top := fieldsOf(d.root)
 	spec, hasSpec := top["spec"]

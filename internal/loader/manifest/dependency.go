@@ -95,7 +95,6 @@ func (c *checker) apiDependency(field string, d *manifestsv1alpha1.PackageManife
 	}
 }
 
-// api checks the name of an API.
 func (c *checker) api(field, apiVersion, kind string) {
 	if c.required(field+".apiVersion", apiVersion) {
 		if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || gv.Version == "" {
@@ -118,12 +117,10 @@ func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
 	}
 }
 
-// unsupportedWarning reports what is not supported yet and optional.
 func (c *checker) unsupportedWarning(field, details string) {
 	c.r.Warnings = append(c.r.Warnings, c.r.At(violation.ReasonUnsupported, field).Because("Use a later version for it.", "%s", details))
 }
 
-// permissions checks permissions, which are not granted yet.
 func (c *checker) permissions(p *manifestsv1alpha1.PackageManifestPermissions) {
 	if p == nil {
 		return

@@ -71,7 +71,6 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	return r, append(problems, r.validate(files)...)
 }
 
-// decode fills into, and reports whether it could.
 func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
 	d := decoder{doc: doc, reason: reason}
 	d.decode(into)
@@ -148,7 +147,6 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 	return docs[0], nil
 }
 
-// checkKind compares apiVersion and kind with what the file has to hold.
 func checkKind(doc *document.Document, kind string) *violation.Violation {
 	want := manifestsv1alpha1.GroupVersion
 	m, _ := doc.Value.(map[string]any)

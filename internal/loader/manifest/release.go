@@ -15,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// version checks version and provider, which become label values.
 func (c *checker) version(spec *manifestsv1alpha1.PackageManifestSpec) {
 	if v := spec.Version; v != "" {
 		label := strings.ReplaceAll(v, "+", "_")
@@ -32,7 +31,6 @@ func (c *checker) version(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
-// packageName checks a fully qualified name of a package.
 func (c *checker) packageName(field, name string) {
 	if name == "" {
 		return
@@ -93,7 +91,6 @@ func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files arc
 	}
 }
 
-// icon checks that the icon is in the package and is a picture.
 func (c *checker) icon(path string, files archive.Files) {
 	const field = "spec.display.icon"
 	data, ok := files[path]
@@ -115,7 +112,6 @@ func (c *checker) icon(path string, files archive.Files) {
 	}
 }
 
-// line checks a required text of one line.
 func (c *checker) line(field, text string) {
 	if c.required(field, text) {
 		c.prose(field, text, limits.LineBytes)

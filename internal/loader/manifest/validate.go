@@ -17,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// checker collects the problems of a manifest.
 type checker struct {
 	r        *Result
 	problems violation.Violations
@@ -57,14 +56,12 @@ func (c *checker) notEmpty(field, value string) {
 	}
 }
 
-// oneOf checks a value against the supported ones.
 func (c *checker) oneOf(report func(field, remedy, format string, args ...any), field, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		report(field, violation.Suggest(value, known, "Supported: "+strings.Join(known, ", ")+"."), "Unsupported value: %q", value)
 	}
 }
 
-// unique reports a name that stands a second time.
 func (c *checker) unique(seen map[string]bool, field, value string) {
 	if seen[value] {
 		c.invalid(field, "Choose another name.", "Duplicate value: %q", value)
@@ -141,7 +138,6 @@ func (c *checker) images(images []manifestsv1alpha1.PackageManifestImage) {
 	}
 }
 
-// reference checks an image reference, which may be longer than a name.
 func (c *checker) reference(field, ref string) {
 	if ref == "" {
 		c.invalid(field, "", "Required value")

@@ -35,7 +35,6 @@ func (p *compiled) operate(object map[string]any) (map[string]any, *Problem) {
 	return out, nil
 }
 
-// failure finds the operation that fails.
 func (p *compiled) failure(data []byte, options *jsonpatch.ApplyOptions) *Problem {
 	const most = 100
 	var err error
@@ -103,7 +102,6 @@ func keepIdentity(out, object map[string]any) {
 	restore(after, before, "name", "namespace")
 }
 
-// nodeOf converts the values of JSON to YAML nodes.
 func nodeOf(v any) *yaml.Node {
 	n := &yaml.Node{}
 	switch v := v.(type) {
@@ -131,7 +129,6 @@ func nodeOf(v any) *yaml.Node {
 	return n
 }
 
-// valueOf is the reverse of nodeOf.
 func valueOf(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -39,10 +39,9 @@ type Set struct{ patches []*compiled }
 
 // compiled is one patch. Exactly one of merge and operations is set.
 type compiled struct {
-	source  string
-	matcher *matcher
-	merge   map[string]any
-	// elements are those of all lists in merge.
+	source     string
+	matcher    *matcher
+	merge      map[string]any
 	elements   int
 	operations jsonpatch.Patch
 	used       atomic.Bool
@@ -100,7 +99,6 @@ func compile(p Patch) (*compiled, *Problem) {
 	return c, problem
 }
 
-// read returns the one document of a patch.
 func read(text string) (any, *Problem) {
 	var values []any
 	for _, v := range document.Each("", []byte(text), func(d *document.Document) { values = append(values, d.Value) }) {
@@ -115,7 +113,6 @@ func read(text string) (any, *Problem) {
 // operationNames are those of RFC 6902.
 var operationNames = map[string]bool{"add": true, "remove": true, "replace": true, "move": true, "copy": true, "test": true}
 
-// operations reads a JSON patch.
 func operations(list []any) (jsonpatch.Patch, *Problem) {
 	for i, item := range list {
 		part := fmt.Sprintf("patch[%d]", i)
@@ -194,7 +191,6 @@ func (p *compiled) apply(object map[string]any) (out map[string]any, problem *Pr
 	return merge(object, p.merge)
 }
 
-// elements counts those of all lists within a value.
 func elements(v any) int {
 	n := 0
 	switch v := v.(type) {

@@ -50,7 +50,6 @@ func (b *boundedBody) Close() error {
 
 type bodyLimitKey struct{}
 
-// withBodyLimit sets the maximal length of the response to a request.
 func withBodyLimit(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, bodyLimitKey{}, n)
 }

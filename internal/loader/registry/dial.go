@@ -22,8 +22,7 @@ type dialer struct {
 	proxies map[string]bool
 	// private is set while the registry itself is at a private address.
 	private bool
-	// renew closes idle connections.
-	renew func()
+	renew   func()
 }
 
 var proxyPorts = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
@@ -86,7 +85,6 @@ func translated(ip netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// hostname cuts off the port.
 func hostname(hostport string) string {
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host

@@ -73,7 +73,6 @@ func (e *PullError) Error() string {
 // Unwrap returns the cause.
 func (e *PullError) Unwrap() error { return e.Err }
 
-// failure is an error of this package that becomes a PullError.
 type failure struct {
 	reason          Reason
 	details, remedy string
@@ -176,7 +175,6 @@ func isTimeout(err error) bool {
 		errors.As(err, &network) && network.Timeout()
 }
 
-// fromResponse fills in status and error codes of a registry.
 func (e *PullError) fromResponse(response *transport.Error) {
 	e.Details, e.Reason = response.Error(), ReasonUnavailable
 	switch code := response.StatusCode; {
@@ -189,7 +187,6 @@ func (e *PullError) fromResponse(response *transport.Error) {
 	}
 }
 
-// secrets are the credentials of one pull.
 type secrets struct{ values []string }
 
 var (

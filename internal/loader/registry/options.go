@@ -75,7 +75,6 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// insecureHosts checks and normalises InsecureRegistries.
 func (o *Options) insecureHosts() (map[string]bool, error) {
 	hosts := map[string]bool{}
 	for _, host := range o.InsecureRegistries {

@@ -79,7 +79,6 @@ func (p *Puller) With(access Access) *Puller {
 	return &own
 }
 
-// keychain returns all credentials in order of precedence.
 func (p *Puller) keychain() authn.Keychain {
 	if p.access.Keychain == nil {
 		return p.opts.Keychain
@@ -194,7 +193,6 @@ func (s *session) resolve(ctx context.Context, tag string) (v1.Hash, error) {
 	return h, err
 }
 
-// fetch downloads the missing blobs of an image and unpacks it.
 func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, error) {
 	manifest, err := s.imageManifest(ctx, digest)
 	if err != nil {

@@ -29,7 +29,6 @@ type session struct {
 	release func()
 }
 
-// close ends the use of the registry.
 func (s *session) close() {
 	if s.release != nil {
 		s.release()
@@ -89,7 +88,6 @@ var manifestTypes = strings.Join([]string{
 	string(types.OCIImageIndex), string(types.DockerManifestList),
 }, ",")
 
-// request sends one request below the repository.
 func (s *session) request(ctx context.Context, method, kind, id string) (*http.Response, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -130,7 +128,6 @@ func (s *session) head(ctx context.Context, tag string) (v1.Hash, error) {
 	return h, nil
 }
 
-// manifest downloads a manifest by tag or digest.
 func (s *session) manifest(ctx context.Context, id string) ([]byte, error) {
 	resp, err := s.request(withBodyLimit(ctx, limits.ImageManifestBytes), http.MethodGet, "manifests", id)
 	if err != nil {
@@ -140,7 +137,6 @@ func (s *session) manifest(ctx context.Context, id string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// blob downloads a blob into w and verifies its size and digest.
 func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error {
 	resp, err := s.request(withBodyLimit(ctx, d.Size), http.MethodGet, "blobs", d.Digest.String())
 	if err != nil {

@@ -52,7 +52,6 @@ func newStore(dir string, limit int64, onError func(error)) (*store, error) {
 
 func (s *store) path(h v1.Hash) string { return filepath.Join(s.dir, h.Algorithm+"-"+h.Hex) }
 
-// get opens a blob, and downloads it if it is missing or damaged.
 func (s *store) get(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	if f := s.open(h); f != nil {
 		return f, nil
@@ -163,7 +162,6 @@ func (s *store) evictNow(keep string) int64 {
 	return total
 }
 
-// verify reads r to its end and compares it with its digest.
 func verify(r io.Reader, want v1.Hash) error {
 	hasher, err := v1.Hasher(want.Algorithm)
 	if err != nil {
@@ -183,7 +181,6 @@ func compare(want v1.Hash, got []byte) error {
 	return nil
 }
 
-// isLocal reports whether an error comes from the local file system.
 func isLocal(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError

@@ -15,11 +15,10 @@ import (
 
 // guard is the innermost round tripper, which also sees redirects and requests to token services.
 type guard struct {
-	p        *Puller
-	key      guardKey
-	dialer   *dialer
-	verified *http.Transport
-	// unverified is for insecure hosts.
+	p          *Puller
+	key        guardKey
+	dialer     *dialer
+	verified   *http.Transport
 	unverified *http.Transport
 	// plain is set once an insecure registry has answered HTTPS by plain HTTP.
 	plain atomic.Pointer[tls.RecordHeaderError]
@@ -115,7 +114,6 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 
 // guardKey is what pulls over the same connections have in common. A connection carries no credentials.
 type guardKey struct {
-	// host is the registry with its port.
 	host string
 	// bundle is the digest of the certificate authorities on disk.
 	bundle [sha256.Size]byte

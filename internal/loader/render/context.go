@@ -40,7 +40,6 @@ func jsonValues(v any) (any, error) {
 	return out, err
 }
 
-// context returns a copy of the context for one template.
 func (r *renderer) context() any {
 	context := runtime.DeepCopyJSON(r.in.Context)
 	pkg, _ := context["package"].(map[string]any)

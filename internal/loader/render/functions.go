@@ -144,7 +144,6 @@ func b64decMap(m map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// include executes a template by name.
 func (r *renderer) include(name string, data any) (string, error) {
 	t := r.templates.Lookup(name)
 	if t == nil {

@@ -74,7 +74,6 @@ func (g *globber) translate() error {
 	return nil
 }
 
-// class reads [abc], [a-z] and [!a].
 func (g *globber) class() error {
 	end := strings.IndexByte(g.rest, ']')
 	if end < 2 {

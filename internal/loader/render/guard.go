@@ -74,7 +74,6 @@ func (r *renderer) measure(v reflect.Value) error {
 	return err
 }
 
-// step counts a function call, an iteration or a template call.
 func (r *renderer) step() error {
 	r.steps++
 	if r.steps > limits.TemplateSteps {
@@ -109,7 +108,6 @@ func (r *renderer) leave() string {
 
 func (r *renderer) tick() (string, error) { return "", r.step() }
 
-// out measures what is about to be printed.
 func (r *renderer) out(v any) (any, error) {
 	if text, ok := v.(string); ok {
 		r.work += int64(len(text))
@@ -320,7 +318,6 @@ func format(args []reflect.Value) error {
 	return noPointers(args[1:])
 }
 
-// padding is the largest width, precision or argument number of a format.
 func padding(text string) int64 {
 	most := 0
 	for _, verb := range numbers.FindAllString(text, -1) {

@@ -31,7 +31,6 @@ func measure(v reflect.Value) (int, error) {
 	return m.n, err
 }
 
-// meter adds a value up.
 type meter struct {
 	n int
 	// scalars are the texts, numbers and booleans in it, keys among them.
@@ -41,7 +40,6 @@ type meter struct {
 	indent int
 }
 
-// scalar counts one text, or value of n bytes, at a depth.
 func (m *meter) scalar(text string, n, depth int) error {
 	m.scalars++
 	if m.lines {

@@ -50,7 +50,6 @@ type Output struct {
 	Warnings violation.Violations
 }
 
-// renderer is one rendering.
 type renderer struct {
 	ctx       context.Context
 	in        Input
@@ -148,7 +147,6 @@ func (r *renderer) excluded() map[string]bool {
 	return out
 }
 
-// parse parses all templates into one set, in the order of their paths.
 func (r *renderer) parse() {
 	var paths []string
 	for _, p := range r.in.Files.Paths() {
@@ -253,7 +251,6 @@ var (
 	missingKey = regexp.MustCompile(`at <([^>]*)>: map has no entry for key "([^"]*)"`)
 )
 
-// problem turns an error into a violation with file, line and expression.
 func (r *renderer) problem(p string, err error) violation.Violation {
 	v := violation.Violation{Reason: violation.ReasonTemplate, Path: p, Details: err.Error()}
 	var own *limitError
@@ -274,7 +271,6 @@ func (r *renderer) problem(p string, err error) violation.Violation {
 	return v
 }
 
-// missing returns the remedy for a missing key.
 func (r *renderer) missing(expression, key string) string {
 	const guard = "Guard it with hasKey, dig or default."
 	if i := strings.Index(expression, ".config."); i < 0 || !strings.HasPrefix(expression[i+len(".config."):], key) {

@@ -22,7 +22,6 @@ func init() {
 	}
 }
 
-// injected are the nodes that are added to every tree.
 type injected struct {
 	enter, leave, tick parse.Node
 	out                *parse.CommandNode

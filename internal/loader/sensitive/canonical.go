@@ -14,7 +14,6 @@ type canonical struct {
 	from []int
 }
 
-// fold returns the canonical form of a text.
 func fold(text string) string {
 	c := &canonical{}
 	c.text.Grow(len(text))
@@ -82,10 +81,8 @@ func (c *canonical) put(text string, at int) {
 	}
 }
 
-// blanks returns the length of white space at the start of a text.
 func blanks(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 
-// backslashes returns the number of backslashes at the start of a text.
 func backslashes(text string) int { return len(text) - len(strings.TrimLeft(text, `\`)) }
 
 // character returns the first character of a text, unescaped, and its size in bytes.

@@ -55,7 +55,6 @@ func base64s(value string) []string {
 	return long(out...)
 }
 
-// folded returns the texts in their canonical form.
 func folded(texts ...string) []string {
 	out := make([]string, len(texts))
 	for i, text := range texts {

@@ -15,7 +15,6 @@ const Mark = "[redacted]"
 // messageBytes is the length of a message that is searched; the rest is cut off.
 const messageBytes = 16 << 10
 
-// pieces finds parts of values.
 type pieces struct{ index *suffixarray.Index }
 
 // cut indexes the readable forms, and base64. The byte between them is in no text.

@@ -15,7 +15,6 @@ import (
 
 // Values are sensitive values in all forms. They are safe for concurrent use.
 type Values struct {
-	// whole has every value.
 	whole map[string]bool
 	// forms are what is looked for, by their first eight bytes.
 	forms map[uint64][]string
