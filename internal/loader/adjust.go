@@ -11,7 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// adjustments checks patches, common metadata, default namespace and collision protection.
 func (l *load) adjustments() *patch.Set {
 	set, problems := patch.Compile(l.opts.Patches)
 	for _, p := range problems {
@@ -42,7 +41,6 @@ func (l *load) unusedPatches(set *patch.Set) {
 
 const enginePrefix = "package-operator.run/"
 
-// isReserved reports whether a key of labels or annotations is in the engine's domain.
 func isReserved(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return strings.HasPrefix(key, enginePrefix) || strings.HasSuffix(prefix, "."+strings.TrimSuffix(enginePrefix, "/"))

@@ -21,9 +21,7 @@ import (
 
 // BuildOptions are what an image has beside the files.
 type BuildOptions struct {
-	// Labels of the image's config.
-	Labels map[string]string
-	// Annotations of the image's manifest.
+	Labels      map[string]string
 	Annotations map[string]string
 }
 

@@ -16,10 +16,9 @@ const componentsFolder = "components"
 type unit struct {
 	files     Files
 	component string
-	// name by which the unit is known beside others.
-	name     string
-	result   *manifest.Result
-	problems violation.Violations
+	name      string
+	result    *manifest.Result
+	problems  violation.Violations
 }
 
 func readUnit(files Files, component string) *unit {

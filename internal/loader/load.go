@@ -51,10 +51,8 @@ type load struct {
 	unit *unit
 
 	problems, warnings violation.Violations
-	// secrets are the sensitive values; nil where there are none.
-	secrets *sensitive.Values
-	// configFailed is set if the configuration is not admitted.
-	configFailed bool
+	secrets            *sensitive.Values
+	configFailed       bool
 }
 
 func (l *load) add(v ...violation.Violation) { l.problems = append(l.problems, v...) }

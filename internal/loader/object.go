@@ -19,12 +19,11 @@ import (
 )
 
 type check struct {
-	r    *reader
-	doc  *document.Document
-	body map[string]any
-	meta map[string]any
-	out  object
-	// left is set if its condition leaves the object out.
+	r       *reader
+	doc     *document.Document
+	body    map[string]any
+	meta    map[string]any
+	out     object
 	left    bool
 	patched []string
 
@@ -236,7 +235,6 @@ func (c *check) nulls() {
 	})
 }
 
-// finish removes the annotations of the loader, adds labels, and encodes.
 func (c *check) finish(annotations map[string]any) *object {
 	for _, key := range loaderAnnotations {
 		delete(annotations, key)

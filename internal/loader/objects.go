@@ -30,7 +30,6 @@ type object struct {
 	name      string
 	phase     string
 	stored    corev1alpha1.ObjectSetObject
-	// sensitive is set if it holds a sensitive value, or may.
 	sensitive bool
 	defines   *definition
 }
@@ -41,18 +40,14 @@ type definition struct {
 }
 
 type reader struct {
-	strict bool
-	opts   *Options
-	// phases of the manifest; nil where they are not known.
-	phases   []string
-	labels   map[string]string
-	rendered map[string]bool
-	// condition evaluates a condition annotation; nil without a context.
+	strict    bool
+	opts      *Options
+	phases    []string
+	labels    map[string]string
+	rendered  map[string]bool
 	condition func(string) (bool, error)
-	// patches of the Package; nil where there are none.
-	patches *patch.Set
-	// secrets are the sensitive values; nil where there are none.
-	secrets *sensitive.Values
+	patches   *patch.Set
+	secrets   *sensitive.Values
 
 	mu           sync.Mutex
 	bytes, count atomic.Int64
@@ -114,7 +109,6 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	return all
 }
 
-// full reports whether a limit on all objects is exceeded: what follows is not read.
 func (r *reader) full() bool {
 	return r.bytes.Load() > limits.PackageBytes || r.count.Load() > limits.PackageObjects
 }

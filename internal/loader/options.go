@@ -24,7 +24,6 @@ const StaticImage = "registry.package-operator.run/static-image"
 
 // Options is the installation that a package is loaded for.
 type Options struct {
-	// Package is the Package with its image as in the spec; a ClusterPackage has no namespace.
 	Package manifestsv1alpha1.TemplateContextPackage
 	// Component of a package with several; empty for the root.
 	Component string
@@ -32,17 +31,14 @@ type Options struct {
 	Config []byte
 	// Environment is the cluster. Nil: constraints are not evaluated, templates see none.
 	Environment *manifestsv1alpha1.PackageEnvironment
-	// Others returns the other installations of a package, also those in progress. Nil: a package that has to be unique
-	// is refused.
+	// Others returns the other installations of a package. Nil: a package that has to be unique is refused.
 	Others func(packageName string) []Other
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
 	// StaticImages gives templates StaticImage for every image.
 	StaticImages bool
 
-	// Patches change the objects that the package renders to, in their order.
-	Patches []Patch
-	// CommonMetadata is put on every object, after the patches.
+	Patches        []Patch
 	CommonMetadata CommonMetadata
 	// DefaultNamespace of a ClusterPackage is for namespaced objects without namespace.
 	DefaultNamespace string

@@ -16,21 +16,17 @@ import (
 // Package is a loaded package.
 type Package struct {
 	// Name that identifies the package; shop/backend for a component.
-	Name string
-	// Manifest of the package or of the component.
+	Name     string
 	Manifest *manifestsv1alpha1.PackageManifest
-	// Lock is nil where the package has none.
-	Lock *manifestsv1alpha1.PackageManifestLock
+	Lock     *manifestsv1alpha1.PackageManifestLock
 	// Phases with objects, in the order of the manifest, files and documents.
 	Phases []corev1alpha1.ObjectSetTemplatePhase
 	// Sources[i][j] is the position of Phases[i].Objects[j].
 	Sources [][]Source
 	// Sensitive reports in the order of Sources which objects hold sensitive values; nil if there are no such values.
 	Sensitive [][]bool
-	// Probes of the manifest.
-	Probes []corev1alpha1.ObjectSetProbe
-	// Labels are the well-known labels of the package and its ObjectDeployment.
-	Labels map[string]string
+	Probes    []corev1alpha1.ObjectSetProbe
+	Labels    map[string]string
 	// Config as it was admitted, with defaults and sensitive values.
 	Config map[string]any
 	// Warnings name what was dropped or is likely to fail, sorted.
@@ -39,7 +35,6 @@ type Package struct {
 
 // Source is where an object stands in its package.
 type Source struct {
-	// Path of the file, or of the template that it comes from.
 	Path string
 	// Document and Line count from 1; Line is 0 in the output of a template.
 	Document, Line int
@@ -86,7 +81,6 @@ func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
 	return u.result.Manifest, nil
 }
 
-// readme is the file that stands in for a missing description.
 const readme = "README.md"
 
 // About returns the long description, by default README.md, and the icon or nil. The texts are not trusted.

@@ -11,15 +11,13 @@ import (
 
 // PreviewOptions are options of [Preview].
 type PreviewOptions struct {
-	// Component to show; empty for the root.
 	Component string
 	// TestCase whose context is used; empty for the first one.
 	TestCase string
 	// Config replaces that of the test case.
 	Config []byte
 	// Cluster shows the package as a ClusterPackage.
-	Cluster bool
-	// Namespace replaces that of the test case; empty leaves it.
+	Cluster   bool
 	Namespace string
 	// LockedImages uses the images of the lock in place of StaticImage.
 	LockedImages bool

@@ -125,8 +125,7 @@ func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 	return d
 }
 
-// defaultNamespaces sets the default namespace on objects of kinds that are not built in. The engine refuses namespaced
-// objects of unknown kinds once their API is served.
+// defaultNamespaces sets the default namespace on objects of kinds that the package defines or the cluster knows.
 func (l *load) defaultNamespaces(all []*object) {
 	if l.opts.DefaultNamespace == "" || l.opts.scope() != corev1alpha1.ScopeCluster {
 		return

@@ -86,7 +86,6 @@ func (l *load) redact(vs violation.Violations) violation.Violations {
 	return vs
 }
 
-// errorBody returns the text of an error about the config without sensitive values.
 func (l *load) errorBody(e *field.Error) string {
 	if l.secrets.Is(e.BadValue) {
 		e = &field.Error{Type: e.Type, Field: e.Field, BadValue: field.OmitValueType{}, Detail: e.Detail}

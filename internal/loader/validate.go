@@ -15,22 +15,17 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Validate checks a package and its components in each test case or else, with defaults, in each scope. Errors are
-// violation.Violations, or the cause of ctx.
+// Validate checks a package and its components in each test case or, without any, in each scope with defaults.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
 	return Inspect(ctx, files, nil)
 }
 
 // Case is a test case, or the default configuration in one of the scopes.
 type Case struct {
-	// Component that was loaded; empty for the root.
 	Component string
-	// Name of the test case; empty where the package has none.
-	Name string
-	// For is the Package object that it was loaded for.
-	For manifestsv1alpha1.TemplateContextPackage
-	// Package as it was loaded.
-	Package *Package
+	Name      string
+	For       manifestsv1alpha1.TemplateContextPackage
+	Package   *Package
 	// Rendered is the output of templates by path that fixtures are compared with.
 	Rendered Files
 }
@@ -91,7 +86,6 @@ func (v *validator) render(opts Options, name string) (problems violation.Violat
 	return problems, rendered != nil
 }
 
-// unit validates the root or one component, and returns its manifest.
 func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	u := readUnit(v.files, component)
 	if u.result == nil {
@@ -184,7 +178,6 @@ func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
 	return problems
 }
 
-// needsContext reports whether a problem may be due to the example configuration.
 func needsContext(p violation.Violation, rendered bool) bool {
 	switch p.Reason {
 	case violation.ReasonLimit:

@@ -16,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/limits/celcost"
 )
 
-// celPrograms are the CEL rules of all Sets in use.
 var celPrograms programs[celProgram]
 
 // celEnvironment has the libraries of Package Operator.
@@ -33,7 +32,6 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	}, patternFunctions()...)...)
 })
 
-// self is the variable of the whole object.
 const self = "self"
 
 type celProgram struct {
@@ -101,7 +99,6 @@ func issueText(issues *cel.Issues) string {
 	return strings.Join(texts, ", ")
 }
 
-// celProbe is true where the rule is.
 type celProbe struct {
 	*celProgram
 	message string

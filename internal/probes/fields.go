@@ -13,11 +13,8 @@ import (
 type fieldsEqualProbe struct{ a, b field }
 
 type field interface {
-	// read returns the value, and whether it exists.
 	read(o *object) (value any, found bool, err error)
-	// text is the field as the author wrote it.
 	text() string
-	// paths are the fields of the object that are read.
 	paths() [][]string
 }
 

@@ -14,7 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// jqPrograms are the jq expressions of all Sets in use.
 var jqPrograms programs[jqProgram]
 
 // errBound is the error of an evaluation that reached a limit.

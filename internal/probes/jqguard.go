@@ -174,7 +174,6 @@ func guardFunction(t *gojq.Term) (charged bool, err error) {
 	return charged, nil
 }
 
-// functionName is jq's name of a function, such as any/2.
 func functionName(f *gojq.Func) string { return fmt.Sprintf("%s/%d", f.Name, len(f.Args)) }
 
 func guardObject(object *gojq.Object) error {

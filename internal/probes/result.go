@@ -12,9 +12,7 @@ type Status int8
 const (
 	// Unknown: a field is missing, outdated or malformed, or the evaluation failed.
 	Unknown Status = iota
-	// False: the object is not available.
 	False
-	// True: the object is available.
 	True
 )
 

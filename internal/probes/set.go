@@ -177,7 +177,6 @@ func (s *Set) Judge(trimmed []byte) (result Result, cost int) {
 
 // FieldError is a probe that cannot be used, and what to do about it.
 type FieldError struct {
-	// Path is of the field, such as availabilityProbes[2].probes[0].cel.rule.
 	Path, Problem, Remedy string
 }
 

@@ -19,26 +19,21 @@ import (
 
 // Options are how references are looked up.
 type Options struct {
-	// Resolve returns the digest that an image reference stands for.
-	Resolve func(ctx context.Context, ref string) (string, error)
-	// Repository reads one of the repositories that a manifest names.
+	Resolve    func(ctx context.Context, ref string) (string, error)
 	Repository func(ctx context.Context, source manifestsv1alpha1.PackageManifestRepository) (*repository.Index, error)
 }
 
 // File is the lock of one part of a package.
 type File struct {
-	// Component is empty for the root.
 	Component string
 	// Path of the file below the package's folder.
 	Path string
-	// Data is what has to be in it.
 	Data []byte
 	// Changed is set if the file has to be written.
 	Changed bool
 }
 
-// Compute returns the locks of a package and its components that have or need one. Its error may be
-// violation.Violations.
+// Compute returns the locks of a package and its components. Its error may be violation.Violations.
 func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, error) {
 	var out []File
 	digests := map[string]string{}
@@ -134,7 +129,6 @@ const (
 
 func isLock(p string) bool { return p == lockName || p == lockNameYML }
 
-// lockPath is the name that the lock of these files has, or should get.
 func lockPath(files loader.Files) string {
 	if _, ok := files[lockNameYML]; ok {
 		return lockNameYML

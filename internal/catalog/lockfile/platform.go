@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// covers reports whether inner constraints allow every cluster that outer ones allow. Every cluster is Kubernetes; some
-// are OpenShift as well.
+// covers reports whether inner constraints allow every cluster that outer ones allow; some are OpenShift as well.
 func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 	for _, openShift := range []bool{false, true} {
 		if !onPlatform(outer, openShift) {
@@ -39,7 +38,6 @@ func onPlatform(constraints []manifestsv1alpha1.PackageManifestConstraint, openS
 	return true
 }
 
-// ranges are those that limit the versions of one platform.
 func ranges(constraints []manifestsv1alpha1.PackageManifestConstraint, platform manifestsv1alpha1.PlatformName) []string {
 	var out []string
 	for _, c := range constraints {

@@ -11,7 +11,6 @@ import (
 // Folder of an image that a repository lies in.
 const Folder = "repository"
 
-// file of that folder that holds the repository.
 const file = "repository.yaml"
 
 // Image returns the repository as an image. Equal content has an equal digest.

@@ -28,8 +28,7 @@ type Entry struct {
 	// Digest such as sha256:….
 	Digest string
 	// Versions that the image is offered as, the lowest first, without a leading v.
-	Versions []*semver.Version
-	// Constraints of the manifest.
+	Versions    []*semver.Version
 	Constraints []manifestsv1alpha1.PackageManifestConstraint
 }
 
@@ -92,7 +91,6 @@ func highest(e Entry) *semver.Version {
 	return e.Versions[len(e.Versions)-1]
 }
 
-// document is the entry as it is written.
 func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
 	versions := make([]string, len(e.Versions))
 	for i, v := range e.Versions {

@@ -26,8 +26,7 @@ type Credentials struct {
 	account Ref
 
 	mu sync.Mutex
-	// kept are watched sources by the version that they were read at, so that resolving tags costs the API server
-	// nothing.
+	// kept are watched sources by the version that they were read at, to resolve tags without reading them.
 	kept map[Ref]keptObject
 }
 

@@ -21,11 +21,9 @@ import (
 
 // Object is a source as it was read.
 type Object struct {
-	// Type of a Secret.
 	Type string
 	// Data by key, of a Secret or a ConfigMap.
-	Data map[string][]byte
-	// PullSecrets of a ServiceAccount.
+	Data        map[string][]byte
 	PullSecrets []Ref
 }
 
@@ -83,15 +81,12 @@ type Values struct {
 	// Config is the configuration with spec.config on top, as JSON; nil for none.
 	Config []byte
 	// Patches are the texts of spec.patches; empty for an optional one that does not exist.
-	Patches []string
-	// Sensitive are the values of sensitive Secrets, sorted.
-	Sensitive []string
-	// FromSecrets are the values of Config that came from other Secrets.
+	Patches     []string
+	Sensitive   []string
 	FromSecrets []loader.SecretValue
 }
 
-// Read reads what a Package is rendered from. Its error is violation.Violations where the Package or a source has to
-// change.
+// Read reads what a Package is rendered from. Its error may be violation.Violations.
 func Read(ctx context.Context, get Get, spec *corev1alpha1.PackageSpec, namespace string) (*Values, error) {
 	r := &reader{get: get, namespace: namespace, known: map[Ref]*Object{}, secret: map[string]struct{}{}}
 	values := &Values{}

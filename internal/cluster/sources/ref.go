@@ -93,7 +93,6 @@ func key(source *corev1alpha1.ValueSource) (name string, optional bool) {
 	return "", false
 }
 
-// sensitive reports whether the values of a source may be rendered into Secrets only.
 func sensitive(source *corev1alpha1.ValueSource) bool {
 	ref := source.SecretKeyRef
 	return ref != nil && (ref.Sensitive == nil || *ref.Sensitive)

@@ -180,7 +180,6 @@ func valuesOf(patch any) any {
 	return patch
 }
 
-// keep notes the values within a value that may be rendered into Secrets only.
 func (r *reader) keep(value any) {
 	for _, v := range loader.SecretValues(map[string]any{"": value}) {
 		r.secret[v.Value] = struct{}{}

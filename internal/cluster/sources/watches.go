@@ -128,7 +128,6 @@ func (w *Watches) State(ref Ref) State {
 	return State{}
 }
 
-// set changes the state of a source, and enqueues its users where it differs.
 func (w *Watches) set(o *watched, change func(*State)) {
 	w.mu.Lock()
 	before := o.state

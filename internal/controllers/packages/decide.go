@@ -16,53 +16,39 @@ import (
 type view struct {
 	pkg corev1alpha1.GenericPackage
 	// dep is the deployment of the Package's name, whatever its owner, or nil.
-	dep corev1alpha1.GenericObjectDeployment
-	// fingerprint is what would be rendered.
+	dep         corev1alpha1.GenericObjectDeployment
 	fingerprint fingerprint
 	inputs
 	// attempt is the last one of this process to load, of any fingerprint, or nil.
 	attempt *attempt
 	// drifted reports whether the deployment has another template than the one made for the Package.
-	drifted bool
-	// repaired is when the deployment was repaired last.
+	drifted  bool
 	repaired time.Time
 	now      time.Time
 	outcome
 }
 
 type outcome struct {
-	step step
-	// why is what prevents other steps.
-	why string
-	// content is what was deployed.
+	step    step
+	why     string
 	content *content
 	// changed reports whether the template was written and the deployment has not reported on it yet.
-	changed bool
-	// writeErr is why the deployment could not be written.
+	changed  bool
 	writeErr error
 }
 
 type step int
 
 const (
-	// stepSync: what is unpacked is current; settings that need no rendering are copied.
-	stepSync step = iota
-	// stepPaused: the spec is not unpacked while the Package is paused.
-	stepPaused
-	// stepLoad: start to load.
-	stepLoad
-	// stepWait: a load goes on, or a failed one is retried later.
-	stepWait
-	// stepDeploy: write what was loaded.
-	stepDeploy
-	// stepRefuse: the package is wrong and stays so.
-	stepRefuse
-	// stepYield: the deployment of this name has another owner.
-	stepYield
-	// stepAwait: the deployment of this name is terminating.
-	stepAwait
-	// stepGather: what the package is rendered from is not known yet.
-	stepGather
+	stepSync   step = iota // what is unpacked is current; settings that need no rendering are copied
+	stepPaused             // the spec is not unpacked while the Package is paused
+	stepLoad               // start to load
+	stepWait               // a load goes on, or a failed one is retried later
+	stepDeploy             // write what was loaded
+	stepRefuse             // the package is wrong and stays so
+	stepYield              // the deployment of this name has another owner
+	stepAwait              // the deployment of this name is terminating
+	stepGather             // what the package is rendered from is not known yet
 )
 
 func (s *reconciliation) decide(context.Context) error {
@@ -138,14 +124,10 @@ func retryValue(pkg corev1alpha1.GenericPackage) string {
 type ownership int
 
 const (
-	// own: the Package controls it.
-	own ownership = iota
-	// left: without controller since an orphaning deletion of the Package, or a restore from backup.
-	left
-	// foreign: of another owner.
-	foreign
-	// terminating: it is being deleted.
-	terminating
+	own         ownership = iota // the Package controls it
+	left                         // without controller since an orphaning deletion of the Package, or a restore from backup
+	foreign                      // of another owner
+	terminating                  // it is being deleted
 )
 
 // ownershipOf returns how a deployment relates to the Package of its name, and why it cannot be written.

@@ -173,7 +173,6 @@ func (s *reconciliation) syncSettings(ctx context.Context) error {
 	})
 }
 
-// patchDeployment writes what differs from before for this generation of the Package.
 func (s *reconciliation) patchDeployment(ctx context.Context, before client.Object) error {
 	setGeneration(s.dep, s.pkg)
 	if err := s.patch(ctx, before, s.dep); err != nil {
@@ -229,7 +228,6 @@ func (s *reconciliation) depName() string {
 	return corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment") + " " + s.pkg.GetName()
 }
 
-// sliceNames returns the slices that a deployment's template names; those exist.
 func sliceNames(dep corev1alpha1.GenericObjectDeployment) sets.Set[string] {
 	names := sets.New[string]()
 	for _, phase := range dep.ObjectDeploymentSpec().Template.Spec.Phases {

@@ -19,8 +19,7 @@ func templateVersionOf(dep corev1alpha1.GenericObjectDeployment) templateVersion
 	return templateVersion{dep.GetUID(), dep.GetGeneration(), dep.GetAnnotations()[corev1alpha1.TemplateDigestAnnotation]}
 }
 
-// templateDrift reports whether another client changed the template, or a crash left it incomplete. Earlier engines have
-// recorded nothing to compare with.
+// templateDrift reports whether another client changed the template, or a crash left it incomplete.
 func (st *state) templateDrift(dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	if dep == nil {
 		return false, nil

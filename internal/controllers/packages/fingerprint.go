@@ -75,7 +75,6 @@ func fingerprintOf(
 	return fingerprint{spec: specHash, environment: environment}, err
 }
 
-// hash returns 128 bits of the hash of canonical JSON.
 func hash(value any) (string, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -100,12 +99,9 @@ func canonical(raw []byte) ([]byte, error) {
 type unpacked int
 
 const (
-	// unpackedNever: another spec was unpacked last, or none.
-	unpackedNever unpacked = iota
-	// unpackedElsewhere: the same spec in another environment.
-	unpackedElsewhere
-	// unpackedCurrent: nothing to render.
-	unpackedCurrent
+	unpackedNever     unpacked = iota // another spec was unpacked last, or none
+	unpackedElsewhere                 // the same spec in another environment
+	unpackedCurrent                   // nothing to render
 )
 
 // compare relates what was unpacked last to what would be rendered now. The hash of an earlier engine counts as current

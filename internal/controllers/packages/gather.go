@@ -65,7 +65,6 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 	return pkg, nil
 }
 
-// deployment returns the deployment of that name, or nil.
 func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, pkg types.UID) (corev1alpha1.GenericObjectDeployment, error) {
 	dep := corev1alpha1.ScopeOf(key.Namespace).NewObjectDeployment()
 	err := r.Client.Get(ctx, key, dep)
@@ -84,8 +83,7 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 
 // Environment is the cluster as packages see it.
 type Environment interface {
-	// For returns the environment of a package in a namespace, or of a ClusterPackage. waiting means that it will be
-	// known in a moment, err why it is not.
+	// For returns the environment in a namespace, or of a ClusterPackage. If waiting, it is known in a moment.
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 

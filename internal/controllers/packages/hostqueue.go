@@ -6,8 +6,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// hostQueues run functions in the background, limits.LoadsPerHost at a time for each registry. Ten thousand packages may
-// wait, so that waiting costs no goroutine.
+// hostQueues run functions, limits.LoadsPerHost at a time for each registry. What waits costs no goroutine.
 type hostQueues struct {
 	mu     sync.Mutex
 	queues map[string]*hostQueue

@@ -22,14 +22,11 @@ import (
 )
 
 type input struct {
-	// pkg is the object to render for, without its status.
 	pkg corev1alpha1.GenericPackage
 	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
-	image string
-	// namespace has the Secrets and ConfigMaps that the spec names.
-	namespace   string
-	environment manifestsv1alpha1.PackageEnvironment
-	// installations returns the other installations of a package of that name.
+	image         string
+	namespace     string
+	environment   manifestsv1alpha1.PackageEnvironment
 	installations func(packageName string) []types.NamespacedName
 	// hashKey hashes what is sensitive; nil where nothing is.
 	hashKey []byte
@@ -146,8 +143,7 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 	}
 }
 
-// awaitAdmission waits up to limits.AdmissionWait until fewer than limits.PackagesUnderway are reconciled or queued: of
-// a thousand packages that are upgraded together, only some are in memory.
+// awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.
 func (r *Reconciler) awaitAdmission(ctx context.Context) {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
 		return r.queue.Underway()+r.Underway() < limits.PackagesUnderway, nil
@@ -174,7 +170,6 @@ func (s *reconciliation) dropAttempt() {
 	s.memory.dropAttempt(s.state)
 }
 
-// backoff returns the delay after so many earlier failures.
 func backoff(failures int) time.Duration {
 	return min(limits.LoadBackoffMin<<min(failures, 10), limits.LoadBackoffMax)
 }

@@ -17,12 +17,10 @@ type memory struct {
 	loading int
 }
 
-// state is what is remembered of one Package: above the lock line for its reconcile alone, below with the lock of the
-// memory.
+// state is what is remembered of one Package, above the lock line for its reconcile alone.
 type state struct {
 	uid types.UID
-	// reported, repaired and terminating are when the status was written, the deployment repaired, and last observed to
-	// be deleted.
+	// When the status was written, the deployment repaired, and last observed to be deleted.
 	reported, repaired, terminating time.Time
 	// drifted reports whether the version of the template was edited.
 	template templateVersion
@@ -76,8 +74,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.retryOthers(key)
 }
 
-// updateAttempt replaces an attempt by a changed copy, so that attempts are read without the lock. It reports whether it
-// was still that of its Package.
+// updateAttempt replaces an attempt, which is read without the lock, by a changed copy, if it is still current.
 func (m *memory) updateAttempt(st *state, a *attempt, change func(*attempt)) (*attempt, bool) {
 	changed := *a
 	change(&changed)
@@ -98,7 +95,6 @@ func (m *memory) dropAttempt(st *state) {
 	}
 }
 
-// setAttempt is called with the lock.
 func (m *memory) setAttempt(st *state, a *attempt) {
 	m.loading += a.inFlight() - st.attempt.inFlight()
 	st.attempt = a

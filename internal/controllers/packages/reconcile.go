@@ -30,10 +30,9 @@ type Reconciler struct {
 	enqueue func(types.NamespacedName)
 	memory  memory
 	// life ends with the leadership of this process, and background work with it.
-	life  context.Context
-	hosts hostQueues
-	load  func(context.Context, input) (*content, error)
-	// resolveTag returns the digest of the tag in input.Image.
+	life       context.Context
+	hosts      hostQueues
+	load       func(context.Context, input) (*content, error)
 	resolveTag func(context.Context, input) (digest string, err error)
 	spread     func(time.Duration) time.Duration
 }

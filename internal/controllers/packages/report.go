@@ -53,8 +53,7 @@ func (s *reconciliation) finishLoad() {
 	s.memory.dropAttempt(s.state)
 }
 
-// delay returns how long a changed status is not written yet. What begins (a load, a rollout, a teardown) is often over
-// in a moment.
+// delay returns how long a changed status is not written yet. What begins is often over in a moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
 	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
 		conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())

@@ -13,10 +13,9 @@ import (
 )
 
 type tag struct {
-	image    string
-	interval time.Duration
-	due      time.Time
-	// resolving means that the registry is being requested.
+	image     string
+	interval  time.Duration
+	due       time.Time
 	resolving bool
 	// digest is what it stood for last, and err why the last resolution failed.
 	digest string

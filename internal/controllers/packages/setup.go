@@ -28,12 +28,9 @@ import (
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// Pipeline loads packages and resolves their tags.
-	Pipeline *Pipeline
-	// Environment is what packages are rendered for.
+	Pipeline    *Pipeline
 	Environment Environment
-	// Sources watches the Secrets and ConfigMaps that specs name.
-	Sources *sources.Watches
+	Sources     *sources.Watches
 	// Unserved reports whether a kind is certainly not served.
 	Unserved func(schema.GroupKind) bool
 	// Underway returns how many deployments are reconciled or wait for that.

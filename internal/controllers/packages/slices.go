@@ -59,7 +59,6 @@ func withoutSecrets(slice client.Object, err error) error {
 	return err
 }
 
-// newSlice returns the ObjectSlice for the content, or the Secret where it is sensitive.
 func (s *reconciliation) newSlice(made objectslices.Slice) (client.Object, error) {
 	owner := controllerReference("ObjectDeployment", s.dep)
 	labels := map[string]string{corev1alpha1.SliceOwnerLabel: s.dep.GetName()}
@@ -142,8 +141,7 @@ func objectsDigest(slice corev1alpha1.GenericObjectSlice) (string, error) {
 	return templateDigest(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: *slice.SliceObjects()}}})
 }
 
-// awaitSlice returns a conflict, to retry once a terminating slice is deleted, and removes the finalizers of one without
-// a deployment.
+// awaitSlice returns a conflict until a terminating slice is deleted, and finalizes one without a deployment.
 func (s *reconciliation) awaitSlice(ctx context.Context, live client.Object, mine bool) error {
 	if rest := foreignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
 		before := copyOf(live)

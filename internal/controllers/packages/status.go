@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// statusOf returns the status that the Package should have.
 func statusOf(v view) *corev1alpha1.PackageStatus {
 	status := untruncatedStatus(v)
 	var below []metav1.Condition
@@ -162,16 +161,14 @@ func current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
-// observed reports whether the deployment's status reflects the spec of the Package, as of one that is Ready and was not
-// deployed since.
+// observed reports whether the deployment's status reflects the spec of the Package.
 func observed(v view) bool {
 	return current(v.dep) && (v.step == stepSync &&
 		conditions.IsTrueFor(v.pkg.PackageStatus().Conditions, corev1alpha1.ConditionReady, v.pkg.GetGeneration()) ||
 		revisions.Describes(v.dep))
 }
 
-// mirror copies the status of the Package's deployment where that is up to date. While another spec is loaded, it must
-// not seem to be about that one.
+// mirror copies the status of the Package's deployment, but never as if it were about a spec that is loaded.
 func mirror(status *corev1alpha1.PackageStatus, v view) {
 	conds, dep := &status.Conditions, v.dep
 	if dep == nil || v.step == stepYield || v.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
@@ -264,7 +261,6 @@ func stateOf(v view) conditions.State {
 	return deploymentState(v.dep)
 }
 
-// awaitsDeployment is the message until the deployment's status is up to date.
 const awaitsDeployment = "Waiting for the deployment to be rolled out."
 
 func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State {

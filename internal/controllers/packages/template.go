@@ -17,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// newDeployment returns the deployment of a Package with neither settings nor content.
 func newDeployment(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
 	dep.SetNamespace(pkg.GetNamespace())
@@ -36,8 +35,7 @@ func selection(pkg corev1alpha1.GenericPackage) map[string]string {
 	}
 }
 
-// controllerReference refers to the controller. It does not block the deletion of the owner: the manager orders
-// teardown.
+// controllerReference does not block the deletion of the owner: the manager orders teardown.
 func controllerReference(namespacedKind string, owner client.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: corev1alpha1.ScopeOf(owner.GetNamespace()).Kind(namespacedKind),
@@ -76,8 +74,7 @@ func setGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Ge
 	annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
 }
 
-// outdated reports whether a deployment was written for a later generation of the Package: lists may be served from a
-// stale cache.
+// outdated reports whether a deployment was written for a later generation: lists may be from a stale cache.
 func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
 	if dep == nil || !metav1.IsControlledBy(dep, pkg) {
 		return false // another Package has generations of its own
@@ -86,7 +83,6 @@ func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDep
 	return err == nil && written > pkg.GetGeneration()
 }
 
-// annotate sets annotations, and deletes those with an empty value.
 func annotate(obj client.Object, values map[string]string) {
 	annotations := cloned(obj.GetAnnotations())
 	maps.Copy(annotations, values)
@@ -94,7 +90,6 @@ func annotate(obj client.Object, values map[string]string) {
 	obj.SetAnnotations(annotations)
 }
 
-// cloned returns a copy of a map, which is not nil.
 func cloned(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
@@ -157,7 +152,6 @@ func fill(
 	return nil
 }
 
-// configOf returns the config as the annotation has it.
 func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
 	config := pkg.PackageSpec().Config
 	if config == nil || len(config.Raw) == 0 {
@@ -184,8 +178,7 @@ func changeCause(loaded *content, first, image, config bool) string {
 	return "Package content changed."
 }
 
-// templateDigest identifies what a template means, stored or not: the order of keys, null fields and defaults make no
-// difference.
+// templateDigest identifies what a template means: order of keys, null fields and defaults make no difference.
 func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {
@@ -217,8 +210,7 @@ func normalized(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectS
 	return out, nil
 }
 
-// normalizedObject returns an object as the API server stores it within a template, with sorted keys, known metadata,
-// and without null fields.
+// normalizedObject returns an object as the API server stores it within a template, with sorted keys.
 func normalizedObject(raw []byte) ([]byte, error) {
 	var object map[string]any
 	if err := json.Unmarshal(raw, &object); err != nil {

@@ -18,14 +18,11 @@ const (
 type Error struct {
 	Kind Kind
 	// Layer counts from 1; 0 for a folder or a whole image.
-	Layer int
-	// Entry is the name in the archive.
+	Layer   int
 	Entry   string
 	Details string
-	// Remedy is a sentence.
-	Remedy string
-	// Err is the cause; may be nil.
-	Err error
+	Remedy  string
+	Err     error
 }
 
 // Error implements error.

@@ -45,7 +45,6 @@ func (f Files) Below(folder string) Files {
 	return out
 }
 
-// collector gathers files within the limits on packages.
 type collector struct {
 	files Files
 	bytes int64

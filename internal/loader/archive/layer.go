@@ -142,7 +142,6 @@ func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.
 	return nil
 }
 
-// apply lays the layer over the ones before it.
 func (u *Unpacker) apply(o *overlay) error {
 	for p := range o.files {
 		if o.dirs[p] {
@@ -204,7 +203,6 @@ func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
 	}
 }
 
-// countingReader bounds what all layers of an image decompress to.
 type countingReader struct {
 	ctx context.Context
 	r   io.Reader

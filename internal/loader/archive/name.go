@@ -14,7 +14,6 @@ const root = "package"
 
 // place is where in an image an entry belongs.
 type place struct {
-	// path is the cleaned name, from the root of the image.
 	path string
 	// inside is set for what lies in the folder that is read, and for itself.
 	inside bool

@@ -22,9 +22,7 @@ import (
 
 // Unknown is a key of a configuration that the schema does not know.
 type Unknown struct {
-	// Field is its path.
-	Field string
-	// Remedy names the key that may have been meant.
+	Field  string
 	Remedy string
 }
 
@@ -104,7 +102,6 @@ func sortUnknown(u []Unknown) {
 
 var prunedStep = regexp.MustCompile(`\[\d+\]|[^.\[\]]+`)
 
-// splitPruned takes a path such as a.b[0].c apart.
 func splitPruned(path string) []string {
 	if steps := prunedStep.FindAllString(path, -1); len(steps) > 0 {
 		return steps

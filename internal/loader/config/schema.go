@@ -58,7 +58,6 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	}, nil
 }
 
-// crdPath is where validateAsCRD puts the schema.
 const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
 
 // validateAsCRD applies the rules on schemas of CustomResourceDefinitions, exported for a whole one only.

@@ -18,7 +18,6 @@ type weight struct {
 	nodes, rules, patterns, checks int
 	// defaults are the values within all defaults, at most.
 	defaults int
-	// built is the largest number of values that a rule builds.
 	built    float64
 	shape    error
 	heaviest perValue
@@ -26,7 +25,6 @@ type weight struct {
 
 // perValue is the cost of one value by its schema, alternatives, and schemas around it.
 type perValue struct {
-	// patterns are the instructions that a text is matched with.
 	patterns int
 	// checks counts schemas, and four bytes of enums and required names as one, which errors repeat.
 	checks int

@@ -157,7 +157,6 @@ func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	}
 }
 
-// key converts a key to text, as Kubernetes tools do.
 func (c *converter) key(n *yaml.Node) (string, bool) {
 	target := n
 	if n.Kind == yaml.AliasNode {

@@ -14,9 +14,7 @@ import (
 
 // Document is one document of a YAML file.
 type Document struct {
-	// Path of the file.
-	Path string
-	// Index counts the documents of the file that are not empty, from 1.
+	Path  string
 	Index int
 	// Value consists of map[string]any, []any, string, int64, float64, bool and nil; it may be changed.
 	Value any
@@ -89,7 +87,6 @@ func each(path string, data []byte, doubtful bool, use func(*Document)) violatio
 	return problems
 }
 
-// parse reads one document; nil if it is empty.
 func parse(path string, p part, index int) (doc *Document, problem *violation.Violation) {
 	fail := func(reason violation.Reason, line int, remedy, format string, args ...any) *violation.Violation {
 		v := violation.Violation{Reason: reason, Path: path, Document: index, Line: p.line + line}.Because(remedy, format, args...)

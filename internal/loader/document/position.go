@@ -7,7 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// joinPath joins segments to the form spec.phases[2].name.
 func joinPath(segments []segment) string {
 	path := ""
 	for _, s := range segments {

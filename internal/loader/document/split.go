@@ -4,7 +4,6 @@ import "bytes"
 
 const byteOrderMark = "\ufeff"
 
-// part is the text of one document, after a number of lines and bytes.
 type part struct {
 	text        []byte
 	line, start int

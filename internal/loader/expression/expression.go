@@ -15,7 +15,6 @@ import (
 // EvaluationFailed is the prefix of errors of expressions that compile.
 const EvaluationFailed = "evaluation failed"
 
-// variables of all expressions.
 var variables = []string{"package", "config", "images", "dependencies", "environment"}
 
 // Evaluator evaluates expressions in one context. It is not safe for concurrent use.

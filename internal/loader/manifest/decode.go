@@ -21,8 +21,7 @@ import (
 type decoder struct {
 	doc    *document.Document
 	reason violation.Reason
-	// root is the type of the document as a whole.
-	root reflect.Type
+	root   reflect.Type
 
 	unknown  violation.Violations
 	warnings violation.Violations

@@ -12,7 +12,6 @@ import (
 
 const updateRemedy = "Run kubectl package update."
 
-// validateLock compares the images of lock and manifest.
 func (r *Result) validateLock() violation.Violations {
 	var problems violation.Violations
 	add := func(v violation.Violation, remedy, format string, args ...any) {
@@ -68,8 +67,7 @@ func (r *Result) validateLock() violation.Violations {
 	return problems
 }
 
-// Images returns .images and .dependencies of templates: references by digest. override, which may be nil, changes one
-// first.
+// Images returns .images and .dependencies of templates: references by digest, after override.
 func (r *Result) Images(override func(string) string) (images, dependencies map[string]string, problems violation.Violations) {
 	images, dependencies = map[string]string{}, map[string]string{}
 	if r.Lock == nil {

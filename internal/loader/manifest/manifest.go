@@ -21,11 +21,9 @@ const (
 type Result struct {
 	// Manifest is never nil when there was a readable one.
 	Manifest *manifestsv1alpha1.PackageManifest
-	// Lock is nil where the package has none.
-	Lock *manifestsv1alpha1.PackageManifestLock
+	Lock     *manifestsv1alpha1.PackageManifestLock
 	// Strict is set if the manifest states spec.version: what only Package Operator accepts is an error.
-	Strict bool
-	// Warnings are what does not stop the package.
+	Strict   bool
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
@@ -43,8 +41,7 @@ func IsManifest(path string) bool {
 	return false
 }
 
-// Read reads and checks manifest and lock. The Result is nil if the manifest cannot be decoded. component replaces the
-// name.
+// Read reads and checks manifest and lock. The Result is nil if the manifest cannot be decoded.
 func Read(files archive.Files, component string) (*Result, violation.Violations) {
 	doc, problems := find(files, manifestFile, violation.ReasonManifestDuplicated)
 	if doc == nil && len(problems) == 0 {

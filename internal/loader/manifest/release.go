@@ -118,7 +118,6 @@ func (c *checker) line(field, text string) {
 	}
 }
 
-// prose checks text that people read: it must not draw on their terminals.
 func (c *checker) prose(field, text string, limit int) {
 	if len(text) > limit {
 		c.add(violation.ReasonLimit, field, "Shorten it.", "%d bytes; the limit is %d", len(text), limit)

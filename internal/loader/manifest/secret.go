@@ -8,8 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// SecretByItsSchema reports whether the config schema marks a value, or one around it, as sensitive. Steps are keys and
-// indexes.
+// SecretByItsSchema reports whether the config schema marks a value, or one around it, as sensitive.
 func (r *Result) SecretByItsSchema(steps []string) bool {
 	node, at := r.Manifest.Spec.Config.OpenAPIV3Schema, "spec.config.openAPIV3Schema"
 	for i := 0; node != nil; i++ {
@@ -24,7 +23,6 @@ func (r *Result) SecretByItsSchema(steps []string) bool {
 	return false
 }
 
-// below returns the schema of a key or an index, and where it stands.
 func below(node *apiextensionsv1.JSONSchemaProps, at, step string) (*apiextensionsv1.JSONSchemaProps, string) {
 	if child, ok := node.Properties[step]; ok {
 		return &child, document.Child(at+".properties", step)

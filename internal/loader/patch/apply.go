@@ -81,7 +81,6 @@ func merge(object, patch map[string]any) (map[string]any, *Problem) {
 	return out, nil
 }
 
-// keepIdentity writes apiVersion, kind, name and namespace of the original.
 func keepIdentity(out, object map[string]any) {
 	restore := func(into, from map[string]any, keys ...string) {
 		for _, key := range keys {

@@ -27,8 +27,7 @@ type Problem struct {
 	// Source of the patch, and which part of it is wrong, such as target.name.
 	Source, Part string
 	Details      string
-	// Limit is set if a limit is exceeded.
-	Limit bool
+	Limit        bool
 }
 
 // Error implements error.
@@ -138,8 +137,7 @@ func operations(list []any) (jsonpatch.Patch, *Problem) {
 	return decoded, nil
 }
 
-// Apply applies all matching patches to an object, which it may change. It returns the result, nil if deleted, and their
-// sources.
+// Apply applies all matching patches to an object, and returns the result, nil if deleted, and their sources.
 func (s *Set) Apply(object map[string]any) (out map[string]any, applied []string, problem *Problem) {
 	if s == nil {
 		return object, nil, nil

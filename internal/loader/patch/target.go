@@ -67,7 +67,6 @@ func tooLong(field, text string) *Problem {
 	return &Problem{Part: "target." + field, Details: fmt.Sprintf("%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes), Limit: true}
 }
 
-// implied is the target of a merge that names its object itself.
 func implied(merge map[string]any) (*matcher, *Problem) {
 	if merge == nil {
 		return nil, &Problem{Part: "target", Details: "a JSON patch needs a target"}

@@ -71,7 +71,6 @@ func recovered(ctx context.Context, work func(context.Context) (archive.Files, e
 	return work(ctx)
 }
 
-// semaphore bounds concurrency.
 type semaphore chan struct{}
 
 func (s semaphore) acquire(ctx context.Context) (release func(), err error) {

@@ -26,35 +26,27 @@ type Reason string
 const (
 	ReasonInvalidReference Reason = "invalid image reference"
 	ReasonNotFound         Reason = "image not found"
-	// ReasonUnauthorized: the registry requires other credentials.
-	ReasonUnauthorized Reason = "unauthorized"
-	ReasonTimeout      Reason = "timeout"
+	ReasonUnauthorized     Reason = "unauthorized"
+	ReasonTimeout          Reason = "timeout"
 	// ReasonUnreachable: no connection, or none that can be trusted.
 	ReasonUnreachable Reason = "registry unreachable"
 	// ReasonUnavailable: the registry failed, or requests a later retry.
-	ReasonUnavailable    Reason = "registry unavailable"
-	ReasonDigestMismatch Reason = "digest mismatch"
-	ReasonLimit          Reason = "limit exceeded"
-	// ReasonInsecure: the registry could be reached by plain HTTP only.
-	ReasonInsecure Reason = "insecure registry"
-	// ReasonForbiddenAddress: the registry led to an address that is not allowed.
+	ReasonUnavailable      Reason = "registry unavailable"
+	ReasonDigestMismatch   Reason = "digest mismatch"
+	ReasonLimit            Reason = "limit exceeded"
+	ReasonInsecure         Reason = "insecure registry"
 	ReasonForbiddenAddress Reason = "forbidden address"
-	// ReasonInvalidImage: no package can be in the image.
-	ReasonInvalidImage Reason = "invalid image"
-	// ReasonNotCached: the pull is offline, and the image not in the cache.
-	ReasonNotCached Reason = "image not in the cache"
-	// ReasonLocal: local files cannot be read or written.
-	ReasonLocal Reason = "local error"
+	ReasonInvalidImage     Reason = "invalid image"
+	ReasonNotCached        Reason = "image not in the cache"
+	ReasonLocal            Reason = "local error"
 )
 
 // PullError is a failed pull. Its text contains no credentials.
 type PullError struct {
-	// Ref is the reference as it was given.
 	Ref     string
 	Reason  Reason
 	Details string
-	// Remedy is a sentence.
-	Remedy string
+	Remedy  string
 	// Temporary is set if the same pull may succeed later without a change.
 	Temporary bool
 	// Err is the cause if it is of package archive; the text of others may contain credentials.

@@ -32,11 +32,9 @@ type Options struct {
 	CacheDir string
 	// CacheBytes bounds CacheDir, least recently used first. 0 means limits.ImageCacheBytes.
 	CacheBytes int64
-	// Proxy of a request. Nil means the environment's.
-	Proxy func(*http.Request) (*url.URL, error)
+	Proxy      func(*http.Request) (*url.URL, error)
 	// Once is set if the caller does not retry, as a command.
-	Once bool
-	// UserAgent of the requests.
+	Once      bool
 	UserAgent string
 	// Timeouts default to those of package limits.
 	Timeouts Timeouts
@@ -52,8 +50,7 @@ type Timeouts struct {
 	Header time.Duration
 	// Stall is the time in which a body has to grow by limits.StallBytes.
 	Stall time.Duration
-	// Pull covers everything.
-	Pull time.Duration
+	Pull  time.Duration
 }
 
 func (o *Options) setDefaults() {

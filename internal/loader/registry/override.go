@@ -58,7 +58,6 @@ func (o Overrides) Apply(ref string) string {
 	return ref
 }
 
-// redirect replaces the registry of a reference, which was written as ref.
 func (o Overrides) redirect(ref string, parsed name.Reference) (name.Reference, error) {
 	for _, override := range o {
 		rest, ok := strings.CutPrefix(ref, override.From)

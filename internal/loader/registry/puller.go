@@ -22,7 +22,6 @@ import (
 
 // Image is a package image.
 type Image struct {
-	// Ref is the reference as requested.
 	Ref string
 	// Digest that Ref resolved to, such as sha256:…; for a multi-platform image that of the index.
 	Digest string
@@ -34,8 +33,7 @@ type Image struct {
 type Access struct {
 	// Keychain has precedence over that of the Puller; may be nil.
 	Keychain authn.Keychain
-	// Offline uses the cache alone.
-	Offline bool
+	Offline  bool
 }
 
 // Puller pulls images. It is safe for concurrent use.

@@ -78,7 +78,6 @@ func checkRepository(repo name.Repository) (problem, remedy string) {
 // digest matches what follows an at sign that does not end credentials.
 var digest = regexp.MustCompile(`^sha[0-9]+:[0-9a-zA-Z]*$`)
 
-// safeRef returns a reference for messages: truncated, and without credentials.
 func safeRef(ref string) string {
 	if host, rest, ok := strings.Cut(ref, "@"); ok && !digest.MatchString(rest) {
 		ref = host[:strings.LastIndex(host, "/")+1] + "…@" + rest

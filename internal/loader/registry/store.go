@@ -16,8 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// store keeps blobs on disk by digest, also for several processes. Without a folder, a blob exists as long as it is
-// open.
+// store keeps blobs on disk by digest, also for several processes; without a folder, as long as one is open.
 type store struct {
 	dir     string
 	limit   int64

@@ -20,12 +20,10 @@ type guard struct {
 	dialer     *dialer
 	verified   *http.Transport
 	unverified *http.Transport
-	// plain is set once an insecure registry has answered HTTPS by plain HTTP.
-	plain atomic.Pointer[tls.RecordHeaderError]
+	plain      atomic.Pointer[tls.RecordHeaderError]
 }
 
-// guardOf returns the guard of a registry. Pulls share its connections for a while: a TLS handshake costs more than the
-// rest of a small pull.
+// guardOf returns the guard of a registry. Pulls share its connections, since a TLS handshake is costly.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	roots, bundle, err := p.opts.roots()
 	if err != nil {
@@ -104,7 +102,6 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkRedirect bounds redirects; guard checks their destination.
 func checkRedirect(_ *http.Request, via []*http.Request) error {
 	if len(via) > limits.Redirects {
 		return failf(ReasonLimit, "", "the registry redirects more than %d times", limits.Redirects)

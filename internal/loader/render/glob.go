@@ -9,8 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// compileGlob reads patterns of getFileGlob: * and ? within a folder, ** beyond it, [abc], [!a], {one,two}, and \ before
-// a literal character.
+// compileGlob reads patterns: * and ? within a folder, ** beyond it, [abc], [!a], {one,two}, and \ to escape.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > limits.TemplatePatternBytes {
 		return nil, limitf("a pattern has %d bytes; the limit is %d", len(pattern), limits.TemplatePatternBytes)

@@ -21,8 +21,7 @@ default empty coalesce all any ternary get hasKey typeOf typeIs typeIsLike kindO
 mustLast dig fail cel getFile
 `)...)
 
-// wrap returns fn as a step with measured arguments and result, and a check before functions that make more than they
-// get.
+// wrap returns fn as a step that is checked before, and whose arguments and result are measured.
 func (r *renderer) wrap(name string, fn any) any {
 	f := reflect.ValueOf(fn)
 	t := f.Type()

@@ -26,14 +26,11 @@ const Suffix = ".gotmpl"
 
 // Input is what is rendered.
 type Input struct {
-	// Files of the package.
 	Files archive.Files
 	// Context of templates: the values of JSON, numbers as float64.
-	Context map[string]any
-	// Expressions evaluates path rules and the function cel.
+	Context     map[string]any
 	Expressions *expression.Evaluator
-	// Paths are the rules that leave out files.
-	Paths []manifestsv1alpha1.PackageManifestPath
+	Paths       []manifestsv1alpha1.PackageManifestPath
 	// Strict makes an error of what is only a warning otherwise.
 	Strict bool
 	// PathRule places a problem of the i-th path rule.
@@ -43,10 +40,8 @@ type Input struct {
 // Output is a rendered package.
 type Output struct {
 	// Files with templates replaced by their output, without excluded and helper files.
-	Files archive.Files
-	// Rendered are the paths in Files that come from templates.
+	Files    archive.Files
 	Rendered map[string]bool
-	// Warnings that do not stop the package.
 	Warnings violation.Violations
 }
 
@@ -232,7 +227,6 @@ func (r *renderer) file(p string) ([]byte, error) {
 	return r.rendered[p], nil
 }
 
-// buffer holds the output of a template up to a limit.
 type buffer struct {
 	bytes.Buffer
 	limit int

@@ -17,7 +17,6 @@ type scanner struct {
 	depth int
 }
 
-// scan returns how many bytes of code a template has.
 func scan(text string) (code int, err error) {
 	s := &scanner{text: text}
 	for {

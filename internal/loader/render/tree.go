@@ -13,7 +13,6 @@ const (
 	funcOut   = "lockstepOut"
 )
 
-// builtins are the names of text/template's own functions.
 var builtins = map[string]any{}
 
 func init() {

@@ -13,7 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// spellings returns the readable forms of a value: plain and escaped.
 func spellings(value string) []string {
 	out := []string{value, strings.TrimSpace(value)}
 	quoted := strconv.Quote(value)
@@ -46,7 +45,6 @@ func encodings(value string) []string {
 	return out
 }
 
-// base64s returns what base64 makes of a value, in both alphabets.
 func base64s(value string) []string {
 	var out []string
 	for offset := range 3 {

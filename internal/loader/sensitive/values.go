@@ -16,7 +16,6 @@ import (
 // Values are sensitive values in all forms. They are safe for concurrent use.
 type Values struct {
 	whole map[string]bool
-	// forms are what is looked for, by their first eight bytes.
 	forms map[uint64][]string
 	// filter has a bit for the hash of each key of forms.
 	filter [1 << 10]uint64

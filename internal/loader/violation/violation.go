@@ -12,8 +12,7 @@ import (
 
 // Violation is one problem of a package.
 type Violation struct {
-	Reason Reason
-	// Component of the package; empty for the root.
+	Reason    Reason
 	Component string
 	// Path of the file within the package.
 	Path string
@@ -26,8 +25,7 @@ type Violation struct {
 	// Field within the document, such as spec.phases[0].name.
 	Field   string
 	Details string
-	// Remedy is a sentence.
-	Remedy string
+	Remedy  string
 }
 
 // Because returns the violation with details and a remedy.
