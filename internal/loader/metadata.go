@@ -121,25 +121,26 @@ func sortedKeys(m map[string]any) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// walkNulls calls report for every null, in order, until it returns false.
-func walkNulls(v any, field string, report func(string) bool) bool {
+// walk calls visit for every key, and every value but mappings and lists, in order, until it returns false.
+func walk(v any, field string, visit func(field string, v any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			if !walkNulls(v[key], document.Child(field, key), report) {
+			child := document.Child(field, key)
+			if !visit(child, key) || !walk(v[key], child, visit) {
 				return false
 			}
 		}
+		return true
 	case []any:
 		for i, item := range v {
-			if !walkNulls(item, document.Index(field, i), report) {
+			if !walk(item, document.Index(field, i), visit) {
 				return false
 			}
 		}
-	case nil:
-		return report(field)
+		return true
 	}
-	return true
+	return visit(field, v)
 }
 
 func wellKnownLabels(name string, spec *manifestsv1alpha1.PackageManifestSpec) map[string]string {

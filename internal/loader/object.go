@@ -228,7 +228,10 @@ func (c *check) nulls() {
 	}
 	const most = 5
 	count := 0
-	walkNulls(c.body, "", func(field string) bool {
+	walk(c.body, "", func(field string, v any) bool {
+		if v != nil {
+			return true
+		}
 		c.warn(violation.ReasonObjectInvalid, field, "Quote it, give it a default, or leave the field out.", "the template renders it to null")
 		count++
 		return count < most

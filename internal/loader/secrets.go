@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -110,7 +109,11 @@ func (c *check) secrets(annotations map[string]any) {
 	}
 	const most = 5
 	count, exposed := 0, annotations[corev1alpha1.ExposeSecretValuesAnnotation] == corev1alpha1.ExposeSecretValuesTrue
-	walkTexts(body, "", func(field, text string) bool {
+	walk(body, "", func(field string, v any) bool {
+		text, ok := textOf(v)
+		if !ok {
+			return true
+		}
 		found, err := c.r.secrets.In(text)
 		if err != nil {
 			c.fail(violation.ReasonLimit, field, "Name Secrets with values that differ.", "%v", err)
@@ -136,27 +139,4 @@ func withoutValues(v any) map[string]any {
 		keys[key] = nil
 	}
 	return keys
-}
-
-// walkTexts calls visit for every text, number and key in order, until it returns false.
-func walkTexts(v any, field string, visit func(field, text string) bool) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			child := document.Child(field, key)
-			if !visit(child, key) || !walkTexts(v[key], child, visit) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		for i, item := range v {
-			if !walkTexts(item, document.Index(field, i), visit) {
-				return false
-			}
-		}
-		return true
-	}
-	text, ok := textOf(v)
-	return !ok || visit(field, text)
 }

@@ -31,19 +31,16 @@ type probe interface{ evaluate(o *object) outcome }
 // Compile compiles availabilityProbes. Its error is of type [Errors]. Of several checks in an entry, fieldsEqual comes
 // before condition before cel.
 func Compile(probes []corev1alpha1.ObjectSetProbe) (*Set, error) {
-	c := compiler{set: &Set{
-		entries: map[schema.GroupKind][]entry{},
-		needs:   map[schema.GroupKind]Needs{},
-	}}
+	count := 0
+	for i := range probes {
+		count += len(probes[i].Probes)
+	}
+	if count > limits.Probes {
+		return nil, Errors{{"availabilityProbes", fmt.Sprintf("%d probes, the limit is %d", count, limits.Probes), "combine them into fewer CEL rules"}}
+	}
+	c := compiler{set: &Set{entries: map[schema.GroupKind][]entry{}, needs: map[schema.GroupKind]Needs{}}}
 	for i := range probes {
 		c.entry(fmt.Sprintf("availabilityProbes[%d]", i), &probes[i])
-	}
-	if c.count > limits.Probes {
-		c.errs = append(c.errs, FieldError{
-			Path:    "availabilityProbes",
-			Problem: fmt.Sprintf("%d probes, the limit is %d", c.count, limits.Probes),
-			Remedy:  "combine them into fewer CEL rules",
-		})
 	}
 	if len(c.errs) > 0 {
 		return nil, c.errs
@@ -55,9 +52,8 @@ func Compile(probes []corev1alpha1.ObjectSetProbe) (*Set, error) {
 }
 
 type compiler struct {
-	set   *Set
-	count int
-	errs  Errors
+	set  *Set
+	errs Errors
 }
 
 func (c *compiler) refuse(path string, err error) {
@@ -86,9 +82,6 @@ func (c *compiler) entry(path string, from *corev1alpha1.ObjectSetProbe) {
 	}
 	var needs Needs
 	for i := range from.Probes {
-		if c.count++; c.count > limits.Probes {
-			continue
-		}
 		check, paths := c.probe(fmt.Sprintf("%s.probes[%d]", path, i), &from.Probes[i])
 		if check != nil {
 			compiled.probes = append(compiled.probes, check)

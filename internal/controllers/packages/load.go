@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -120,7 +119,7 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 		return
 	}
 	begin := r.Now()
-	loaded, err := r.tryLoad(ctx, in)
+	loaded, err := try(ctx, in, "loading the package", r.load)
 	if err != nil {
 		r.releaseClaim(st, keyOf(in.pkg))
 	}
@@ -150,18 +149,15 @@ func (r *Reconciler) awaitAdmission(ctx context.Context) {
 	})
 }
 
-// tryLoad returns a panic as an error of this one package.
-func (r *Reconciler) tryLoad(ctx context.Context, in input) (loaded *content, err error) {
+// try returns a panic as an error of this one package.
+func try[T any](ctx context.Context, in input, doing string, work func(context.Context, input) (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			loaded, err = nil, panics.Caught(logOf(ctx, in), p, "loading the package")
+			logger := log.FromContext(ctx).WithValues("namespace", in.pkg.GetNamespace(), "name", in.pkg.GetName())
+			err = panics.Caught(logger, p, doing)
 		}
 	}()
-	return r.load(ctx, in)
-}
-
-func logOf(ctx context.Context, in input) logr.Logger {
-	return log.FromContext(ctx).WithValues("namespace", in.pkg.GetNamespace(), "name", in.pkg.GetName())
+	return work(ctx, in)
 }
 
 func (s *reconciliation) dropAttempt() {

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -90,7 +89,7 @@ func (r *Reconciler) runResolution(st *state, in input, known *tag) {
 	if r.life.Err() != nil || !current() {
 		return
 	}
-	digest, err := r.tryResolve(in)
+	digest, err := try(r.life, in, "asking what "+in.image+" stands for", r.resolveTag)
 	r.memory.Lock()
 	known.resolving, known.due = false, r.Now().Add(r.spread(known.interval))
 	if known.err = err; err == nil {
@@ -100,16 +99,6 @@ func (r *Reconciler) runResolution(st *state, in input, known *tag) {
 	if current() {
 		r.enqueue(keyOf(in.pkg))
 	}
-}
-
-// tryResolve returns a panic as an error of this one tag.
-func (r *Reconciler) tryResolve(in input) (digest string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panics.Caught(logOf(r.life, in), p, "asking what "+in.image+" stands for")
-		}
-	}()
-	return r.resolveTag(r.life, in)
 }
 
 // spread returns a time between half of d and d, so that packages are not resolved together after a restart.

@@ -70,14 +70,3 @@ func recovered(ctx context.Context, work func(context.Context) (archive.Files, e
 	}()
 	return work(ctx)
 }
-
-type semaphore chan struct{}
-
-func (s semaphore) acquire(ctx context.Context) (release func(), err error) {
-	select {
-	case s <- struct{}{}:
-		return sync.OnceFunc(func() { <-s }), nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}

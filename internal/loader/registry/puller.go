@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -43,8 +44,8 @@ type Puller struct {
 	store    *store
 	flights  *flights
 	guards   *cache.LRUExpireCache
-	pulls    semaphore
-	unpacks  semaphore
+	pulls    *semaphore.Weighted
+	unpacks  *semaphore.Weighted
 	access   Access
 }
 
@@ -65,8 +66,8 @@ func NewPuller(opts Options) (*Puller, error) {
 	return &Puller{
 		opts: opts, insecure: insecure, store: store, guards: cache.NewLRUExpireCache(limits.RegistryConnections),
 		flights: &flights{flights: map[string]*flight{}},
-		pulls:   make(semaphore, limits.PullsInFlight),
-		unpacks: make(semaphore, limits.UnpacksInFlight),
+		pulls:   semaphore.NewWeighted(limits.PullsInFlight),
+		unpacks: semaphore.NewWeighted(limits.UnpacksInFlight),
 	}, nil
 }
 
@@ -252,11 +253,10 @@ func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content,
 
 // unpack verifies the layers while it reads them, so that the verified bytes are those that are used.
 func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers []*os.File) (archive.Files, error) {
-	release, err := p.unpacks.acquire(ctx)
-	if err != nil {
+	if err := p.unpacks.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer release()
+	defer p.unpacks.Release(1)
 	u := archive.NewUnpackerOf(p.opts.Folder)
 	for i, f := range layers {
 		hasher, err := v1.Hasher(descriptors[i].Digest.Algorithm)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -44,11 +45,11 @@ func (s *session) begin(ctx context.Context) error {
 		return failf(ReasonNotCached, "Pull it once with another imagePullPolicy, by a manager that keeps its --cache-dir.",
 			"no registry is asked with imagePullPolicy Never, and the cache of the manager does not hold it")
 	}
-	release, err := s.p.pulls.acquire(ctx)
+	err := s.p.pulls.Acquire(ctx, 1)
 	if err != nil {
 		return err
 	}
-	s.release = release
+	s.release = sync.OnceFunc(func() { s.p.pulls.Release(1) })
 	if s.guard, err = s.p.guardOf(s.repo.RegistryStr()); err != nil {
 		return failf(ReasonLocal, "", "%v", err)
 	}
