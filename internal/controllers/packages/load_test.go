@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
@@ -215,18 +216,13 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	for i := range 12 {
 		b.drop(fmt.Sprintf("again-%d", i))
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		b.hosts.mu.Lock()
-		queues := len(b.hosts.queues)
-		b.hosts.mu.Unlock()
-		if queues == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("queues of registries that nobody uses stay")
-		}
-		time.Sleep(time.Millisecond)
+		defer b.hosts.mu.Unlock()
+		return len(b.hosts.queues) == 0, nil
+	})
+	if err != nil {
+		t.Fatal("queues of registries without users stay")
 	}
 }
 

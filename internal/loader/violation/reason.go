@@ -1,6 +1,10 @@
 package violation
 
-import corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+import (
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
 
 // Reason is the fixed first part of a violation's text.
 type Reason string
@@ -81,40 +85,31 @@ var remedies = map[Reason]string{
 	ReasonNoFiles: "Build the image with all files of the package below /package.",
 }
 
-// stages are the condition reasons in the order in which a package is loaded.
-var stages = []string{
-	corev1alpha1.ReasonConfigSourceMissing,
-	corev1alpha1.ReasonConfigSourceInvalid,
-	corev1alpha1.ReasonLoadError,
-	corev1alpha1.ReasonUnsupported,
-	corev1alpha1.ReasonConstraintsFailed,
-	corev1alpha1.ReasonConfigInvalid,
-	corev1alpha1.ReasonTemplateError,
-	corev1alpha1.ReasonPatchInvalid,
-	corev1alpha1.ReasonObjectInvalid,
+// stages are the condition reasons in the order in which a package is loaded. Other reasons are load errors.
+var stages = []struct {
+	condition string
+	reasons   []Reason
+}{
+	{corev1alpha1.ReasonConfigSourceMissing, []Reason{ReasonSourceMissing}},
+	{corev1alpha1.ReasonConfigSourceInvalid, []Reason{ReasonSourceInvalid}},
+	{corev1alpha1.ReasonLoadError, nil},
+	{corev1alpha1.ReasonUnsupported, []Reason{ReasonUnsupported}},
+	{corev1alpha1.ReasonConstraintsFailed, []Reason{ReasonConstraintUnmet}},
+	{corev1alpha1.ReasonConfigInvalid, []Reason{ReasonConfigInvalid}},
+	{corev1alpha1.ReasonTemplateError, []Reason{ReasonTemplate, ReasonFilterInvalid}},
+	{corev1alpha1.ReasonPatchInvalid, []Reason{ReasonPatchInvalid, ReasonMetadataInvalid}},
+	{corev1alpha1.ReasonObjectInvalid, []Reason{
+		ReasonMissingPhase, ReasonUnknownPhase, ReasonMissingGVK, ReasonDuplicateObject, ReasonLabelsInvalid,
+		ReasonInvalidCELCondition, ReasonObjectInvalid, ReasonAnnotationInvalid, ReasonObjectScope, ReasonSecretExposed,
+	}},
 }
 
 // ConditionReason returns the reason for the condition Invalid.
 func (r Reason) ConditionReason() string {
-	switch r {
-	case ReasonUnsupported:
-		return corev1alpha1.ReasonUnsupported
-	case ReasonSourceMissing:
-		return corev1alpha1.ReasonConfigSourceMissing
-	case ReasonSourceInvalid:
-		return corev1alpha1.ReasonConfigSourceInvalid
-	case ReasonConstraintUnmet:
-		return corev1alpha1.ReasonConstraintsFailed
-	case ReasonConfigInvalid:
-		return corev1alpha1.ReasonConfigInvalid
-	case ReasonPatchInvalid, ReasonMetadataInvalid:
-		return corev1alpha1.ReasonPatchInvalid
-	case ReasonTemplate, ReasonFilterInvalid:
-		return corev1alpha1.ReasonTemplateError
-	case ReasonMissingPhase, ReasonUnknownPhase, ReasonMissingGVK, ReasonDuplicateObject, ReasonLabelsInvalid,
-		ReasonInvalidCELCondition, ReasonObjectInvalid, ReasonAnnotationInvalid, ReasonObjectScope, ReasonSecretExposed:
-		return corev1alpha1.ReasonObjectInvalid
-	default:
-		return corev1alpha1.ReasonLoadError
+	for _, stage := range stages {
+		if slices.Contains(stage.reasons, r) {
+			return stage.condition
+		}
 	}
+	return corev1alpha1.ReasonLoadError
 }

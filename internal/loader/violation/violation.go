@@ -134,11 +134,9 @@ func (vs Violations) Err() error {
 // ConditionReason returns the reason for the condition Invalid: of the earliest stage that failed.
 func (vs Violations) ConditionReason() string {
 	for _, stage := range stages {
-		for _, v := range vs {
-			if v.Reason.ConditionReason() == stage {
-				return stage
-			}
+		if slices.ContainsFunc(vs, func(v Violation) bool { return v.Reason.ConditionReason() == stage.condition }) {
+			return stage.condition
 		}
 	}
-	return stages[0]
+	return stages[0].condition
 }
