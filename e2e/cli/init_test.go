@@ -16,6 +16,7 @@ import (
 // A package of init installs unchanged in its scope, with the flags of the README, and render
 // prints what is installed.
 func TestInit(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	for _, test := range []struct {
 		name, want string

@@ -62,6 +62,7 @@ var projects = []project{
 // Published projects are kickstarted, edited, installed, upgraded to the next release, rolled
 // back, broken and deleted.
 func TestProjects(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	for _, p := range projects {
 		if !p.quick && !harness.Deep() {

@@ -18,6 +18,7 @@ import (
 // A finished Job runs again, whether it still exists or not. A Job without a record is an
 // error.
 func TestRerun(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "rerun")
 	job := func(name, more string) string {

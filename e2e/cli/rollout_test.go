@@ -30,6 +30,7 @@ func release(value string, more int) harness.Files {
 // Revisions are listed, compared and gone back to; a tag that has moved meanwhile
 // makes no difference.
 func TestRolloutCommands(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "rollout")
 	image := env.Push(t, "notes:stable", release("one", 250))
@@ -81,6 +82,7 @@ func TestRolloutCommands(t *testing.T) {
 
 // Installing an image again once it is pushed ends the backoff of its failed pull.
 func TestInstallAfterFailedPull(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "later")
 	image := env.Registry() + "/later:v1"
@@ -99,6 +101,7 @@ func TestInstallAfterFailedPull(t *testing.T) {
 
 // A package that cannot become available is paused and goes on.
 func TestPauseWhileUnavailable(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "pausing")
 	files := release("one", 0)
@@ -125,6 +128,7 @@ func TestPauseWhileUnavailable(t *testing.T) {
 
 // A deployment that no package made is gone back with as well.
 func TestRolloutOfADeployment(t *testing.T) {
+	t.Parallel()
 	env := harness.Shared(t)
 	env.Namespace(t, "plain")
 	labels := map[string]string{"app": "plain"}
