@@ -3,6 +3,7 @@ package packages_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,11 +107,13 @@ func TestStatusIsCoalesced(t *testing.T) {
 	})
 	// The deployment's status is rewritten a hundred times within a moment.
 	dep := deployment(t, ns)
+	begun := time.Now()
 	for i := range 100 {
 		status := []byte(`{"status":{"blocking":[{"kind":"ConfigMap","name":"x","message":"` + string(rune('a'+i%26)) + `"}]}}`)
 		must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))
 	}
-	if counts := tally(from.rest(t, ns)); counts["update packages/status"] > 8 {
-		t.Errorf("%v", counts)
+	most := 8 + int(time.Since(begun).Seconds())
+	if counts := tally(from.rest(t, ns)); counts["update packages/status"] > most {
+		t.Errorf("more than %d: %v", most, counts)
 	}
 }
