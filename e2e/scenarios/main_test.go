@@ -15,6 +15,7 @@
 package scenarios_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -25,6 +26,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // most of a scenario is waiting, also for a sandbox that is lent
+	log.SetLogger(logr.Discard())      // else the client library complains, with a stack trace
 	os.Exit(harness.Main(m))
 }
