@@ -55,8 +55,8 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	mgr = recording{Manager: mgr, events: recorder}
 	slices := mutationcache.NewStore()
 	underway, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Target:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
-		Metadata: here.Metadata, Fresh: own.deployments, Slices: slices, Namespace: c.Namespace,
+		Target: &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
+		Listen: here.Listen, Fresh: own.deployments, Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)

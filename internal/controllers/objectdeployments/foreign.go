@@ -8,17 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -27,9 +23,10 @@ import (
 // collector would delete the deployment in the foreground too, which the
 // admission policy refuses; the engine deletes it in the background instead.
 type OwnerWatch struct {
-	Metadata metadata.Interface
-	Mapper   meta.RESTMapper
-	// Wake is called when a foreign owner of key begins to go.
+	// Listen is that of livestate.Cache.
+	Listen func(context.Context, livestate.Selection, livestate.Listener)
+	Mapper meta.RESTMapper
+	// Wake is called with a key whose foreign owner is deleted in the foreground.
 	Wake func(rollout.OwnerKey)
 
 	mu      sync.Mutex
@@ -38,29 +35,26 @@ type OwnerWatch struct {
 
 // watchedOwner is one foreign owner.
 type watchedOwner struct {
-	stop  context.CancelFunc
-	dying bool
-	// keys are what it owns.
+	stop        context.CancelFunc
+	terminating bool
+	// keys are the objects that it owns.
 	keys map[rollout.OwnerKey]struct{}
 }
 
-// Dying reports whether the owner that ref points at is being deleted in the
-// foreground, and watches it from the first question on.
-func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
+// Terminating reports whether an owner is being deleted in the foreground. It watches
+// the owner from the first call on.
+func (w *OwnerWatch) Terminating(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
 	if w == nil {
 		return false, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one := w.watched[ref.UID]; one != nil {
-		one.keys[key] = struct{}{}
-		return one.dying, nil
+	if owner := w.watched[ref.UID]; owner != nil {
+		owner.keys[key] = struct{}{}
+		return owner.terminating, nil
 	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil {
-		return false, fmt.Errorf("cannot watch owner %s %s: %w", ref.Kind, ref.Name, err)
-	}
-	mapping, err := w.Mapper.RESTMapping(gv.WithKind(ref.Kind).GroupKind(), gv.Version)
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	mapping, err := w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}
@@ -70,57 +64,49 @@ func (w *OwnerWatch) Dying(key rollout.OwnerKey, namespace string, ref metav1.Ow
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	// The watch lasts until the owner is forgotten, at the latest as long as the
-	// process, which ends with its leadership.
+	// The watch ends when the owner is forgotten, or with the process.
 	ctx, stop := context.WithCancel(context.Background())
 	if w.watched == nil {
 		w.watched = map[types.UID]*watchedOwner{}
 	}
 	w.watched[ref.UID] = &watchedOwner{stop: stop, keys: map[rollout.OwnerKey]struct{}{key: {}}}
-	go w.watch(ctx, w.Metadata.Resource(mapping.Resource).Namespace(namespace), ref)
+	go w.Listen(ctx, livestate.Selection{Resource: mapping.Resource, Namespace: namespace, Name: ref.Name}, ownerListener{w, ref.UID})
 	return false, nil
 }
 
-func (w *OwnerWatch) watch(ctx context.Context, resource metadata.ResourceInterface, ref metav1.OwnerReference) {
-	selector := fields.OneTermEqualSelector("metadata.name", ref.Name).String()
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = selector
-			return resource.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = selector
-			return resource.Watch(ctx, o)
-		},
-	}
-	see := func(obj any) {
-		m, ok := obj.(*metav1.PartialObjectMetadata)
-		if !ok || m.UID != ref.UID || m.DeletionTimestamp == nil || !slices.Contains(m.Finalizers, metav1.FinalizerDeleteDependents) {
-			return
-		}
-		w.dies(ref.UID)
-	}
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: lw, ObjectType: &metav1.PartialObjectMetadata{},
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }},
-	})
-	informer.RunWithContext(ctx)
+// ownerListener receives the states of one owner.
+type ownerListener struct {
+	*OwnerWatch
+	uid types.UID
 }
 
-// dies notes that an owner is being deleted in the foreground and wakes what it
-// owns.
-func (w *OwnerWatch) dies(uid types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	one := w.watched[uid]
-	if one == nil {
-		return
-	}
-	one.dying = true
-	for key := range one.keys {
-		w.Wake(key)
+// Listed receives the object of the owner's name, if there is one.
+func (l ownerListener) Listed(all []metav1.Object) {
+	for _, obj := range all {
+		l.Changed(obj)
 	}
 }
+
+// Changed enqueues what the owner owns if it is deleted in the foreground.
+func (l ownerListener) Changed(obj metav1.Object) {
+	if obj.GetUID() != l.uid || obj.GetDeletionTimestamp() == nil || !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if owner := l.watched[l.uid]; owner != nil {
+		owner.terminating = true
+		for key := range owner.keys {
+			l.Wake(key)
+		}
+	}
+}
+
+// Deleted does nothing.
+func (ownerListener) Deleted(metav1.Object) {}
+
+// Failed does nothing: the watch is repeated.
+func (ownerListener) Failed(error) {}
 
 // Forget ends the watch of an owner when nothing is left that it owns.
 func (w *OwnerWatch) Forget(key rollout.OwnerKey, uid types.UID) {
@@ -129,26 +115,26 @@ func (w *OwnerWatch) Forget(key rollout.OwnerKey, uid types.UID) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := w.watched[uid]
-	if one == nil {
+	owner := w.watched[uid]
+	if owner == nil {
 		return
 	}
-	delete(one.keys, key)
-	if len(one.keys) == 0 {
-		one.stop()
+	delete(owner.keys, key)
+	if len(owner.keys) == 0 {
+		owner.stop()
 		delete(w.watched, uid)
 	}
 }
 
-// ownerDies deletes the owner object in the background where a foreign owner of
+// ownerTerminating deletes the owner object in the background where a foreign owner of
 // it is deleted in the foreground, and reports whether it did.
-func (s *session) ownerDies(ctx context.Context) (bool, error) {
+func (s *session) ownerTerminating(ctx context.Context) (bool, error) {
 	for _, ref := range s.top().GetOwnerReferences() {
 		if ours(&ref) {
 			continue
 		}
-		dying, err := s.Owners.Dying(s.key, s.key.Namespace, ref)
-		if err != nil || !dying {
+		terminating, err := s.Owners.Terminating(s.key, s.key.Namespace, ref)
+		if err != nil || !terminating {
 			if err != nil {
 				return false, err
 			}

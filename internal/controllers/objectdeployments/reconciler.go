@@ -238,7 +238,7 @@ func (s *session) run(ctx context.Context) error {
 	case s.deployment == nil && lifecycle(s.sets[0]) == corev1alpha1.ObjectSetLifecycleStateArchived:
 		return s.archiveAlone(ctx)
 	}
-	if dying, err := s.ownerDies(ctx); err != nil || dying {
+	if terminating, err := s.ownerTerminating(ctx); err != nil || terminating {
 		return err
 	}
 	if err := s.ensureFinalizer(ctx, s.top()); err != nil {

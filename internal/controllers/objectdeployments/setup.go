@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/rollout"
@@ -43,8 +43,9 @@ const (
 // Options are the parts that Setup connects.
 type Options struct {
 	// Target is where objects are rolled out to.
-	Target   *rollout.Executor
-	Metadata metadata.Interface
+	Target *rollout.Executor
+	// Listen is that of livestate.Cache, for foreign owners.
+	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	// Fresh takes the answers to our writes.
 	Fresh *mutationcache.Store
 	// Slices has those that this process has written, so that they need not be read.
@@ -60,7 +61,7 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	queue := &queueing.Queue[rollout.OwnerKey]{}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &OwnerWatch{Metadata: o.Metadata, Mapper: mgr.GetRESTMapper(), Wake: queue.Wake},
+		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Wake},
 	}, o.Target, queue.Wake)
 	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
 	r.metrics.reader = r.Client
