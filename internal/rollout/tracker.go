@@ -39,7 +39,7 @@ type Tracker struct {
 	// for served. It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
-	shapes *drift.Shapes
+	shapes *drift.ListTypes
 
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
@@ -106,7 +106,7 @@ func (t *Tracker) track(key objects.Key) (tr track, followed bool) {
 // starts.
 func NewTracker() *Tracker {
 	return &Tracker{
-		shapes: drift.NewShapes(),
+		shapes: drift.NewListTypes(),
 		tracks: map[objects.Key]track{},
 		owners: map[types.UID]*OwnerKey{},
 		trims:  map[schema.GroupKind]trimming{},

@@ -7,17 +7,15 @@ import (
 	"strconv"
 )
 
-// encoder appends canonical JSON to a buffer. It is reused: encoding allocates
-// only while the buffers grow.
+// encoder appends canonical JSON to a buffer, and is reused.
 type encoder struct {
 	buf []byte
 	// keys is a stack of the sorted keys of the maps under way.
 	keys []string
 }
 
-// sorted pushes the keys of fields in order and returns where they start. The
-// caller visits keys[start:end] by index, for the stack may move, and truncates
-// it to start in the end.
+// sorted pushes the keys of fields in order, as keys[start:end]. The caller truncates keys
+// to start in the end.
 func (e *encoder) sorted(fields map[string]any) (start, end int) {
 	start = len(e.keys)
 	for key := range fields {
@@ -119,8 +117,7 @@ func (e *encoder) text(value string) {
 	e.buf = append(append(e.buf, value[from:]...), '"')
 }
 
-// decoded turns a Go value into decoded JSON. It panics on a value that is none,
-// such as a channel: a defect of the caller.
+// decoded turns a Go value into decoded JSON, and panics on one that has none.
 func decoded(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {

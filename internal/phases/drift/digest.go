@@ -12,9 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Digest returns the SHA-256, truncated to 16 bytes, of the canonical JSON of
-// value: decoded JSON, or any value that encoding/json can encode. It panics on
-// other values.
+// Digest returns the SHA-256, truncated to 16 bytes, of the canonical JSON of value. It
+// panics on what encoding/json cannot encode.
 func Digest(value any) objects.Digest {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -23,9 +22,8 @@ func Digest(value any) objects.Digest {
 	return e.digest()
 }
 
-// Hash returns 10 characters for the name of an object, derived from the Digest
-// of value. They are letters and digits without vowels and without digits that
-// look like them, so that no word comes out; 27¹⁰ values.
+// Hash returns 10 characters for the name of an object, derived from the Digest of value:
+// 27¹⁰ values, without vowels, so that no word comes out.
 func Hash(value any) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	digest := Digest(value)
@@ -38,9 +36,9 @@ func Hash(value any) string {
 	return string(text[:])
 }
 
-// ContentDigest returns the digest of a template without what the engine itself
-// puts on: the well-known labels, the cache label, the revision, and owners.
-// Templates of equal content need no write of their own for a new revision.
+// ContentDigest returns the digest of a template without the metadata that the engine
+// sets: well-known labels, cache label, revision and owners. Templates of equal content
+// need no write for a new revision.
 func ContentDigest(obj map[string]any) objects.Digest {
 	metadata, isMap := obj["metadata"].(map[string]any)
 	if !isMap {
@@ -55,7 +53,7 @@ func ContentDigest(obj map[string]any) objects.Digest {
 	return Digest(content)
 }
 
-// without replaces the map at field by one without some keys, or by none.
+// without replaces the map at field by one without some keys, or removes it.
 func without(metadata map[string]any, field string, keys ...string) {
 	values, isMap := metadata[field].(map[string]any)
 	if !isMap {
@@ -74,12 +72,17 @@ var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 
 
 func (e *encoder) digest() objects.Digest {
 	sum := sha256.Sum256(e.buf)
-	clear(e.keys[:cap(e.keys)]) // hold no object alive
+	e.release()
+	return objects.Digest(sum[:len(objects.Digest{})])
+}
+
+// release drops what a pooled encoder should not keep in memory.
+func (e *encoder) release() {
+	clear(e.keys[:cap(e.keys)])
 	e.keys = e.keys[:0]
 	if cap(e.buf) > 64<<10 {
-		e.buf = nil // nor the memory that one large object took
+		e.buf = nil
 	}
-	return objects.Digest(sum[:len(objects.Digest{})])
 }
 
 // unmarshal decodes as the API machinery does: whole numbers become int64.

@@ -1,16 +1,16 @@
 package drift
 
+import "sigs.k8s.io/structured-merge-diff/v6/value"
+
 // finder finds the elements of an associative list by their keys.
 type finder struct {
 	live []any
 	keys []string
-	// next is where the search starts: lists mostly have the order of the
-	// template, so that each search ends at once.
+	// next is where the search starts: lists mostly have the order of the template.
 	next int
-	// index finds elements of long lists by their key values, once the order was
-	// another; nil before.
+	// index finds elements of long lists by their key values.
 	index map[string][]int
-	// found is the result of the last find, in place for the usual single one.
+	// found is the usual result of find.
 	found [1]int
 }
 
@@ -40,10 +40,10 @@ func hasKey(fields map[string]any, keys []string) bool {
 	return false
 }
 
-// find returns the places of the live elements with the keys of element, mostly
-// one. A key that the template leaves out is defaulted by the API server: then
-// the element with the common default is preferred, else all that agree in the
-// other keys are returned. The result is valid until the next call.
+// find returns the indices of the live elements with the keys of element, mostly one. A
+// key that the template leaves out is defaulted by the API server: then the element with
+// the common default is preferred, else all that agree in the other keys are returned.
+// The result is valid until the next call.
 func (f *finder) find(element map[string]any) []int {
 	if f.complete(element) {
 		return f.findComplete(element)
@@ -105,9 +105,8 @@ func (f *finder) lookup(element map[string]any) []int {
 	return f.at(found[0])
 }
 
-// at returns one place and goes on behind it.
-func (f *finder) at(place int) []int {
-	f.next, f.found[0] = place+1, place
+func (f *finder) at(i int) []int {
+	f.next, f.found[0] = i+1, i
 	return f.found[:]
 }
 
@@ -119,10 +118,10 @@ func (f *finder) indexKey(fields map[string]any) string {
 	return string(e.buf)
 }
 
-// matches compares the keys of element with those of a live element. strict
-// asks for the default where the template leaves a key out.
-func (f *finder) matches(element map[string]any, place int, strict bool) bool {
-	fields, isMap := f.live[place].(map[string]any)
+// matches compares the keys of element with those of a live element. strict requires
+// the default where the template leaves a key out.
+func (f *finder) matches(element map[string]any, i int, strict bool) bool {
+	fields, isMap := f.live[i].(map[string]any)
 	if !isMap {
 		return false
 	}
@@ -146,65 +145,5 @@ func (f *finder) matches(element map[string]any, place int, strict bool) bool {
 
 // same compares decoded JSON; numbers by value.
 func same(a, b any) bool {
-	switch a := a.(type) {
-	case string:
-		other, isString := b.(string)
-		return isString && a == other
-	case bool:
-		other, isBool := b.(bool)
-		return isBool && a == other
-	case nil:
-		return b == nil
-	case []any:
-		other, isList := b.([]any)
-		if !isList || len(a) != len(other) {
-			return false
-		}
-		for i := range a {
-			if !same(a[i], other[i]) {
-				return false
-			}
-		}
-		return true
-	case map[string]any:
-		other, isMap := b.(map[string]any)
-		if !isMap || len(a) != len(other) {
-			return false
-		}
-		for key, value := range a {
-			if against, found := other[key]; !found || !same(value, against) {
-				return false
-			}
-		}
-		return true
-	default:
-		return sameNumber(a, b)
-	}
-}
-
-func sameNumber(a, b any) bool {
-	whole, isWhole, broken, isNumber := number(a)
-	otherWhole, otherIsWhole, otherBroken, otherIsNumber := number(b)
-	if !isNumber || !otherIsNumber || isWhole != otherIsWhole {
-		return false
-	}
-	if isWhole {
-		return whole == otherWhole
-	}
-	return broken == otherBroken
-}
-
-func number(value any) (whole int64, isWhole bool, broken float64, isNumber bool) {
-	switch value := value.(type) {
-	case int64:
-		return value, true, 0, true
-	case int:
-		return int64(value), true, 0, true
-	case int32:
-		return int64(value), true, 0, true
-	case float64:
-		whole, isWhole = wholeNumber(value)
-		return whole, isWhole, value, true
-	}
-	return 0, false, 0, false
+	return value.Equals(value.NewValueInterface(a), value.NewValueInterface(b))
 }

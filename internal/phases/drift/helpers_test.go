@@ -24,7 +24,7 @@ type cluster struct {
 	t      testing.TB
 	kind   schema.GroupVersionKind
 	fields managedfieldstest.TestFieldManager
-	shapes *Shapes
+	types  *ListTypes
 }
 
 func newCluster(t testing.TB, document string, kind schema.GroupVersionKind) *cluster {
@@ -45,7 +45,7 @@ func newCluster(t testing.TB, document string, kind schema.GroupVersionKind) *cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t: t, kind: kind, fields: managedfieldstest.NewTestFieldManager(converter, kind), shapes: NewShapes()}
+	return &cluster{t: t, kind: kind, fields: managedfieldstest.NewTestFieldManager(converter, kind), types: NewListTypes()}
 }
 
 // object adds the kind.
@@ -77,11 +77,11 @@ func (c *cluster) update(manager string, change func(obj map[string]any)) {
 func (c *cluster) live() *unstructured.Unstructured {
 	c.t.Helper()
 	live := c.fields.Live().(*unstructured.Unstructured)
-	c.shapes.Learn(c.kind.GroupKind(), live.GetManagedFields())
+	c.types.Learn(c.kind.GroupKind(), live.GetManagedFields())
 	return live
 }
 
-func (c *cluster) known() *KindShapes { return c.shapes.Of(c.kind.GroupKind()) }
+func (c *cluster) known() *KindListTypes { return c.types.Of(c.kind.GroupKind()) }
 
 func (c *cluster) managers() map[string]metav1.ManagedFieldsOperationType {
 	managers := map[string]metav1.ManagedFieldsOperationType{}

@@ -7,9 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// installers are the field managers of commands that write whole objects from files, by
-// updates or server-side apply. Controllers, and commands that change single fields such
-// as kubectl edit or scale, have other names.
+// installers are the field managers of commands that write whole objects from files.
 var installers = []string{
 	"kubectl-client-side-apply", // kubectl apply
 	"kubectl",                   // kubectl apply --server-side
@@ -20,7 +18,7 @@ var installers = []string{
 }
 
 // HasInstaller reports whether managedFields hold an entry of a command that installs
-// objects. [Migration] makes it ours at adoption.
+// objects, which [Migration] takes over at adoption.
 func HasInstaller(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(&entry) })
 }
@@ -29,8 +27,7 @@ func isInstaller(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && slices.Contains(installers, entry.Manager)
 }
 
-// leftToInstaller returns the fields that the template lacks and that are kept all the
-// same, as others rely on them.
+// leftToInstaller returns the fields that the template lacks and that others rely on.
 func leftToInstaller(fields *fieldpath.Set, template map[string]any) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	for path := range fields.All() {

@@ -1,23 +1,24 @@
 package drift
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Leaving returns what an apply makes of an object whose managedFields are rewritten by
-// the patch of [Migration] before: its dry run alone does not show which fields it removes.
-// dry is the response to that dry run, and migrated what the patch made of managedFields,
-// with our entry last. The object returned lacks the fields that are ours alone and have
-// left the template; values that the API server then defaults are not known here. removed
-// is false where nothing leaves; then the object is dry itself.
+// the patch of [Migration] before. dry is the response to its dry run, which does not show
+// the fields that it removes; migrated are the rewritten managedFields, with the engine's
+// entry last. Values that the API server then defaults are not in the result. It is dry
+// itself where no field is removed.
 func Leaving(dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry) (after *unstructured.Unstructured, removed bool, err error) {
 	if len(migrated) == 0 {
 		return dry, false, nil
 	}
-	others, ours := migrated[:len(migrated)-1], &migrated[len(migrated)-1]
-	owned, err := fieldsOf(ours)
+	others := migrated[:len(migrated)-1]
+	owned, err := Fields(migrated[len(migrated)-1])
 	if err != nil {
 		return nil, false, err
 	}
@@ -39,13 +40,9 @@ func Leaving(dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntr
 // keptFields are those of the template that is applied, and those of others.
 func keptFields(entries, others []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	kept := fieldpath.NewSet()
-	for i := range entries {
-		if isApply(&entries[i]) {
-			others = append(others[:len(others):len(others)], entries[i])
-		}
-	}
-	for i := range others {
-		fields, err := fieldsOf(&others[i])
+	applied := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool { return !isApply(&entry) })
+	for _, entry := range slices.Concat(others, applied) {
+		fields, err := Fields(entry)
 		if err != nil {
 			return nil, err
 		}
@@ -65,8 +62,7 @@ func holds(set *fieldpath.Set, path fieldpath.Path) bool {
 	return !set.Empty()
 }
 
-// remove returns a value without what is at a path; it is changed in place, except
-// for lists.
+// remove returns a value without what is at a path. Maps are changed in place.
 func remove(of any, path fieldpath.Path) any {
 	element, rest := path[0], path[1:]
 	if element.FieldName != nil {
@@ -96,6 +92,3 @@ func remove(of any, path fieldpath.Path) any {
 	}
 	return left
 }
-
-// Fields returns what a manager's entry in managedFields says that it owns.
-func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) { return fieldsOf(&entry) }

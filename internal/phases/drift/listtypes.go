@@ -1,30 +1,30 @@
 package drift
 
 import (
+	"bytes"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Shapes remembers how the API server merges the lists and maps of each kind.
-// It is safe for concurrent use. The knowledge is about a kind, not about an
-// object, and needs a few kilobytes per kind.
-type Shapes struct {
+// ListTypes are the list and map types of kinds, a few kilobytes each. It is safe for
+// concurrent use.
+type ListTypes struct {
 	mu    sync.RWMutex
-	kinds map[schema.GroupKind]*KindShapes
+	kinds map[schema.GroupKind]*KindListTypes
 }
 
-// NewShapes returns Shapes that know nothing.
-func NewShapes() *Shapes { return &Shapes{kinds: map[schema.GroupKind]*KindShapes{}} }
+// NewListTypes returns empty ListTypes.
+func NewListTypes() *ListTypes { return &ListTypes{kinds: map[schema.GroupKind]*KindListTypes{}} }
 
-// Of returns what is known of one kind. It goes on learning and is safe for
-// concurrent use.
-func (s *Shapes) Of(gk schema.GroupKind) *KindShapes {
+// Of returns those of one kind.
+func (s *ListTypes) Of(gk schema.GroupKind) *KindListTypes {
 	s.mu.RLock()
 	kind := s.kinds[gk]
 	s.mu.RUnlock()
@@ -34,15 +34,14 @@ func (s *Shapes) Of(gk schema.GroupKind) *KindShapes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kinds[gk] == nil {
-		s.kinds[gk] = &KindShapes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
+		s.kinds[gk] = &KindListTypes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
 	}
 	return s.kinds[gk]
 }
 
-// Learn takes in the managedFields of a live object of a kind. It has to come
-// before the object is projected. Entries like one that was seen lately cost
-// next to nothing.
-func (s *Shapes) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFieldsEntry) {
+// Learn learns from the managedFields of a live object of a kind, before the object is
+// projected.
+func (s *ListTypes) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFieldsEntry) {
 	kind := s.Of(gk)
 	for i := range managedFields {
 		entry := &managedFields[i]
@@ -53,21 +52,18 @@ func (s *Shapes) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFields
 	}
 }
 
-// KindShapes is what is known of one kind. A nil KindShapes knows nothing. The
-// versions of a kind share it: the API server converts between them, and lists
-// that differ in keys do not convert.
-type KindShapes struct {
+// KindListTypes are the list and map types of one kind, in all of its versions. A nil
+// KindListTypes has none.
+type KindListTypes struct {
 	mu    sync.RWMutex
 	lists map[pathID]list
 	maps  map[pathID]mapEvidence
-	// seen holds hashes of entries that taught nothing new: a small cache with
-	// one place per value of the lowest bits.
+	// seen caches hashes of entries that were learned from, by their lowest bits.
 	seen [64]atomic.Uint64
 }
 
-// pathID names a field by the hash of its path, the same for all elements of a
-// list: kinds have hundreds of fields, and their paths would be most of the
-// memory.
+// pathID is the hash of a field's path, the same for all elements of a list. The paths
+// themselves would be most of the memory.
 type pathID uint64
 
 var (
@@ -77,9 +73,8 @@ var (
 
 const elements = "[]"
 
-// field returns the path of a field of p; elements stands for all elements of a
-// list.
-func field[T string | []byte](p pathID, name T) pathID {
+// field returns the path of a field of p, or of its elements.
+func field(p pathID, name string) pathID {
 	// FNV-1a, from a start that is random per process.
 	for i := range len(name) {
 		p = (p ^ pathID(name[i])) * 1099511628211
@@ -87,26 +82,23 @@ func field[T string | []byte](p pathID, name T) pathID {
 	return (p ^ 0xff) * 1099511628211
 }
 
-// list is how elements of a list are told apart.
+// list is how elements of a list are identified.
 type list struct {
 	// keys of an associative list, sorted; nil for a set.
 	keys []string
 }
 
-// mapEvidence is how managers listed a field.
+// mapEvidence is how managers own a field.
 type mapEvidence uint8
 
 const (
-	// asLeaf: as a whole. A scalar, a list or map that is owned as a whole, or an
-	// empty one.
-	asLeaf mapEvidence = 1 << iota
-	// asParent: by what is in it.
-	asParent
+	asLeaf   mapEvidence = 1 << iota // as a whole, or empty
+	asParent                         // by its fields
 )
 
-// list returns how elements of the list at a path are told apart. known is
-// false for lists that count as a whole.
-func (k *KindShapes) list(path pathID) (shape list, known bool) {
+// list returns how elements of the list at a path are identified. known is false for
+// lists that count as a whole.
+func (k *KindListTypes) list(path pathID) (shape list, known bool) {
 	if k == nil {
 		return list{}, false
 	}
@@ -116,10 +108,9 @@ func (k *KindShapes) list(path pathID) (shape list, known bool) {
 	return shape, known
 }
 
-// whole reports whether the map at a path is owned as a whole, such as a label
-// selector: a key that others add to it is drift. The managers of a non-empty
-// map that is owned key by key are listed with its keys.
-func (k *KindShapes) whole(path pathID) bool {
+// whole reports whether the map at a path is owned as a whole, such as a label selector:
+// a key that others add to it is drift.
+func (k *KindListTypes) whole(path pathID) bool {
 	if k == nil {
 		return false
 	}
@@ -128,51 +119,72 @@ func (k *KindShapes) whole(path pathID) bool {
 	return k.maps[path] == asLeaf
 }
 
-func (k *KindShapes) learn(fields []byte) {
+func (k *KindListTypes) learn(fields []byte) {
 	hash := maphash.Bytes(pathSeed, fields)
 	place := &k.seen[hash%uint64(len(k.seen))]
 	if place.Load() == hash {
 		return
 	}
-	if found := k.read(fields); !found.none() {
-		k.keep(found)
+	set := fieldpath.NewSet()
+	if set.FromJSON(bytes.NewReader(fields)) == nil {
+		k.mu.Lock()
+		k.learnSet(set, rootPath)
+		k.mu.Unlock()
 	}
 	place.Store(hash)
 }
 
-// findings is what one entry shows that is not known.
-type findings struct {
-	lists   map[pathID]list
-	leaves  []pathID
-	parents []pathID
-}
-
-func (f *findings) none() bool { return len(f.lists)+len(f.leaves)+len(f.parents) == 0 }
-
-func (k *KindShapes) read(fields []byte) *findings {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	reader := fieldsReader{text: fields, known: k}
-	reader.fields(rootPath, 0)
-	return &reader.found
-}
-
-func (k *KindShapes) keep(found *findings) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for path, shape := range found.lists {
-		if _, known := k.lists[path]; known || len(k.lists) < limits.ShapesPerKind {
-			k.lists[path] = shape
+// learnSet learns from the fields below a path. The caller holds k.mu.
+func (k *KindListTypes) learnSet(set *fieldpath.Set, path pathID) {
+	for element := range set.Members.All() {
+		if _, isParent := set.Children.Get(element); !isParent && !isFreeform(element, path) {
+			k.learnElement(element, path, asLeaf)
 		}
 	}
-	k.mark(found.leaves, asLeaf)
-	k.mark(found.parents, asParent)
+	for element := range set.Children.All() {
+		if isFreeform(element, path) {
+			continue
+		}
+		child, _ := set.Children.Get(element)
+		k.learnSet(child, k.learnElement(element, path, asParent))
+	}
 }
 
-func (k *KindShapes) mark(paths []pathID, evidence mapEvidence) {
-	for _, path := range paths {
-		if _, known := k.maps[path]; known || len(k.maps) < limits.ShapesPerKind {
-			k.maps[path] |= evidence
+// isFreeform reports whether an element is a field of the object that is compared by
+// its keys alone; maps of data have any number of them.
+func isFreeform(element fieldpath.PathElement, parent pathID) bool {
+	if parent != rootPath || element.FieldName == nil {
+		return false
+	}
+	switch *element.FieldName {
+	case "metadata", "status", "data", "stringData", "binaryData":
+		return true
+	}
+	return false
+}
+
+// record sets the knowledge of a path, unless there is too much already.
+func record[V any](all map[pathID]V, path pathID, value V) {
+	if _, known := all[path]; known || len(all) < limits.ShapesPerKind {
+		all[path] = value
+	}
+}
+
+// learnElement learns from one element of a map or list, and returns its path.
+func (k *KindListTypes) learnElement(element fieldpath.PathElement, parent pathID, evidence mapEvidence) pathID {
+	var shape list
+	switch {
+	case element.FieldName != nil:
+		path := field(parent, *element.FieldName)
+		record(k.maps, path, k.maps[path]|evidence)
+		return path
+	case element.Key != nil:
+		for _, key := range *element.Key {
+			shape.keys = append(shape.keys, key.Name)
 		}
 	}
+	if element.Value != nil || len(shape.keys) > 0 {
+		record(k.lists, parent, shape)
+	}
+	return field(parent, elements)
 }

@@ -14,27 +14,26 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// HasUpdates reports whether managedFields hold an Update entry of ours, which has to
-// be rewritten by [Migration] before another content is applied: it would keep
-// fields that leave the template.
+// HasUpdates reports whether managedFields hold an Update entry of the engine, which
+// [Migration] has to rewrite before another content is applied: it would keep fields that
+// leave the template.
 func HasUpdates(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isUpdate(&entry) })
 }
 
-// HasApply reports whether managedFields hold an Apply entry of ours.
+// HasApply reports whether managedFields hold an Apply entry of the engine.
 func HasApply(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isApply(&entry) })
 }
 
-// IsStale reports whether managedFields hold an entry in a version of the API that is
-// no longer served, on which the API server answers every apply with 500 until
-// [Migration] has rewritten it. served takes an apiVersion such as apps/v1; nil
-// means that every version is.
+// IsStale reports whether managedFields hold an entry in a version that is no longer
+// served: the API server answers every apply with 500 until [Migration] has rewritten it.
+// served takes an apiVersion such as apps/v1; nil means that every version is.
 func IsStale(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion string) bool) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isStale(&entry, served) })
 }
 
-// isUpdate reports whether a POST of ours, or an earlier engine, left the entry.
+// isUpdate reports whether the entry is of a POST of the engine, or of an earlier engine.
 func isUpdate(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" &&
 		slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
@@ -49,13 +48,11 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 	return served != nil && entry.APIVersion != "" && !served(entry.APIVersion)
 }
 
-// Origin describes what wrote an object before it is applied, and so which entries of its
-// managedFields become ours.
+// Origin describes what wrote an object before it is applied.
 type Origin struct {
 	// Templates are those of revisions that may have written the object.
 	Templates []map[string]any
-	// Adopting is the template that takes the object from outside the engine; nil
-	// where it is the engine's already.
+	// Adopting is the template that adopts the object; nil where it is managed already.
 	Adopting map[string]any
 	// Served reports whether a version such as apps/v1 is served; nil means all are.
 	Served func(apiVersion string) bool
@@ -66,23 +63,17 @@ func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
 	return HasUpdates(entries) || IsStale(entries, o.Served) || o.Adopting != nil && HasInstaller(entries)
 }
 
-// Migration returns a JSON patch that turns our entries of live into one Apply
-// entry of the engine's field manager. The entry is limited to the paths of the
-// templates, so that the next apply removes what left them; owner references that we
-// set stay in it, so that the next apply removes those of earlier owners. An Apply
-// entry that we have already keeps its fields. Entries of others in a version that is
-// no longer served are put under the version of live.
+// Migration returns a JSON patch that turns the engine's entries of live into one Apply
+// entry. Fields of Update entries stay only where a template has them, so that the next
+// apply does not remove values that the API server defaulted; so do owner references,
+// for it to remove those of earlier owners. Entries of others in a version that is no
+// longer served are put under the version of live. At adoption the entries of installers
+// are taken over entirely, Apply entries included, which client-go's util/csaupgrade
+// leaves alone.
 //
-// At adoption the entries of installers become ours entirely, so that applies remove
-// what the template lacks, as k8s.io/client-go/util/csaupgrade does for kubectl apply
-// --server-side. Entries of controllers stay as they are.
-//
-// live may be the answer to a dry-run apply of the next template, too: the
-// fields that it takes over from others are then ours before they are applied.
-//
-// The patch tests uid and resourceVersion, and changes managedFields alone.
-// needed is false where there is nothing to do. An error means that managedFields
-// cannot be read.
+// live may be the response to a dry-run apply of the next template. The patch tests uid
+// and resourceVersion, and changes managedFields alone. needed is false where there is
+// nothing to do. An error means that managedFields cannot be read.
 func Migration(live *unstructured.Unstructured, from Origin) (jsonPatch []byte, needed bool, err error) {
 	entries := live.GetManagedFields()
 	if !from.concerns(entries) {
@@ -107,9 +98,9 @@ type patchOperation struct {
 	Value any    `json:"value"`
 }
 
-// migrate returns the entries of others and, as the last one, ours.
+// migrate returns the entries of others and, as the last one, the engine's.
 func migrate(entries []metav1.ManagedFieldsEntry, liveVersion string, from Origin) ([]metav1.ManagedFieldsEntry, error) {
-	ours := metav1.ManagedFieldsEntry{
+	own := metav1.ManagedFieldsEntry{
 		Manager:    corev1alpha1.FieldManager,
 		Operation:  metav1.ManagedFieldsOperationApply,
 		APIVersion: liveVersion,
@@ -127,7 +118,7 @@ func migrate(entries []metav1.ManagedFieldsEntry, liveVersion string, from Origi
 			others = append(others, entry)
 			continue
 		}
-		fields, err := fieldsOf(&entry)
+		fields, err := Fields(entry)
 		if err != nil {
 			return nil, err
 		}
@@ -145,14 +136,14 @@ func migrate(entries []metav1.ManagedFieldsEntry, liveVersion string, from Origi
 			fields = within(fields, from.Templates)
 		}
 		owned = owned.Union(fields)
-		if ours.Time == nil || ours.Time.Before(entry.Time) {
-			ours.Time = entry.Time
+		if own.Time == nil || own.Time.Before(entry.Time) {
+			own.Time = entry.Time
 		}
 	}
-	if err := setFields(&ours, owned); err != nil {
+	if err := setFields(&own, owned); err != nil {
 		return nil, err
 	}
-	return append(others, ours), nil
+	return append(others, own), nil
 }
 
 func setFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
@@ -164,7 +155,8 @@ func setFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
 	return nil
 }
 
-func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+// Fields returns the fields that an entry of managedFields owns.
+func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := fieldpath.NewSet()
 	if entry.FieldsV1 == nil {
 		return set, nil
@@ -214,8 +206,8 @@ func hasPath(template any, path fieldpath.Path) bool {
 	})
 }
 
-// isElement reports whether a path element names this element of a list. A key that
-// the template leaves out was defaulted by the API server.
+// isElement reports whether a path element is this element of a list. A key that the
+// template leaves out was defaulted by the API server.
 func isElement(candidate any, element fieldpath.PathElement) bool {
 	switch {
 	case element.Value != nil:
@@ -226,8 +218,7 @@ func isElement(candidate any, element fieldpath.PathElement) bool {
 			return fields[key.Name] != nil && !same(fields[key.Name], plain(key.Value))
 		})
 	default:
-		// An index names no element for long: lists that have them are whole.
-		return false
+		return false // an index: such lists are owned as a whole
 	}
 }
 

@@ -9,20 +9,54 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Project returns the digest of the live values on the template's own paths.
-// Two states of an object with the same projection need no apply in between.
-// It tells drift only against a projection of the same template.
+// Project returns the digest of the live values on the template's own paths. Two
+// states of an object with the same projection need no apply in between. It is
+// comparable only with a projection of the same template.
 //
 // What others add does not count: fields, labels, keys of a map, elements of an
-// associative list or a set that the template does not name, wherever they
-// stand. Lists that are not known to be associative or sets count as a whole,
-// and so do maps that are owned as a whole. The order among the template's own
-// elements counts, since apply restores it.
+// associative list or a set that the template does not name. Lists that are not known
+// to be associative or sets count as a whole, and so do maps that are owned as a whole.
+// The order among the template's own elements counts, since apply restores it.
 //
-// Neither argument is changed. shapes may be nil: then every list is whole.
-func Project(template, live map[string]any, shapes *KindShapes) objects.Digest {
-	p := projector{encoder: encoders.Get().(*encoder), shapes: shapes}
+// Neither argument is changed. types may be nil: then every list is whole.
+func Project(template, live map[string]any, types *KindListTypes) objects.Digest {
+	p := projector{encoder: encoders.Get().(*encoder), types: types}
 	defer encoders.Put(p.encoder)
+	p.object(template, live)
+	return p.digest()
+}
+
+// Matches reports whether every value of the template is on the live object as it is
+// written: an apply would change nothing on the template's paths. False means "not
+// known": what the API server normalises, such as quantities, or leaves out, such as
+// zero values, looks different. Lists that are not known to be associative or sets must
+// have the same length.
+//
+// Neither argument is changed. types may be nil.
+func Matches(template, live map[string]any, types *KindListTypes) bool {
+	p := projector{encoder: encoders.Get().(*encoder), types: types, matching: true}
+	defer encoders.Put(p.encoder)
+	p.object(template, live)
+	p.release()
+	return !p.differs
+}
+
+// missing stands for a value that the live object does not have. It is no JSON,
+// so that no value is mistaken for it.
+const missing = "~"
+
+// projector walks a template beside the live object and appends the live values, which
+// are unambiguous together with the template alone. When matching, it compares both
+// instead.
+type projector struct {
+	*encoder
+	types             *KindListTypes
+	matching, differs bool
+	// place counts the values of the template.
+	place int
+}
+
+func (p *projector) object(template, live map[string]any) {
 	p.buf = p.buf[:0]
 	start, end := p.sorted(template)
 	for i := start; i < end; i++ {
@@ -36,24 +70,10 @@ func Project(template, live map[string]any, shapes *KindShapes) objects.Digest {
 			p.value(field(rootPath, key), template[key], live[key])
 		}
 	}
-	return p.digest()
 }
 
-// missing stands for a value that the live object does not have. It is no JSON,
-// so that no value is mistaken for it.
-const missing = "~"
-
-// projector walks a template beside the live object and appends what it finds.
-// What it appends is clear together with the template alone.
-type projector struct {
-	*encoder
-	shapes *KindShapes
-	// place counts the values of the template.
-	place int
-}
-
-// ignoredMetadata is set by the API server, guards a write, or is looked at in
-// another way.
+// ignoredMetadata reports whether a field is set by the API server, guards a write, or
+// is compared in another way.
 func ignoredMetadata(key string) bool {
 	switch key {
 	case "creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink", "ownerReferences":
@@ -78,8 +98,7 @@ func (p *projector) metadata(template, live map[string]any) {
 	p.keys = p.keys[:start]
 }
 
-// metadataField is about labels and annotations mostly, of which the template's
-// keys count.
+// metadataField appends mostly labels or annotations.
 func (p *projector) metadataField(key string, template, live any) {
 	values, isMap := template.(map[string]any)
 	if !isMap {
@@ -101,6 +120,8 @@ func (p *projector) scalar(template, live any) {
 	switch {
 	case template == nil:
 		return
+	case p.matching:
+		p.differs = p.differs || !same(template, live)
 	case live == nil:
 		p.buf = append(p.buf, missing...)
 	default:
@@ -109,23 +130,31 @@ func (p *projector) scalar(template, live any) {
 	p.buf = append(p.buf, ',')
 }
 
-// controller appends what the live object has of the template's controller
-// reference. References of others come and go.
+// controller appends what the live object has of the template's controller reference.
 func (p *projector) controller(template, live any) {
 	want := controllerOf(template)
 	if want == nil {
 		return
 	}
 	got := ownerWith(live, want["uid"])
+	if p.matching {
+		p.differs = p.differs || got["controller"] != true || referenceOf(got) != referenceOf(want)
+		return
+	}
 	if got == nil {
 		p.buf = append(p.buf, missing...)
 		return
 	}
-	group, _, _ := strings.Cut(text(got["apiVersion"]), "/")
-	for _, part := range []string{group, text(got["kind"]), text(got["name"]), text(got["uid"])} {
+	for _, part := range referenceOf(got) {
 		p.text(part)
 	}
 	p.buf = strconv.AppendBool(p.buf, got["controller"] == true)
+}
+
+// referenceOf returns what identifies an owner; its version does not.
+func referenceOf(owner map[string]any) [4]string {
+	group, _, _ := strings.Cut(text(owner["apiVersion"]), "/")
+	return [4]string{group, text(owner["kind"]), text(owner["name"]), text(owner["uid"])}
 }
 
 func text(value any) string {
@@ -169,8 +198,8 @@ func (p *projector) value(path pathID, template, live any) {
 
 func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	fields, isMap := live.(map[string]any)
-	if (live != nil && !isMap) || p.shapes.whole(path) {
-		p.all(live, len(template) == 0)
+	if (live != nil && !isMap) || p.types.whole(path) {
+		p.all(template, live)
 		return
 	}
 	start, end := p.sorted(template)
@@ -184,18 +213,50 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 // all appends a live value whole. An empty one is none. Where the template has an
 // empty one too, none leaves no trace: an empty list or map looks as if it were
 // owned as a whole, until others add to it.
-func (p *projector) all(live any, emptyTemplate bool) {
+func (p *projector) all(template, live any) {
+	if p.matching {
+		p.differs = p.differs || !exactly(template, live)
+		return
+	}
 	if isEmpty(live) {
-		if !emptyTemplate {
+		if !isEmpty(template) {
 			p.buf = append(p.buf, ',')
 		}
 		return
 	}
-	if emptyTemplate {
+	if isEmpty(template) {
 		p.buf = append(strconv.AppendInt(append(p.buf, '@'), int64(p.place), 10), ':')
 	}
 	p.encoder.value(live)
 	p.buf = append(p.buf, ',')
+}
+
+// exactly compares what is owned as a whole. The API server defaults the version of a
+// fieldRef to v1.
+func exactly(template, live any) bool {
+	if isEmpty(template) || isEmpty(live) {
+		return isEmpty(template) && isEmpty(live)
+	}
+	switch template := template.(type) {
+	case map[string]any:
+		fields, isMap := live.(map[string]any)
+		for key, value := range fields {
+			if !exactly(template[key], value) && !(key == "apiVersion" && value == "v1" && template["fieldPath"] != nil) {
+				return false
+			}
+		}
+		for key, value := range template {
+			if fields[key] == nil && !isEmpty(value) {
+				return false
+			}
+		}
+		return isMap
+	case []any:
+		values, isList := live.([]any)
+		return isList && slices.EqualFunc(template, values, exactly)
+	default:
+		return same(template, live)
+	}
 }
 
 func isEmpty(value any) bool {
@@ -212,18 +273,35 @@ func isEmpty(value any) bool {
 }
 
 func (p *projector) list(path pathID, template []any, live any) {
-	shape, known := p.shapes.list(path)
+	shape, known := p.types.list(path)
 	values, isList := live.([]any)
+	path = field(path, elements)
 	switch {
-	case (live != nil && !isList) || !known:
-		p.all(live, len(template) == 0)
+	case live != nil && !isList:
+		p.all(template, live)
+	case !known || shape.keys != nil && !allKeyed(template, shape.keys):
+		p.wholeList(path, template, values)
 	case len(template) == 0:
 	case shape.keys == nil:
 		p.set(template, live)
-	case !allKeyed(template, shape.keys):
-		p.all(live, false)
 	default:
 		p.associative(path, template, values, shape.keys)
+	}
+}
+
+// wholeList appends a list that is owned as a whole. The elements of one that matches
+// may have more fields than the template: those that the API server defaults.
+func (p *projector) wholeList(path pathID, template, live []any) {
+	if !p.matching {
+		p.all(template, live)
+		return
+	}
+	if len(template) != len(live) {
+		p.differs = true
+		return
+	}
+	for i := range template {
+		p.value(path, template[i], live[i])
 	}
 }
 
@@ -236,19 +314,21 @@ func (p *projector) set(template, live any) {
 			p.buf = append(p.buf, '+')
 		} else {
 			p.buf = append(p.buf, missing...)
+			p.differs = true
 		}
 	}
 	p.buf = append(p.buf, ',')
 }
 
 func (p *projector) associative(path pathID, template, live []any, keys []string) {
-	path = field(path, elements)
 	finder := finder{live: live, keys: keys}
 	ordered, last := true, -1
 	for _, element := range template {
 		element := element.(map[string]any)
 		p.buf = append(p.buf, '[')
-		for n, i := range finder.find(element) {
+		found := finder.find(element)
+		p.differs = p.differs || len(found) == 0
+		for n, i := range found {
 			p.buf = append(p.buf, '{')
 			p.value(path, element, live[i])
 			if n == 0 {
@@ -258,12 +338,12 @@ func (p *projector) associative(path pathID, template, live []any, keys []string
 		p.buf = append(p.buf, ']')
 	}
 	if !ordered {
+		p.differs = true
 		p.order(template, &finder)
 	}
 }
 
-// order appends the order of the template's elements in the live list where it
-// is not the template's: without the places of foreign elements between them.
+// order appends the order that the template's elements have in the live list.
 func (p *projector) order(template []any, finder *finder) {
 	type place struct{ live, template int }
 	var places []place

@@ -227,8 +227,8 @@ func TestProjectService(t *testing.T) {
 	}
 }
 
-// TestProjectWithoutShapes is about objects whose managedFields were taken off.
-func TestProjectWithoutShapes(t *testing.T) {
+// TestProjectWithoutListTypes is about objects whose managedFields were taken off.
+func TestProjectWithoutListTypes(t *testing.T) {
 	t.Parallel()
 	template := yamltest.Decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
 	live := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, y: 2}}}`)
@@ -291,8 +291,8 @@ func TestMatchesIsNoGuess(t *testing.T) {
 func TestProjectLongList(t *testing.T) {
 	t.Parallel()
 	const n = 3000
-	shapes := NewShapes().Of(schema.GroupKind{})
-	shapes.lists[field(field(rootPath, "spec"), "list")] = list{keys: []string{"name"}}
+	types := NewListTypes().Of(schema.GroupKind{})
+	types.lists[field(field(rootPath, "spec"), "list")] = list{keys: []string{"name"}}
 	var elements []any
 	for i := range n {
 		elements = append(elements, map[string]any{"name": fmt.Sprint(i), "value": int64(i)})
@@ -301,16 +301,16 @@ func TestProjectLongList(t *testing.T) {
 	reversed := slices.Clone(elements)
 	slices.Reverse(reversed)
 	template := object(elements)
-	if !Matches(template, object(append(slices.Clone(elements), map[string]any{"name": "x"})), shapes) {
+	if !Matches(template, object(append(slices.Clone(elements), map[string]any{"name": "x"})), types) {
 		t.Error("the list itself with one element more does not match")
 	}
-	want := Project(template, object(reversed), shapes)
-	if got := Project(template, object(slices.Insert(slices.Clone(reversed), n/2, any(map[string]any{"name": "x"}))), shapes); got != want {
+	want := Project(template, object(reversed), types)
+	if got := Project(template, object(slices.Insert(slices.Clone(reversed), n/2, any(map[string]any{"name": "x"}))), types); got != want {
 		t.Error("an element of others between ours is drift")
 	}
 	changed := object(slices.Clone(reversed))
 	changed["spec"].(map[string]any)["list"].([]any)[n/2] = map[string]any{"name": fmt.Sprint(n - 1 - n/2), "value": "x"}
-	if Project(template, changed, shapes) == want {
+	if Project(template, changed, types) == want {
 		t.Error("a change in the middle is no drift")
 	}
 }
@@ -333,32 +333,32 @@ func BenchmarkProject(b *testing.B) {
 		template := c.object(bench.text).Object
 		c.apply("package-operator", bench.text)
 		live := c.live()
-		entries, shapes := live.GetManagedFields(), c.known()
+		entries, types := live.GetManagedFields(), c.known()
 		b.Run(bench.name+"/Project", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Project(template, live.Object, shapes)
+				Project(template, live.Object, types)
 			}
 		})
 		b.Run(bench.name+"/Matches", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Matches(template, live.Object, shapes)
+				Matches(template, live.Object, types)
 			}
 		})
 		b.Run(bench.name+"/Learn", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.shapes.Learn(c.kind.GroupKind(), entries)
+				c.types.Learn(c.kind.GroupKind(), entries)
 			}
 		})
 		b.Run(bench.name+"/LearnUnseen", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				for i := range shapes.seen {
-					shapes.seen[i].Store(0)
+				for i := range types.seen {
+					types.seen[i].Store(0)
 				}
-				c.shapes.Learn(c.kind.GroupKind(), entries)
+				c.types.Learn(c.kind.GroupKind(), entries)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func fieldSetOf(name string, value any) map[string]any {
 	return set
 }
 
-func drawTemplate(t *rapid.T) (template map[string]any, shapes *KindShapes) {
+func drawTemplate(t *rapid.T) (template map[string]any, types *KindListTypes) {
 	template = map[string]any{
 		"apiVersion": "v1", "kind": "A",
 		"metadata": map[string]any{
@@ -104,7 +104,7 @@ func drawTemplate(t *rapid.T) (template map[string]any, shapes *KindShapes) {
 		},
 		"maspec": drawFields(t, 3, "spec"),
 	}
-	all := NewShapes()
+	all := NewListTypes()
 	all.Learn(schema.GroupKind{}, managedFields(map[string]any{"maspec": template["maspec"]}))
 	return template, all.Of(schema.GroupKind{})
 }
@@ -145,10 +145,10 @@ func addForeign(t *rapid.T, kind string, value any) any {
 func TestForeignAdditionsAreNoDrift(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		template, shapes := drawTemplate(t)
+		template, types := drawTemplate(t)
 		live := copyOf(template)
-		before := Project(template, live, shapes)
-		if !Matches(template, live, shapes) {
+		before := Project(template, live, types)
+		if !Matches(template, live, types) {
 			t.Fatal("a template does not match itself")
 		}
 		live["maspec"] = addForeign(t, "ma", live["maspec"])
@@ -159,10 +159,10 @@ func TestForeignAdditionsAreNoDrift(t *testing.T) {
 		metadata["annotations"].(map[string]any)["foreign"] = "x"
 		metadata["managedFields"] = []any{}
 		metadata["ownerReferences"] = slices.Insert(metadata["ownerReferences"].([]any), 0, any(map[string]any{"uid": "w"}))
-		if Project(template, live, shapes) != before {
+		if Project(template, live, types) != before {
 			t.Errorf("what others add changes the projection: %v", live)
 		}
-		if !Matches(template, live, shapes) {
+		if !Matches(template, live, types) {
 			t.Errorf("what others add breaks the match: %v", live)
 		}
 	})
@@ -202,12 +202,12 @@ func edits(path string, value any, set func(any), drop func()) []edit {
 func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		template, shapes := drawTemplate(t)
+		template, types := drawTemplate(t)
 		live := copyOf(template)
 		if rapid.Bool().Draw(t, "beside others") {
 			live["maspec"] = addForeign(t, "ma", live["maspec"])
 		}
-		before := Project(template, live, shapes)
+		before := Project(template, live, types)
 		// Only what the template has: foreign values are not edited.
 		var all []edit
 		for _, e := range edits("", live["maspec"], func(to any) { live["maspec"] = to }, func() { delete(live, "maspec") }) {
@@ -218,13 +218,13 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 		one := all[rapid.IntRange(0, len(all)-1).Draw(t, "edit")]
 		matched := copyOf(live)
 		one.do()
-		if isForeign(template, matched, live, shapes) {
+		if isForeign(template, matched, live, types) {
 			return
 		}
-		if Project(template, live, shapes) == before {
+		if Project(template, live, types) == before {
 			t.Errorf("%s: no drift in %v", one.path, live)
 		}
-		if Matches(template, live, shapes) {
+		if Matches(template, live, types) {
 			t.Errorf("%s: still matches: %v", one.path, live)
 		}
 	})
@@ -232,7 +232,7 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 
 // isForeign reports whether an edit hit an element that only others have, by the slow
 // way: every value of the template still stands.
-func isForeign(template, before, after map[string]any, shapes *KindShapes) bool {
+func isForeign(template, before, after map[string]any, types *KindListTypes) bool {
 	return stands("ma", template["maspec"], before["maspec"]) && stands("ma", template["maspec"], after["maspec"])
 }
 
@@ -284,13 +284,13 @@ func stands(kind string, template, live any) bool {
 func TestOrderAndTypesAreIrrelevant(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		template, shapes := drawTemplate(t)
+		template, types := drawTemplate(t)
 		live := copyOf(template)
-		before := Project(template, live, shapes)
+		before := Project(template, live, types)
 		digest := Digest(live)
 		// Another map has another order; floats stand for whole numbers.
 		again := asFloats(live).(map[string]any)
-		if Project(template, again, shapes) != before || Digest(again) != digest || !Matches(template, again, shapes) {
+		if Project(template, again, types) != before || Digest(again) != digest || !Matches(template, again, types) {
 			t.Error("order of keys or types of numbers change the outcome")
 		}
 		text, err := json.Marshal(live)
@@ -340,11 +340,11 @@ func TestOrderOfOwnElementsIsKept(t *testing.T) {
 			return elements
 		}
 		template["maspec"].(map[string]any)["al"] = list(names)
-		all := NewShapes()
+		all := NewListTypes()
 		all.Learn(schema.GroupKind{}, managedFields(template))
-		shapes := all.Of(schema.GroupKind{})
+		types := all.Of(schema.GroupKind{})
 		project := func(names []string) any {
-			return Project(template, map[string]any{"maspec": map[string]any{"al": list(names)}}, shapes)
+			return Project(template, map[string]any{"maspec": map[string]any{"al": list(names)}}, types)
 		}
 		first := rapid.Permutation(names).Draw(t, "one order")
 		second := rapid.Permutation(names).Draw(t, "another order")
@@ -363,10 +363,10 @@ func TestLearnReadsAnyFields(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		template := map[string]any{"maspec": drawFields(t, 3, "spec")}
-		all := NewShapes()
+		all := NewListTypes()
 		all.Learn(schema.GroupKind{}, managedFields(template))
 		got := all.Of(schema.GroupKind{})
-		want := &KindShapes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
+		want := &KindListTypes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
 		model(want, rootPath, fieldSet(template))
 		if len(got.lists) != len(want.lists) || len(got.maps) != len(want.maps) {
 			t.Fatalf("learned %d lists and %d maps, want %d and %d", len(got.lists), len(got.maps), len(want.lists), len(want.maps))
@@ -384,7 +384,7 @@ func TestLearnReadsAnyFields(t *testing.T) {
 	})
 }
 
-func model(into *KindShapes, path pathID, set map[string]any) {
+func model(into *KindListTypes, path pathID, set map[string]any) {
 	for key, value := range set {
 		inner := value.(map[string]any)
 		name, isField := strings.CutPrefix(key, "f:")

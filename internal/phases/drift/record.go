@@ -8,14 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// beforeFirstApply is the manager under which the API server puts all fields of an
-// object without managedFields when it is applied for the first time: what we drop
-// later would stay as its.
+// beforeFirstApply is the manager of all fields of an object that had no managedFields
+// when it was applied first. It would keep what leaves the template.
 const beforeFirstApply = "before-first-apply"
 
-// Record returns a JSON patch that gives an object the managedFields that a dry run
-// of an apply of ours answered with, so that the next apply removes what leaves the
-// template. It tests that the object is the one of the dry run, at the resource
+// Record returns a JSON patch that gives an object the managedFields of a dry-run apply,
+// so that the next apply removes what leaves the template. It tests UID and resource
 // version, and changes managedFields alone.
 func Record(dryRun *unstructured.Unstructured, resourceVersion string) (jsonPatch []byte, err error) {
 	entries := slices.DeleteFunc(dryRun.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
