@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -20,15 +21,14 @@ import (
 
 // Options are what a Detector works with.
 type Options struct {
-	// Version asks the API server for its version.
+	// Version reads the version of the API server.
 	Version func(context.Context) (string, error)
 	// Listen watches a selection until the context ends.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	// Mapping tells whether a kind is served; an error that is neither
+	// Mapping returns the mapping of a served kind. An error that is neither
 	// livestate.ErrNotReady nor a NoMatch is why that is not known.
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
-	// Changed is called when the environment is another one, or known at last. It
-	// must not block.
+	// Changed is called when the environment changed, or became known. It must not block.
 	Changed func()
 }
 
@@ -39,14 +39,14 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
-	// settled tells that every topic was looked for once with an answer.
-	settled bool
-	// told is why the environment was not known when that was told last.
-	told   error
-	topics map[topic]*watch
+	// complete means that it is known of every topic whether it is served.
+	complete bool
+	// reported is the last result of unknown.
+	reported error
+	watches  [topics]*watch
 }
 
-// topic is one thing that the environment has.
+// topic is one part of the environment.
 type topic int
 
 const (
@@ -57,211 +57,204 @@ const (
 	topics
 )
 
-// kinds say by which kind being served a topic is there.
-var kinds = [topics]schema.GroupKind{
-	clusterVersion: {Group: "config.openshift.io", Kind: "ClusterVersion"},
-	managedData:    {Group: "config.openshift.io", Kind: "ClusterVersion"},
-	clusterProxy:   {Group: "config.openshift.io", Kind: "Proxy"},
-	hostedClusters: {Group: "hypershift.openshift.io", Kind: "HostedCluster"},
-}
-
-// selections say which objects a topic is about; the resource of the others than
-// managedData is that of their kind.
-var selections = [topics]livestate.Selection{
-	clusterVersion: {Name: "version", Whole: true},
-	managedData: {
-		Resource:  schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		Namespace: "openshift-config", Name: "osd-cluster-metadata", Whole: true,
+// table describes the topics.
+var table = [topics]struct {
+	// kind is served where there is such a part.
+	kind schema.GroupKind
+	// selection are its objects, by default of kind.
+	selection livestate.Selection
+	// read returns what is kept of an object.
+	read func(metav1.Object) any
+}{
+	clusterVersion: {
+		schema.GroupKind{Group: "config.openshift.io", Kind: "ClusterVersion"},
+		livestate.Selection{Name: "version"}, func(o metav1.Object) any { return versionOf(o) },
 	},
-	clusterProxy:   {Name: "cluster", Whole: true},
-	hostedClusters: {Whole: true},
+	managedData: {
+		schema.GroupKind{Group: "config.openshift.io", Kind: "ClusterVersion"},
+		livestate.Selection{
+			Resource:  schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+			Namespace: "openshift-config", Name: "osd-cluster-metadata",
+		}, func(o metav1.Object) any { return managedOf(o) },
+	},
+	clusterProxy: {
+		schema.GroupKind{Group: "config.openshift.io", Kind: "Proxy"},
+		livestate.Selection{Name: "cluster"}, func(o metav1.Object) any { return proxyOf(o) },
+	},
+	hostedClusters: {
+		schema.GroupKind{Group: "hypershift.openshift.io", Kind: "HostedCluster"},
+		livestate.Selection{}, func(o metav1.Object) any { return hostedOf(o) },
+	},
 }
 
-// read turns the objects of a topic into what is kept of them.
-var read = [topics]func(metav1.Object) any{
-	clusterVersion: func(o metav1.Object) any { return versionOf(o) },
-	managedData:    func(o metav1.Object) any { return managedOf(o) },
-	clusterProxy:   func(o metav1.Object) any { return proxyOf(o) },
-	hostedClusters: func(o metav1.Object) any { return hostedOf(o) },
+func (t topic) selection(resource schema.GroupVersionResource) livestate.Selection {
+	selection := table[t].selection
+	if selection.Whole = true; selection.Resource.Empty() {
+		selection.Resource = resource
+	}
+	return selection
 }
 
 // watch is the watch of one topic, while its kind is served.
 type watch struct {
 	resource schema.GroupVersionResource
 	stop     context.CancelFunc
-	// listed tells that all objects are known; err is why the watch fails.
+	// listed means that all objects are known; err is why the watch fails.
 	listed bool
 	err    error
 	// found are the objects by "namespace/name", as packages see them.
 	found map[string]any
 }
 
-// New returns a Detector that works from Start on. version is what is known of
-// the API server until then.
+// New returns a Detector that works from Start on. version is that of the API server, as
+// far as it is known until then.
 func New(options Options, version string) *Detector {
-	return &Detector{options: options, version: version, topics: map[topic]*watch{}, told: errUnknown}
+	return &Detector{options: options, version: version, reported: errUnknown}
 }
 
-// NeedLeaderElection tells that only the leader watches.
+// NeedLeaderElection reports whether only the leader watches.
 func (d *Detector) NeedLeaderElection() bool { return true }
 
-// Start looks at the version, which may have changed while this process waited
-// for the Lease, and watches until the context ends.
+// Start watches until the context ends. It reads the version again: this process may have
+// waited for the Lease.
 func (d *Detector) Start(ctx context.Context) error {
 	version, err := d.options.Version(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the API server for its version: %w", err)
+		return fmt.Errorf("read the version of the API server: %w", err)
 	}
 	d.change(func() { d.ctx, d.version = ctx, version })
-	for d.refresh() {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(startRetry):
-		}
-	}
+	_ = wait.PollUntilContextCancel(ctx, startRetry, true, func(context.Context) (bool, error) { return d.refresh(), nil })
 	<-ctx.Done()
 	return nil
 }
 
-// startRetry is after what time is asked again while it is not known yet what
-// the API server serves.
-const startRetry = 10 * time.Millisecond
+const (
+	// startRetry is the pause before discovery is looked up again at the start.
+	startRetry = 10 * time.Millisecond
+	// unavailableRetry is the pause before an unavailable group is looked up again, which
+	// takes no request.
+	unavailableRetry = 5 * time.Second
+)
 
-// VersionChanged takes over another version of the API server.
+// VersionChanged sets the version of the API server.
 func (d *Detector) VersionChanged(version string) {
 	d.change(func() { d.version = version })
 }
 
-// KindChanged looks at a kind that came or went.
+// KindChanged is called with a kind that is served in another way than before.
 func (d *Detector) KindChanged(gk schema.GroupKind) {
-	for _, kind := range kinds {
-		if kind == gk {
+	for _, topic := range table {
+		if topic.kind == gk {
 			d.refresh()
 			return
 		}
 	}
 }
 
-// refresh begins and ends watches as kinds are served, and tells whether that is
-// not known yet.
-func (d *Detector) refresh() (again bool) {
+// refresh starts and stops watches as kinds are served, and reports whether that is known
+// of all of them.
+func (d *Detector) refresh() (complete bool) {
 	d.change(func() {
-		if d.ctx == nil {
+		if complete = true; d.ctx == nil {
 			return
 		}
 		for t := range topics {
-			mapping, err := d.options.Mapping(kinds[t], "")
-			switch {
+			mapping, err := d.options.Mapping(table[t].kind, "")
+			switch w := d.watches[t]; {
 			case err == nil:
 				d.begin(t, mapping.Resource)
 			case meta.IsNoMatchError(err):
 				d.end(t)
 			case errors.Is(err, livestate.ErrNotReady):
-				again = true
-			case d.topics[t] == nil:
-				d.topics[t] = d.unavailable(err)
-			case d.topics[t].resource.Empty():
-				d.topics[t].err = err
+				complete = false
+			case w == nil:
+				d.watches[t] = d.unavailable(err)
+			case w.resource.Empty():
+				w.err = err
 			}
 		}
-		d.settled = !again
+		d.complete = complete
 	})
-	return again
+	return complete
 }
 
-// unavailable stands for a topic whose group may be served, by a server that does
-// not answer now. It looks again by itself: where that server turns out not to
-// serve the kind, or is taken away, no kind comes or goes, and nobody tells of it.
-// d.mu is held.
+// unavailable returns the watch of a topic whose group is served by an API server that
+// does not answer. It polls: no kind changes where that server turns out not to serve the
+// topic's. d.mu is held.
 func (d *Detector) unavailable(err error) *watch {
 	ctx, stop := context.WithCancel(d.ctx)
 	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(unavailableRetry):
-				d.refresh()
-			}
-		}
+		_ = wait.PollUntilContextCancel(ctx, unavailableRetry, false, func(context.Context) (bool, error) {
+			d.refresh()
+			return false, nil
+		})
 	}()
 	return &watch{err: err, stop: stop}
 }
 
-// unavailableRetry is after what time it is looked again whether a group is served.
-// That is known without a request.
-const unavailableRetry = 5 * time.Second
-
-// begin starts the watch of a topic unless it goes on already; d.mu is held.
+// begin starts the watch of a topic unless there is one; d.mu is held.
 func (d *Detector) begin(t topic, resource schema.GroupVersionResource) {
-	if old := d.topics[t]; old != nil && old.resource == resource {
+	if old := d.watches[t]; old != nil && old.resource == resource {
 		return
 	}
 	d.end(t)
 	ctx, stop := context.WithCancel(d.ctx)
 	w := &watch{resource: resource, stop: stop, found: map[string]any{}}
-	d.topics[t] = w
-	selection := selections[t]
-	if selection.Resource.Empty() {
-		selection.Resource = resource
-	}
-	go d.options.Listen(ctx, selection, &listener{d: d, topic: t, watch: w})
+	d.watches[t] = w
+	go d.options.Listen(ctx, t.selection(resource), &listener{d: d, topic: t, watch: w})
 }
 
-// end forgets a topic; d.mu is held.
+// end stops the watch of a topic; d.mu is held.
 func (d *Detector) end(t topic) {
-	if w := d.topics[t]; w != nil {
+	if w := d.watches[t]; w != nil {
 		w.stop()
-		delete(d.topics, t)
+		d.watches[t] = nil
 	}
 }
 
-// change changes what is known and tells where packages see another environment, or
-// another reason why there is none. What changes before it is known is told with that.
+// change changes what is known, and calls Changed where packages see another environment,
+// or another reason why it is not known.
 func (d *Detector) change(do func()) {
 	d.mu.Lock()
-	before, told := d.state(), d.told
+	before, reported := d.state(), d.reported
 	do()
-	d.told = d.trouble()
-	changed := text(told) != text(d.told) || d.told == nil && !reflect.DeepEqual(before, d.state())
+	d.reported = d.unknown()
+	changed := text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.state())
 	d.mu.Unlock()
 	if changed {
 		d.options.Changed()
 	}
 }
 
-// listener notes the objects of one topic.
+// listener receives the objects of one topic.
 type listener struct {
 	d     *Detector
 	topic topic
 	watch *watch
 }
 
-// Listed is told all objects.
-func (l *listener) Listed(all []metav1.Object) {
-	l.d.change(func() {
-		l.watch.listed, l.watch.found = true, map[string]any{}
-		for _, obj := range all {
-			l.watch.found[keyOf(obj)] = read[l.topic](obj)
-		}
-	})
+// Listed receives all objects.
+func (l *listener) Listed(all []metav1.Object) { l.d.change(func() { l.watch.list(l.topic, all) }) }
+
+func (w *watch) list(t topic, all []metav1.Object) {
+	w.listed, w.found = true, map[string]any{}
+	for _, obj := range all {
+		w.found[keyOf(obj)] = table[t].read(obj)
+	}
 }
 
-// Changed is told an object that is new or changed.
+// Changed receives an object that is new or changed.
 func (l *listener) Changed(obj metav1.Object) {
-	l.d.change(func() { l.watch.found[keyOf(obj)] = read[l.topic](obj) })
+	l.d.change(func() { l.watch.found[keyOf(obj)] = table[l.topic].read(obj) })
 }
 
-// Deleted is told an object that is gone.
+// Deleted receives an object that is gone.
 func (l *listener) Deleted(obj metav1.Object) {
 	l.d.change(func() { delete(l.watch.found, keyOf(obj)) })
 }
 
-// Failed is told why the watch does not work.
-func (l *listener) Failed(err error) {
-	l.d.change(func() { l.watch.err = err })
-}
+// Failed receives why the watch does not work.
+func (l *listener) Failed(err error) { l.d.change(func() { l.watch.err = err }) }
 
 func keyOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 
@@ -272,28 +265,27 @@ func text(err error) string {
 	return err.Error()
 }
 
-// errUnknown is that the environment is not known yet, without more to say.
+// errUnknown means that the environment is not known yet.
 var errUnknown = errors.New("the cluster is being looked at")
 
-// trouble is why the environment is not known; d.mu is held.
-func (d *Detector) trouble() error {
-	if !d.settled {
+// unknown returns why the environment is not known, nil where it is; d.mu is held.
+func (d *Detector) unknown() error {
+	if !d.complete {
 		return errUnknown
 	}
-	for t := range topics {
-		w := d.topics[t]
+	for t, w := range d.watches {
 		switch {
-		case w == nil: // it is not served
-		case !w.listed && w.err != nil:
-			return fmt.Errorf("watch %s: %w", kinds[t], w.err)
-		case !w.listed:
+		case w == nil || w.listed:
+		case w.err != nil:
+			return fmt.Errorf("watch %s: %w", table[t].kind, w.err)
+		default:
 			return errUnknown
 		}
 	}
 	return nil
 }
 
-// state is all that packages may see; d.mu is held.
+// state returns all that packages may see; d.mu is held.
 func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	all := map[string]manifestsv1alpha1.PackageEnvironment{"": d.cluster()}
 	for _, hosted := range d.hosted() {
@@ -304,38 +296,35 @@ func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	return all
 }
 
-// hosted returns the hosted clusters in the order of their names, so that of two
-// with one namespace, which clusters "b" in "a-c" and "c-b" in "a" have, it is always the
-// same one that counts; d.mu is held.
+// hosted returns the hosted clusters in the order of their names: two may have the same
+// namespace, such as "b" in "a-c" and "c-b" in "a", and the last one counts. d.mu is held.
 func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
-	w := d.topics[hostedClusters]
-	if w == nil {
-		return nil
-	}
 	var all []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
-	for _, name := range slices.Sorted(maps.Keys(w.found)) {
-		all = append(all, w.found[name].(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster))
+	if w := d.watches[hostedClusters]; w != nil {
+		for _, name := range slices.Sorted(maps.Keys(w.found)) {
+			all = append(all, w.found[name].(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster))
+		}
 	}
 	return all
 }
 
-// cluster is the environment without what depends on a namespace; d.mu is held.
+// cluster returns the environment without what depends on a namespace; d.mu is held.
 func (d *Detector) cluster() manifestsv1alpha1.PackageEnvironment {
 	env := manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: d.version}}
-	if version, ok := d.one(clusterVersion).(string); ok {
+	if version, ok := d.single(clusterVersion).(string); ok {
 		env.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: version}
-		env.OpenShift.Managed, _ = d.one(managedData).(*manifestsv1alpha1.PackageEnvironmentManagedOpenShift)
+		env.OpenShift.Managed, _ = d.single(managedData).(*manifestsv1alpha1.PackageEnvironmentManagedOpenShift)
 	}
-	env.Proxy, _ = d.one(clusterProxy).(*manifestsv1alpha1.PackageEnvironmentProxy)
-	if d.topics[hostedClusters] != nil {
+	env.Proxy, _ = d.single(clusterProxy).(*manifestsv1alpha1.PackageEnvironmentProxy)
+	if d.watches[hostedClusters] != nil {
 		env.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
 	}
 	return env
 }
 
-// one returns what is known of a topic with one object, nil where it has none.
-func (d *Detector) one(t topic) any {
-	if w := d.topics[t]; w != nil {
+// single returns the one object of a topic, nil where there is none.
+func (d *Detector) single(t topic) any {
+	if w := d.watches[t]; w != nil {
 		for _, found := range w.found {
 			return found
 		}
@@ -344,19 +333,16 @@ func (d *Detector) one(t topic) any {
 }
 
 // For returns what a package in a namespace sees, or, where that is empty, a
-// ClusterPackage. err is why that is not known; waiting tells that it will be in
-// a moment.
+// ClusterPackage. err is why that is not known; waiting means that it is not known yet.
 func (d *Detector) For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.trouble(); err != nil {
+	if err := d.unknown(); err != nil {
 		return env, errors.Is(err, errUnknown), err
 	}
-	env = d.cluster()
-	for _, hosted := range d.hosted() {
-		if hosted.HostedClusterNamespace == namespace {
-			env.HyperShift.HostedCluster = hosted
-		}
+	all := d.state()
+	if env, found := all[namespace]; found {
+		return env, false, nil
 	}
-	return env, false, nil
+	return all[""], false, nil
 }

@@ -147,7 +147,7 @@ func TestPlainKubernetes(t *testing.T) {
 // wait for it.
 func TestKnownIsTold(t *testing.T) {
 	t.Parallel()
-	gk := kinds[clusterProxy]
+	gk := table[clusterProxy].kind
 	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{gk: livestate.ErrNotReady})
 	go func() { _ = d.Start(t.Context()) }()
 	if _, waiting, err := d.For(""); !waiting || err == nil {
@@ -161,7 +161,7 @@ func TestKnownIsTold(t *testing.T) {
 // Why the environment will not be known soon is told too: packages say so.
 func TestWhyUnknownIsTold(t *testing.T) {
 	t.Parallel()
-	gk := kinds[hostedClusters]
+	gk := table[hostedClusters].kind
 	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{gk: errors.New("no answer")})
 	go func() { _ = d.Start(t.Context()) }()
 	<-c.changed
@@ -175,8 +175,8 @@ func TestWhyUnknownIsTold(t *testing.T) {
 func TestDiscoveryBeforeTheLook(t *testing.T) {
 	t.Parallel()
 	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{})
-	for _, gk := range kinds {
-		c.serve(gk, livestate.ErrNotReady)
+	for _, part := range table {
+		c.serve(part.kind, livestate.ErrNotReady)
 	}
 	d.change(func() { d.ctx = t.Context() })
 	unknown := func(when string) {
@@ -185,12 +185,12 @@ func TestDiscoveryBeforeTheLook(t *testing.T) {
 			t.Errorf("known %s: %+v", when, env)
 		}
 	}
-	if !d.refresh() {
+	if d.refresh() {
 		t.Error("all is known before discovery")
 	}
 	unknown("before discovery")
-	for _, gk := range kinds {
-		c.serve(gk, nil)
+	for _, part := range table {
+		c.serve(part.kind, nil)
 	}
 	unknown("before the look")
 	d.VersionChanged("v1.36.4")
@@ -198,7 +198,7 @@ func TestDiscoveryBeforeTheLook(t *testing.T) {
 	if len(c.changed) > 0 {
 		t.Error("it is told to be known")
 	}
-	if d.refresh() {
+	if !d.refresh() {
 		t.Error("discovery is there")
 	}
 	unknown("before the objects are listed")
@@ -214,7 +214,7 @@ func TestDiscoveryBeforeTheLook(t *testing.T) {
 
 func TestOpenShift(t *testing.T) {
 	t.Parallel()
-	d, c := start(t, kinds[clusterVersion], kinds[clusterProxy])
+	d, c := start(t, table[clusterVersion].kind, table[clusterProxy].kind)
 	for range 3 {
 		<-c.begun
 	}
@@ -246,8 +246,8 @@ status: {desired: {version: 4.19.0}, history: [{state: Partial, version: 4.19.0}
 	c.of("clusterversions/version").Failed(errors.New("gone away"))
 	expect(t, d, "", want)
 
-	c.remove(kinds[clusterVersion])
-	d.KindChanged(kinds[clusterVersion])
+	c.remove(table[clusterVersion].kind)
+	d.KindChanged(table[clusterVersion].kind)
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
@@ -255,8 +255,8 @@ func TestHyperShift(t *testing.T) {
 	t.Parallel()
 	d, c := start(t)
 	<-c.changed
-	c.serve(kinds[hostedClusters], nil)
-	d.KindChanged(kinds[hostedClusters])
+	c.serve(table[hostedClusters].kind, nil)
+	d.KindChanged(table[hostedClusters].kind)
 	<-c.begun
 	c.of("hostedclusters/").Listed([]metav1.Object{obj(t, `
 metadata: {name: my.cluster, namespace: clusters, labels: {a: b}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", c: d}}
@@ -281,7 +281,7 @@ spec: {nodeSelector: {role: infra}}`)})
 // reason; packages must not be judged as if it were not there.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
-	d, c := start(t, kinds[clusterProxy])
+	d, c := start(t, table[clusterProxy].kind)
 	<-c.begun
 	c.of("proxys/cluster").Failed(errors.New("forbidden"))
 	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "Proxy.config.openshift.io: forbidden") {
@@ -290,13 +290,13 @@ func TestTrouble(t *testing.T) {
 	c.of("proxys/cluster").Listed(nil)
 	expect(t, d, "", kubernetes("v1.36.3"))
 
-	c.serve(kinds[hostedClusters], errors.New("its server does not answer"))
-	d.KindChanged(kinds[hostedClusters])
+	c.serve(table[hostedClusters].kind, errors.New("its server does not answer"))
+	d.KindChanged(table[hostedClusters].kind)
 	if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("waiting %t, %v", waiting, err)
 	}
-	c.remove(kinds[hostedClusters])
-	d.KindChanged(kinds[hostedClusters])
+	c.remove(table[hostedClusters].kind)
+	d.KindChanged(table[hostedClusters].kind)
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
@@ -305,15 +305,15 @@ func TestTrouble(t *testing.T) {
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for reason, answer := range map[string]func(*cluster){
-		"it is taken away":   func(c *cluster) { c.remove(kinds[hostedClusters]) },
-		"it serves the kind": func(c *cluster) { c.serve(kinds[hostedClusters], nil) },
+		"it is taken away":   func(c *cluster) { c.remove(table[hostedClusters].kind) },
+		"it serves the kind": func(c *cluster) { c.serve(table[hostedClusters].kind, nil) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d, c := start(t)
 			synctest.Wait()
-			c.serve(kinds[hostedClusters], errors.New("its server does not answer"))
-			d.KindChanged(kinds[hostedClusters])
-			c.serve(kinds[hostedClusters], errors.New("its server is busy"))
+			c.serve(table[hostedClusters].kind, errors.New("its server does not answer"))
+			d.KindChanged(table[hostedClusters].kind)
+			c.serve(table[hostedClusters].kind, errors.New("its server is busy"))
 			time.Sleep(2 * unavailableRetry)
 			if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "is busy") {
 				t.Errorf("%s: waiting %t, %v", reason, waiting, err)
@@ -342,7 +342,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 // Of two hosted clusters with one namespace it is always the same one that counts.
 func TestTwinsOfHostedClusters(t *testing.T) {
 	t.Parallel()
-	d, c := start(t, kinds[hostedClusters])
+	d, c := start(t, table[hostedClusters].kind)
 	<-c.begun
 	all := []metav1.Object{obj(t, `{metadata: {name: b, namespace: a-c}}`), obj(t, `{metadata: {name: c-b, namespace: a}}`)}
 	c.of("hostedclusters/").Listed(all)

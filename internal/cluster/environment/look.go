@@ -11,37 +11,28 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 )
 
-// Look asks a cluster once what packages see of it. The Detector that it returns
-// watches nothing. mapping is as in Options; list returns the objects of a
-// selection.
+// Look reads once what packages see of a cluster, into a Detector that watches nothing.
+// mapping is as in Options; list returns the objects of a selection.
 func Look(
 	ctx context.Context, version string, mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error),
 	list func(context.Context, livestate.Selection) ([]metav1.Object, error),
 ) (*Detector, error) {
 	d := New(Options{Mapping: mapping, Changed: func() {}}, version)
-	d.ctx = ctx
 	for t := range topics {
-		served, err := mapping(kinds[t], "")
+		served, err := mapping(table[t].kind, "")
 		if meta.IsNoMatchError(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		selection := selections[t]
-		if selection.Resource.Empty() {
-			selection.Resource = served.Resource
-		}
-		all, err := list(ctx, selection)
+		all, err := list(ctx, t.selection(served.Resource))
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", kinds[t], err)
+			return nil, fmt.Errorf("read %s: %w", table[t].kind, err)
 		}
-		w := &watch{resource: served.Resource, stop: func() {}, listed: true, found: map[string]any{}}
-		for _, obj := range all {
-			w.found[keyOf(obj)] = read[t](obj)
-		}
-		d.topics[t] = w
+		d.watches[t] = &watch{}
+		d.watches[t].list(t, all)
 	}
-	d.settled = true
+	d.complete = true
 	return d, nil
 }

@@ -19,8 +19,8 @@ func contentOf(obj metav1.Object) map[string]any {
 	return nil
 }
 
-// versionOf returns the version that the last completed update of OpenShift led
-// to. While the first one is on its way, it is the one that is aimed at.
+// versionOf returns the version of the last completed update of OpenShift, the desired one
+// before the first is completed.
 func versionOf(clusterVersion metav1.Object) string {
 	content := contentOf(clusterVersion)
 	history, _, _ := unstructured.NestedSlice(content, "status", "history") // the newest first
@@ -49,7 +49,7 @@ func proxyOf(proxy metav1.Object) *manifestsv1alpha1.PackageEnvironmentProxy {
 	return &p
 }
 
-// managedOf returns what managed OpenShift says about the cluster.
+// managedOf returns the metadata of managed OpenShift.
 func managedOf(configMap metav1.Object) *manifestsv1alpha1.PackageEnvironmentManagedOpenShift {
 	data, _, _ := unstructured.NestedStringMap(contentOf(configMap), "data")
 	if data == nil {
