@@ -301,7 +301,7 @@ func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.records.progress.Reached(resourceVersion)
+	return k.records.Passed(resourceVersion)
 }
 
 // Get returns the record of an object, which must not be changed; false where there is
@@ -313,8 +313,7 @@ func (c *Cache) Get(key objects.Key) (*objects.Observed, bool) {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	obs, ok := k.records.byName[name{key.Namespace, key.Name}]
-	return obs, ok
+	return k.records.Get(name{Namespace: key.Namespace, Name: key.Name})
 }
 
 // All returns the records of a kind as they are at the call, in no order.
@@ -343,7 +342,7 @@ func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
 	if k := c.kind(key.GroupKind()); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.records.remember(nameOf(key), obs)
+		k.records.Remember(NameOf(key), obs)
 		if k.current != nil {
 			k.current.observed.Store(true)
 		}
@@ -356,7 +355,7 @@ func (c *Cache) Gone(key objects.Key, uid types.UID) {
 	if k := c.kind(key.GroupKind()); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.records.confirmGone(nameOf(key), uid)
+		k.records.Gone(NameOf(key), uid)
 	}
 }
 

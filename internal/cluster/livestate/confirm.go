@@ -37,7 +37,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 		if byKind[gk] == nil {
 			byKind[gk] = map[name]string{}
 		}
-		byKind[gk][name{key.Namespace, key.Name}] = resourceVersion
+		byKind[gk][name{Namespace: key.Namespace, Name: key.Name}] = resourceVersion
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limits.ConfirmParallel)
@@ -82,7 +82,7 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 	}
 	err = pager.New(source.ListWithContext).EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
 		item := obj.(*metav1.PartialObjectMetadata)
-		n := name{item.Namespace, item.Name}
+		n := name{Namespace: item.Namespace, Name: item.Name}
 		if version, asked := want[n]; asked && version != item.ResourceVersion {
 			return errNotCurrent
 		}
@@ -101,10 +101,10 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 func onlyNamespace(names map[name]string) (namespace string) {
 	first := true
 	for n := range names {
-		if !first && n.namespace != namespace {
+		if !first && n.Namespace != namespace {
 			return ""
 		}
-		namespace, first = n.namespace, false
+		namespace, first = n.Namespace, false
 	}
 	return namespace
 }

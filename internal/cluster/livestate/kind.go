@@ -51,18 +51,18 @@ type kind struct {
 	mu sync.RWMutex
 	// current is the run whose events count.
 	current *run
-	records records
+	records Records
 	synced  bool
 	listing int64
 	err     error
 }
 
 func newKind(gk schema.GroupKind) *kind {
-	return &kind{gk: gk, records: newRecords()}
+	return &kind{gk: gk, records: NewRecords()}
 }
 
 func (k *kind) key(n name) objects.Key {
-	return objects.Key{Group: k.gk.Group, Kind: k.gk.Kind, Namespace: n.namespace, Name: n.name}
+	return objects.Key{Group: k.gk.Group, Kind: k.gk.Kind, Namespace: n.Namespace, Name: n.Name}
 }
 
 // follow sets the run whose events count; nil for none. It returns the records that it
@@ -77,7 +77,7 @@ func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	for n := range k.records.byName {
 		dropped = append(dropped, k.key(n))
 	}
-	k.records, k.synced = newRecords(), false
+	k.records, k.synced = NewRecords(), false
 	return dropped
 }
 

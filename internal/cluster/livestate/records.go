@@ -13,40 +13,49 @@ import (
 )
 
 // name is an object's name within its kind.
-type name struct{ namespace, name string }
+type name = types.NamespacedName
 
-// nameOf interns the namespace.
-func nameOf(key objects.Key) name {
-	return name{unique.Make(key.Namespace).Value(), key.Name}
+// NameOf returns a name whose namespace is interned.
+func NameOf(key objects.Key) name {
+	return name{Namespace: unique.Make(key.Namespace).Value(), Name: key.Name}
 }
 
-// change is a record that is new, or gone where obs is nil.
-type change struct {
-	name name
-	obs  *objects.Observed
+// Change is a record that is new, or gone where Observed is nil.
+type Change struct {
+	Name     name
+	Observed *objects.Observed
 }
 
-// records of the objects of one kind, by the watch, whose events come in the order of
-// resource versions, and by responses to writes, which come earlier or later than their
-// events. Resource versions decide which is newer. The caller locks it.
-type records struct {
+// Records are those of the objects of one kind, from the events of a watch, in the order of
+// resource versions, and from responses to writes, which come before or after their events.
+// Resource versions decide which is newer. The caller locks them.
+type Records struct {
 	byName map[name]*objects.Observed
-	// gone are UIDs whose deletion was confirmed and whose DELETED event is still to come,
-	// with the last known resource version.
+	// gone are the last known resource versions of UIDs whose deletion was confirmed before
+	// their DELETED event.
 	gone     map[types.UID]string
 	progress Progress
-	// owners are the owner references that were stored lately, by the hash of the first
-	// one's UID, to intern them: objects of one deployment have the same.
+	// owners interns owner references: those stored lately, by the hash of the first UID.
 	owners [128][]metav1.OwnerReference
 	seed   maphash.Seed
 }
 
-func newRecords() records {
-	return records{byName: map[name]*objects.Observed{}, gone: map[types.UID]string{}, seed: maphash.MakeSeed()}
+// NewRecords returns empty records.
+func NewRecords() Records {
+	return Records{byName: map[name]*objects.Observed{}, gone: map[types.UID]string{}, seed: maphash.MakeSeed()}
 }
 
-// put stores the state of an event, and reports whether it is another one.
-func (r *records) put(n name, obs *objects.Observed) bool {
+// Get returns the record of an object.
+func (r *Records) Get(n name) (*objects.Observed, bool) {
+	obs, ok := r.byName[n]
+	return obs, ok
+}
+
+// Passed reports whether the watch has delivered this resource version or a later one.
+func (r *Records) Passed(resourceVersion string) bool { return r.progress.Reached(resourceVersion) }
+
+// Put stores the state of an event, and reports whether it is another one.
+func (r *Records) Put(n name, obs *objects.Observed) bool {
 	r.progress.Advance(obs.ResourceVersion)
 	if _, gone := r.gone[obs.UID]; gone {
 		return false
@@ -63,7 +72,7 @@ func (r *records) put(n name, obs *objects.Observed) bool {
 
 // confirm notes that the watch has delivered a state of which there is a record, and
 // returns the record if that changes it.
-func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objects.Observed, bool) {
+func (r *Records) confirm(n name, uid types.UID, resourceVersion string) (*objects.Observed, bool) {
 	r.progress.Advance(resourceVersion)
 	old := r.byName[n]
 	if old == nil || old.UID != uid || old.ResourceVersion != resourceVersion || old.Watched {
@@ -75,8 +84,8 @@ func (r *records) confirm(n name, uid types.UID, resourceVersion string) (*objec
 	return &seen, true
 }
 
-// remove drops the object of a DELETED event, and reports whether there was a record.
-func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
+// Remove drops the object of a DELETED event, and reports whether there was a record.
+func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 	r.progress.Advance(resourceVersion)
 	if known, gone := r.gone[uid]; gone {
 		if !later(known, resourceVersion) {
@@ -97,30 +106,30 @@ func (r *records) remove(n name, uid types.UID, resourceVersion string) bool {
 	return true
 }
 
-// replace takes over a list of all objects, and returns what changed. A record of a write
+// Replace takes over a list of all objects, and returns what changed. A record of a write
 // that is newer than the list stays, unless resource versions went back: then the store
 // was restored from a backup.
-func (r *records) replace(list []change, resourceVersion string) []change {
+func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 	ahead := r.progress.Restart(resourceVersion)
 	newer := func(old *objects.Observed, than string) bool {
 		return ahead && !old.Watched && later(old.ResourceVersion, than)
 	}
-	var news []change
+	var news []Change
 	next := make(map[name]*objects.Observed, len(list))
 	gone := map[types.UID]string{}
 	for _, item := range list {
-		if known, is := r.gone[item.obs.UID]; is {
-			gone[item.obs.UID] = known
+		if known, is := r.gone[item.Observed.UID]; is {
+			gone[item.Observed.UID] = known
 			continue
 		}
-		old := r.byName[item.name]
-		if old != nil && newer(old, item.obs.ResourceVersion) {
-			next[item.name] = old
+		old := r.byName[item.Name]
+		if old != nil && newer(old, item.Observed.ResourceVersion) {
+			next[item.Name] = old
 			continue
 		}
-		r.share(old, item.obs)
-		next[item.name] = item.obs
-		if !same(old, item.obs) {
+		r.share(old, item.Observed)
+		next[item.Name] = item.Observed
+		if !same(old, item.Observed) {
 			news = append(news, item)
 		}
 	}
@@ -131,15 +140,15 @@ func (r *records) replace(list []change, resourceVersion string) []change {
 		if newer(old, resourceVersion) {
 			next[n] = old
 		} else {
-			news = append(news, change{name: n})
+			news = append(news, Change{Name: n})
 		}
 	}
 	r.byName, r.gone = next, gone
 	return news
 }
 
-// remember stores the response to a write or a read, unless the watch is further.
-func (r *records) remember(n name, obs *objects.Observed) {
+// Remember stores the response to a write or a read, unless the watch is further.
+func (r *Records) Remember(n name, obs *objects.Observed) {
 	if _, gone := r.gone[obs.UID]; gone {
 		return
 	}
@@ -159,9 +168,9 @@ func (r *records) remember(n name, obs *objects.Observed) {
 	r.byName[n] = &kept
 }
 
-// confirmGone drops an object whose deletion was confirmed, and ignores its late events.
+// Gone drops an object whose deletion was confirmed, and ignores its late events.
 // There are none where there is no record.
-func (r *records) confirmGone(n name, uid types.UID) {
+func (r *Records) Gone(n name, uid types.UID) {
 	if old := r.byName[n]; old != nil && old.UID == uid {
 		delete(r.byName, n)
 		r.gone[uid] = old.ResourceVersion
@@ -169,7 +178,7 @@ func (r *records) confirmGone(n name, uid types.UID) {
 }
 
 // share interns the UID and the owner references of a record.
-func (r *records) share(old, obs *objects.Observed) {
+func (r *Records) share(old, obs *objects.Observed) {
 	if old != nil && old.UID == obs.UID {
 		obs.UID = old.UID
 	}

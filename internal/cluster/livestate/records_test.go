@@ -23,14 +23,14 @@ func state(uid types.UID, version string) *objects.Observed {
 }
 
 // dump returns all records: name, UID, resource version and ! where not watched.
-func dump(r *records) string {
+func dump(r *Records) string {
 	var lines []string
 	for n, o := range r.byName {
 		mark := ""
 		if !o.Watched {
 			mark = "!"
 		}
-		lines = append(lines, fmt.Sprintf("%s:%s@%s%s", n.name, o.UID, o.ResourceVersion, mark))
+		lines = append(lines, fmt.Sprintf("%s:%s@%s%s", n.Name, o.UID, o.ResourceVersion, mark))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, " ")
@@ -38,33 +38,33 @@ func dump(r *records) string {
 
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	a := name{"ns", "a"}
-	type step func(r *records) string
+	a := name{Namespace: "ns", Name: "a"}
+	type step func(r *Records) string
 	put := func(uid types.UID, version string) step {
-		return func(r *records) string { return fmt.Sprint(r.put(a, state(uid, version))) }
+		return func(r *Records) string { return fmt.Sprint(r.Put(a, state(uid, version))) }
 	}
 	remove := func(uid types.UID, version string) step {
-		return func(r *records) string { return fmt.Sprint(r.remove(a, uid, version)) }
+		return func(r *Records) string { return fmt.Sprint(r.Remove(a, uid, version)) }
 	}
 	remember := func(uid types.UID, version string) step {
-		return func(r *records) string { r.remember(a, state(uid, version)); return "" }
+		return func(r *Records) string { r.Remember(a, state(uid, version)); return "" }
 	}
 	gone := func(uid types.UID) step {
-		return func(r *records) string { r.confirmGone(a, uid); return "" }
+		return func(r *Records) string { r.Gone(a, uid); return "" }
 	}
 	confirm := func(uid types.UID, version string) step {
-		return func(r *records) string { _, news := r.confirm(a, uid, version); return fmt.Sprint(news) }
+		return func(r *Records) string { _, news := r.confirm(a, uid, version); return fmt.Sprint(news) }
 	}
 	progress := func(version string) step {
-		return func(r *records) string { r.progress.Advance(version); return "" }
+		return func(r *Records) string { r.progress.Advance(version); return "" }
 	}
 	list := func(version string, states ...*objects.Observed) step {
-		return func(r *records) string {
-			var items []change
+		return func(r *Records) string {
+			var items []Change
 			for _, s := range states {
-				items = append(items, change{a, s})
+				items = append(items, Change{a, s})
 			}
-			return fmt.Sprint(len(r.replace(items, version)))
+			return fmt.Sprint(len(r.Replace(items, version)))
 		}
 	}
 
@@ -196,7 +196,7 @@ func TestRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRecords()
+			r := NewRecords()
 			var last string
 			for _, s := range tc.steps {
 				last = s(&r)
@@ -213,9 +213,9 @@ func TestRecords(t *testing.T) {
 
 func TestRememberDoesNotTouchTheCallersRecord(t *testing.T) {
 	t.Parallel()
-	r := newRecords()
+	r := NewRecords()
 	mine := state("u", "5")
-	r.remember(name{"ns", "a"}, mine)
+	r.Remember(name{Namespace: "ns", Name: "a"}, mine)
 	if !mine.Watched || dump(&r) != "a:u@5!" {
 		t.Errorf("mine %+v, records %s", mine, dump(&r))
 	}
@@ -228,7 +228,7 @@ type world struct {
 	version int
 	live    map[string]*thing
 	events  []event
-	pending map[string][]func(*records)
+	pending map[string][]func(*Records)
 	lastUID int
 }
 
@@ -280,7 +280,7 @@ func (w *world) write(t *rapid.T, ours bool) {
 	if rapid.IntRange(0, 2).Draw(t, "delete") == 0 {
 		w.commit(n, old, nil)
 		if ours {
-			w.pending[n] = append(w.pending[n], func(r *records) { r.confirmGone(name{"", n}, old.uid) })
+			w.pending[n] = append(w.pending[n], func(r *Records) { r.Gone(name{Namespace: "", Name: n}, old.uid) })
 		}
 		return
 	}
@@ -292,23 +292,23 @@ func (w *world) write(t *rapid.T, ours bool) {
 
 func (w *world) respond(ours bool, n string, now thing) {
 	if ours {
-		w.pending[n] = append(w.pending[n], func(r *records) { r.remember(name{"", n}, now.record()) })
+		w.pending[n] = append(w.pending[n], func(r *Records) { r.Remember(name{Namespace: "", Name: n}, now.record()) })
 	}
 }
 
-func (w *world) deliver(r *records) {
+func (w *world) deliver(r *Records) {
 	e := w.events[0]
 	w.events = w.events[1:]
-	n := name{"", e.name}
+	n := name{Namespace: "", Name: e.name}
 	if e.deleted {
-		r.remove(n, e.thing.uid, strconv.Itoa(e.thing.version))
+		r.Remove(n, e.thing.uid, strconv.Itoa(e.thing.version))
 		return
 	}
-	r.put(n, e.thing.record())
+	r.Put(n, e.thing.record())
 }
 
 // answer delivers the next response about one object.
-func (w *world) answer(t *rapid.T, r *records) {
+func (w *world) answer(t *rapid.T, r *Records) {
 	n := rapid.SampledFrom(names).Draw(t, "response about")
 	if len(w.pending[n]) > 0 {
 		w.pending[n][0](r)
@@ -317,15 +317,15 @@ func (w *world) answer(t *rapid.T, r *records) {
 }
 
 // relist reads everything at the present version and skips the events before.
-func (w *world) relist(r *records) {
-	var list []change
+func (w *world) relist(r *Records) {
+	var list []Change
 	for n, th := range w.live {
 		if th.labelled {
-			list = append(list, change{name{"", n}, th.record()})
+			list = append(list, Change{name{Namespace: "", Name: n}, th.record()})
 		}
 	}
 	w.events = nil
-	r.replace(list, strconv.Itoa(w.version))
+	r.Replace(list, strconv.Itoa(w.version))
 }
 
 // TestRecordsConverge: whatever the order in which events, lists and responses
@@ -334,8 +334,8 @@ func (w *world) relist(r *records) {
 func TestRecordsConverge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{live: map[string]*thing{}, pending: map[string][]func(*records){}}
-		r := newRecords()
+		w := &world{live: map[string]*thing{}, pending: map[string][]func(*Records){}}
+		r := NewRecords()
 		newest := map[types.UID]int{}
 		check := func() {
 			for _, obs := range r.byName {
@@ -369,10 +369,10 @@ func TestRecordsConverge(t *testing.T) {
 		for len(w.events)+len(w.pending["a"])+len(w.pending["b"]) > 0 {
 			step(3)
 		}
-		want := newRecords()
+		want := NewRecords()
 		for n, th := range w.live {
 			if th.labelled {
-				want.put(name{"", n}, th.record())
+				want.Put(name{Namespace: "", Name: n}, th.record())
 			}
 		}
 		if diff := cmp.Diff(dump(&want), dump(&r)); diff != "" {
@@ -396,11 +396,11 @@ func TestRecordsAreSmall(t *testing.T) {
 	}
 	const count, together, limit = 10_000, 32, 5 << 20
 	before := heap()
-	r := newRecords()
+	r := NewRecords()
 	for i := range count {
 		pkg := i/10/together*together + i%together
 		key := objects.Key{Kind: "ConfigMap", Namespace: fmt.Sprint("namespace-", pkg), Name: fmt.Sprintf("object-%d-of-package-%d", i, pkg)}
-		r.put(nameOf(key), &objects.Observed{
+		r.Put(NameOf(key), &objects.Observed{
 			UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), ResourceVersion: strconv.Itoa(i + 1), Watched: true,
 			Owners: []metav1.OwnerReference{{
 				APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectDeployment", Name: fmt.Sprint("package-", pkg),

@@ -87,7 +87,7 @@ func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) 
 	page := &internalversion.List{Items: make([]runtime.Object, len(full.Items))}
 	page.ResourceVersion, page.Continue, page.RemainingItemCount = full.GetResourceVersion(), full.GetContinue(), full.GetRemainingItemCount()
 	for i := range full.Items {
-		page.Items[i] = &listed{change: p.run.observe(&full.Items[i])}
+		page.Items[i] = &listed{Change: p.run.observe(&full.Items[i])}
 		full.Items[i].Object = nil
 	}
 	return page, nil
@@ -142,7 +142,7 @@ func (r *run) report(err error) {
 // listed carries a record from a list to the store.
 type listed struct {
 	metav1.TypeMeta
-	change
+	Change
 }
 
 // DeepCopyObject returns a shallow copy.
@@ -152,7 +152,7 @@ func (l *listed) DeepCopyObject() runtime.Object { d := *l; return &d }
 func (r *run) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if live, ok := obj.(*unstructured.Unstructured); ok {
-			return &listed{change: r.observe(live)}, nil
+			return &listed{Change: r.observe(live)}, nil
 		}
 		return obj, nil
 	}
@@ -165,11 +165,11 @@ func (r *run) Add(obj any) error { return r.Update(obj) }
 func (r *run) Update(obj any) error {
 	switch live := obj.(type) {
 	case *metav1.PartialObjectMetadata:
-		n := nameOf(keyOf(r.kind.gk, live))
-		r.apply(n, func(k *records) (*objects.Observed, bool) { return k.confirm(n, live.UID, live.ResourceVersion) })
+		n := NameOf(keyOf(r.kind.gk, live))
+		r.apply(n, func(k *Records) (*objects.Observed, bool) { return k.confirm(n, live.UID, live.ResourceVersion) })
 	case *unstructured.Unstructured:
 		c := r.observe(live)
-		r.apply(c.name, func(k *records) (*objects.Observed, bool) { return c.obs, k.put(c.name, c.obs) })
+		r.apply(c.Name, func(k *Records) (*objects.Observed, bool) { return c.Observed, k.Put(c.Name, c.Observed) })
 	default:
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
@@ -182,15 +182,15 @@ func (r *run) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
-	n := nameOf(keyOf(r.kind.gk, live))
-	r.apply(n, func(k *records) (*objects.Observed, bool) {
-		return nil, k.remove(n, live.GetUID(), live.GetResourceVersion())
+	n := NameOf(keyOf(r.kind.gk, live))
+	r.apply(n, func(k *Records) (*objects.Observed, bool) {
+		return nil, k.Remove(n, live.GetUID(), live.GetResourceVersion())
 	})
 	return nil
 }
 
 // apply changes the records, and calls Changed where do reports a change.
-func (r *run) apply(n name, do func(*records) (*objects.Observed, bool)) {
+func (r *run) apply(n name, do func(*Records) (*objects.Observed, bool)) {
 	k := r.kind
 	k.mu.Lock()
 	var obs *objects.Observed
@@ -215,13 +215,13 @@ func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 
 // Replace takes over a complete list, unless it is to be requested again.
 func (r *run) Replace(items []any, resourceVersion string) error {
-	list := make([]change, len(items))
+	list := make([]Change, len(items))
 	for i, item := range items {
 		l, ok := item.(*listed)
 		if !ok {
 			return fmt.Errorf("a list delivered an unexpected %T", item)
 		}
-		list[i] = l.change
+		list[i] = l.Change
 	}
 	k := r.kind
 	k.mu.Lock()
@@ -234,7 +234,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 		return err
 	}
 	r.listing.Store(false)
-	news := k.records.replace(list, resourceVersion)
+	news := k.records.Replace(list, resourceVersion)
 	first := !k.synced || k.listing != r.number
 	k.synced, k.listing, k.err = true, r.number, nil
 	if len(k.records.byName) > 0 {
@@ -242,7 +242,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 	}
 	k.mu.Unlock()
 	for _, c := range news {
-		r.cache.options.Changed(k.key(c.name), c.obs)
+		r.cache.options.Changed(k.key(c.Name), c.Observed)
 	}
 	if first {
 		r.cache.options.KindChanged(k.gk)
@@ -264,12 +264,12 @@ func (r *run) UpdateResourceVersion(resourceVersion string) {
 }
 
 // observe makes the record of a live object.
-func (r *run) observe(live *unstructured.Unstructured) change {
+func (r *run) observe(live *unstructured.Unstructured) Change {
 	r.observed.Store(true)
 	key := keyOf(r.kind.gk, live)
 	obs := r.cache.observe(key, live)
 	obs.UID, obs.ResourceVersion, obs.Watched = live.GetUID(), live.GetResourceVersion(), true
-	return change{name: nameOf(key), obs: obs}
+	return Change{Name: NameOf(key), Observed: obs}
 }
 
 // observe calls Options.Observe. The record of an object that it panics over, or returns

@@ -62,11 +62,11 @@ func TestOldListOfObjects(t *testing.T) {
 		k.current = r
 		list := func(version string) error {
 			obs := &objects.Observed{UID: "1", ResourceVersion: version, Watched: true}
-			return r.Replace([]any{&listed{change: change{name{"default", "a"}, obs}}}, version)
+			return r.Replace([]any{&listed{Change: Change{name{Namespace: "default", Name: "a"}, obs}}}, version)
 		}
 		want := func(version string) {
 			t.Helper()
-			if got := k.records.byName[name{"default", "a"}].ResourceVersion; got != version || k.err != nil {
+			if got := k.records.byName[name{Namespace: "default", Name: "a"}].ResourceVersion; got != version || k.err != nil {
 				t.Errorf("the object is known at %s, want %s; the kind's error is %v", got, version, k.err)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // watched is what a connection knows of one kind: a list, then events in their order, and its
 // own writes until the events show them.
 type watched struct {
-	records *livestate.Records
+	records livestate.Records
 	synced  bool
 	relist  bool
 	listing int64
@@ -53,7 +53,7 @@ func (c *Cluster) State(gk schema.GroupKind) livestate.KindState {
 
 // Observed returns the record of an object.
 func (c *Cluster) Observed(key objects.Key) (*objects.Observed, bool) {
-	return c.watch(key.GroupKind()).records.Get(key)
+	return c.watch(key.GroupKind()).records.Get(livestate.NameOf(key))
 }
 
 // Passed reports whether the watch of a kind has reached a resource version.
@@ -73,12 +73,12 @@ func (c *Cluster) Relist(gk schema.GroupKind) int64 {
 
 // Remember keeps the response to an own request.
 func (c *Cluster) Remember(key objects.Key, obs *objects.Observed) {
-	c.watch(key.GroupKind()).records.Remember(key, obs)
+	c.watch(key.GroupKind()).records.Remember(livestate.NameOf(key), obs)
 }
 
 // Gone drops an object whose deletion was confirmed.
 func (c *Cluster) Gone(key objects.Key, uid types.UID) {
-	c.watch(key.GroupKind()).records.Gone(key, uid)
+	c.watch(key.GroupKind()).records.Gone(livestate.NameOf(key), uid)
 }
 
 // Sync lists a kind that is used and was not listed yet, and reports whether it did.
@@ -87,17 +87,17 @@ func (c *Cluster) Sync(gk schema.GroupKind) bool {
 	if w == nil || w.synced && !w.relist || !c.Serves(gk) {
 		return false
 	}
-	list := map[objects.Key]*objects.Observed{}
+	var list []livestate.Change
 	for _, key := range c.Keys() {
 		if live := c.Server.Get(key); key.GroupKind() == gk && managed(live) {
-			list[key] = c.observe(key, live)
+			list = append(list, livestate.Change{Name: livestate.NameOf(key), Observed: c.observe(key, live)})
 		}
 	}
 	w.synced, w.relist, w.next, w.seen = true, false, len(c.events), c.version
 	w.listing++
-	w.records.Replace(list, strconv.FormatInt(c.version, 10), func(namespace, name string, obs *objects.Observed) {
-		c.Changed(objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: namespace, Name: name}, obs)
-	})
+	for _, change := range w.records.Replace(list, strconv.FormatInt(c.version, 10)) {
+		c.Changed(objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: change.Name.Namespace, Name: change.Name.Name}, change.Observed)
+	}
 	c.KindChanged(gk)
 	return true
 }
@@ -118,11 +118,11 @@ func (c *Cluster) Deliver(gk schema.GroupKind) bool {
 		version := strconv.FormatInt(e.Version, 10)
 		switch {
 		case !managed(e.After):
-			if w.records.Remove(e.Key, e.Before.GetUID(), version) {
+			if w.records.Remove(livestate.NameOf(e.Key), e.Before.GetUID(), version) {
 				c.Changed(e.Key, nil)
 			}
 		default:
-			if obs := c.observe(e.Key, e.After); w.records.Put(e.Key, obs) {
+			if obs := c.observe(e.Key, e.After); w.records.Put(livestate.NameOf(e.Key), obs) {
 				c.Changed(e.Key, obs)
 			}
 		}
