@@ -30,7 +30,6 @@ const (
 
 // Limits of the check against the schemas that the API server publishes.
 const (
-	SchemaIndexBytes    = 4 << 20          // of /openapi/v3: 150 bytes per group version
 	SchemaDocumentBytes = 32 << 20         // of one group version; large CRDs reach 10 MiB
 	SchemaDocuments     = 12               // that are kept at once
 	SchemaIdle          = 30 * time.Second // of schemas: longer than between two phases

@@ -26,17 +26,15 @@ type Checker struct {
 	idle *time.Timer
 }
 
-// New returns a Checker that reads through client, whose identity needs GET on
-// /openapi/v3 and /openapi/v3/*, as the role system:discovery grants. Any REST
-// client of the API server will do; its group and version are not used.
+// New returns a Checker that reads through client, whatever its group and version. Its
+// identity needs GET on /openapi/v3 and /openapi/v3/*, as system:discovery grants.
 func New(client rest.Interface) *Checker {
 	return &Checker{client: client, documents: map[string]*document{}}
 }
 
-// Check checks objects and returns one error per object, at its index in objs:
-// nil where there is nothing to say, an [*InvalidError] where the API server
-// would refuse the object, an [*UnavailableError] where its schema cannot be
-// read now. Objects are not changed.
+// Check checks objects and returns one error per object, at its index in objs: an
+// [*InvalidError] where the API server would refuse the object, an [*UnavailableError]
+// where its schema cannot be read now. Objects are not changed.
 func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
 	errs := make([]error, len(objs))
 	if len(objs) == 0 {
@@ -51,29 +49,35 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	if len(again) == 0 || fresh || err != nil {
 		return errs
 	}
-	// The index may be older than a change of the API: one look at a new one.
+	// The index may be older than a change of the API.
 	c.Refresh()
 	index, _, err = c.currentIndex(ctx)
 	c.checkAll(ctx, objs, again, errs, index, err)
 	return errs
 }
 
-// Prepare reads the document of a group version before it is needed, so that a Check
-// of its kinds within limits.SchemaIdle does not wait for it. What cannot be read is
-// tried again by that Check.
+// Prepare prefetches the document of a group version for a Check of its kinds within
+// limits.SchemaIdle.
 func (c *Checker) Prepare(ctx context.Context, gv schema.GroupVersion) error {
 	index, _, err := c.currentIndex(ctx)
 	if err != nil {
 		return &UnavailableError{GroupVersion: gv, Err: err}
 	}
-	url, listed := index.urls[pathOf(gv)]
-	if !listed {
-		return nil
+	_, err = c.load(ctx, index, gv)
+	return err
+}
+
+// load returns the document of a group version; nil where there is none.
+func (c *Checker) load(ctx context.Context, index *index, gv schema.GroupVersion) (*document, error) {
+	from := index.of(gv)
+	if from == nil {
+		return nil, nil
 	}
-	if err := c.document(url).load(ctx, c.client, url); err != nil {
-		return &UnavailableError{GroupVersion: gv, Err: err}
+	document := c.document(from.ServerRelativeURL())
+	if err := document.load(ctx, from); err != nil {
+		return nil, &UnavailableError{GroupVersion: gv, Err: err}
 	}
-	return nil
+	return document, nil
 }
 
 // Refresh makes the next Check read the index again. It is called after a
@@ -84,8 +88,8 @@ func (c *Checker) Refresh() {
 	c.index = nil
 }
 
-// checkAll checks the objects at the indices of pending and returns those with
-// which something is wrong, or which no document describes.
+// checkAll checks the objects at the indices of pending, and returns those that are wrong
+// or not described.
 func (c *Checker) checkAll(
 	ctx context.Context, objs []*unstructured.Unstructured, pending []int, errs []error, index *index, err error,
 ) (again []int) {
@@ -107,22 +111,11 @@ func (c *Checker) checkAll(
 func (c *Checker) check(
 	ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, index *index,
 ) (described bool, err error) {
-	url, listed := index.urls[pathOf(gvk.GroupVersion())]
-	if !listed {
-		return false, nil
+	document, err := c.load(ctx, index, gvk.GroupVersion())
+	if document == nil {
+		return err != nil, err
 	}
-	document := c.document(url)
-	if err := document.load(ctx, c.client, url); err != nil {
-		return true, &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: err}
-	}
-	converter := document.converter(gvk)
-	if converter == nil {
-		return false, nil
-	}
-	if fields := validate(converter, obj); len(fields) > 0 {
-		return true, newInvalidError(fields, document, gvk)
-	}
-	return true, nil
+	return document.check(obj)
 }
 
 // currentIndex returns the index; fresh is set if it was read just now.

@@ -10,10 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // document holds the definitions of one group version.
@@ -30,26 +28,25 @@ type document struct {
 	converters map[schema.GroupVersionKind]managedfields.TypeConverter
 }
 
-// load reads the document unless it is there. Callers at the same time wait for
-// the first; where that one fails, the next tries itself.
-func (d *document) load(ctx context.Context, client rest.Interface, url string) error {
+// load reads the document unless it is there. Concurrent callers wait for the first; where
+// that fails, the next one tries.
+func (d *document) load(ctx context.Context, from openapi.GroupVersionWithContext) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.definitions != nil {
 		return nil
 	}
-	text, err := get(ctx, client, url, limits.SchemaDocumentBytes)
+	text, err := fetch(ctx, from)
 	if err != nil {
 		return err
 	}
-	// Paths, three quarters of the document, are passed over.
 	var content struct {
 		Components struct {
 			Schemas map[string]json.RawMessage `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &content); err != nil {
-		return fmt.Errorf("decode %s: %w", url, err)
+		return fmt.Errorf("decode %s: %w", from.ServerRelativeURL(), err)
 	}
 	d.fill(content.Components.Schemas)
 	return nil
@@ -66,8 +63,7 @@ func (d *document) fill(definitions map[string]json.RawMessage) {
 
 const kindExtension = "x-kubernetes-group-version-kind"
 
-// kindsOf finds the definitions of kinds. Where two name the same kind, the
-// first name counts, so that the result does not depend on the order of a map.
+// kindsOf finds the definitions of kinds. Of two for the same kind, the first name counts.
 func kindsOf(definitions map[string]json.RawMessage) map[schema.GroupVersionKind]string {
 	names := map[schema.GroupVersionKind]string{}
 	for name, definition := range definitions {
@@ -90,8 +86,8 @@ func kindsOf(definitions map[string]json.RawMessage) map[schema.GroupVersionKind
 	return names
 }
 
-// converter returns what turns objects of a kind into typed values; nil where
-// the document does not describe the kind, or not in a way that can be used.
+// converter returns the converter of a kind to typed values; nil where the document does
+// not describe it, or is malformed.
 func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConverter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,11 +98,8 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 	if !described {
 		return nil
 	}
-	converter, err := makeConverter(closure(d.definitions, name))
-	if err != nil {
-		// The API server serves the kind all the same: it has the last word.
-		converter = nil
-	}
+	// Where it fails, the API server checks alone.
+	converter, _ := makeConverter(closure(d.definitions, name))
 	d.converters[gvk] = converter
 	return converter
 }

@@ -11,8 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// UnavailableError is that the schema of an object cannot be read now. It says
-// nothing about the object; the next check may succeed.
+// UnavailableError means that the schema of an object cannot be read now.
 type UnavailableError struct {
 	GroupVersion schema.GroupVersion
 	Err          error
@@ -26,9 +25,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// InvalidError is that an object does not fit the schema of its kind. It quotes
-// no values of the object except in paths: keys of maps, names of fields, and keys of
-// list elements.
+// InvalidError means that an object does not fit the schema of its kind. It quotes no
+// values of the object except in paths: keys of maps, and of list elements.
 type InvalidError struct {
 	// Fields are sorted by path, at most limits.SchemaErrors.
 	Fields []FieldError
@@ -40,10 +38,9 @@ type InvalidError struct {
 type FieldError struct {
 	// Path such as .spec.template.spec.containers[name="web"].imagee.
 	Path string
-	// Problem says what is wrong.
+	// Problem is what is wrong.
 	Problem string
-	// Suggestion is the name of a field that may have been meant; empty where
-	// none is similar.
+	// Suggestion is the name of a similar field; empty where there is none.
 	Suggestion string
 
 	// declared is Path with the undeclared parts replaced.
@@ -123,8 +120,8 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 	return invalid
 }
 
-// withoutValue cuts the value off a message such as "expected string, got 1":
-// it may come from a Secret.
+// withoutValue removes the value from a message such as "expected string, got 1": it may
+// be of a Secret.
 func withoutValue(message string) string {
 	message, _, _ = strings.Cut(message, ", got ")
 	return message

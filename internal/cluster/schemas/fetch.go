@@ -2,80 +2,50 @@ package schemas
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/url"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/openapi"
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// index says where the document of each group version is.
+// index has the location of each group version's document.
 type index struct {
-	read time.Time
-	urls map[string]string
+	read      time.Time
+	locations map[string]openapi.GroupVersionWithContext
 }
 
-// pathOf is how the index names a group version.
-func pathOf(gv schema.GroupVersion) string {
+// of returns the location of a group version; nil where there is none.
+func (x *index) of(gv schema.GroupVersion) openapi.GroupVersionWithContext {
 	if gv.Group == "" {
-		return "api/" + gv.Version
+		return x.locations["api/"+gv.Version]
 	}
-	return "apis/" + gv.Group + "/" + gv.Version
+	return x.locations["apis/"+gv.Group+"/"+gv.Version]
 }
 
 func readIndex(ctx context.Context, client rest.Interface) (*index, error) {
-	text, err := get(ctx, client, "/openapi/v3", limits.SchemaIndexBytes)
-	if apierrors.IsNotFound(err) {
-		// An API server without OpenAPI v3 describes nothing.
-		return &index{read: time.Now()}, nil
+	locations, err := openapi.NewClientWithContext(client).PathsWithContext(ctx)
+	if err != nil && !apierrors.IsNotFound(err) { // without OpenAPI v3, nothing is described
+		return nil, fmt.Errorf("read /openapi/v3: %w", err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	var listed struct {
-		Paths map[string]struct {
-			URL string `json:"serverRelativeURL"`
-		} `json:"paths"`
-	}
-	if err := json.Unmarshal(text, &listed); err != nil {
-		return nil, fmt.Errorf("decode /openapi/v3: %w", err)
-	}
-	found := &index{read: time.Now(), urls: make(map[string]string, len(listed.Paths))}
-	for path, entry := range listed.Paths {
-		found.urls[path] = entry.URL
-	}
-	return found, nil
+	return &index{read: time.Now(), locations: locations}, nil
 }
 
-// get reads a URL relative to the API server, up to a limit of bytes.
-func get(ctx context.Context, client rest.Interface, relative string, limit int64) ([]byte, error) {
-	location, err := url.Parse(relative)
+// fetch reads a document.
+func fetch(ctx context.Context, from openapi.GroupVersionWithContext) ([]byte, error) {
+	path, _, _ := strings.Cut(from.ServerRelativeURL(), "?")
+	text, err := from.SchemaWithContext(ctx, runtime.ContentTypeJSON)
+	if err == nil && len(text) > limits.SchemaDocumentBytes {
+		err = fmt.Errorf("larger than the limit of %d bytes", limits.SchemaDocumentBytes)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("location of a schema: %w", err)
-	}
-	request := client.Get().AbsPath(location.Path).SetHeader("Accept", "application/json")
-	for name, values := range location.Query() {
-		for _, value := range values {
-			request.Param(name, value)
-		}
-	}
-	body, err := request.Stream(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", location.Path, err)
-	}
-	defer func() { _ = body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(body, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", location.Path, err)
-	}
-	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("read %s: larger than the limit of %d bytes", location.Path, limit)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return text, nil
 }

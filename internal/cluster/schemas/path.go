@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// step is one step of a path as the converter writes it: a field, or an element
-// of a list, such as [0], [name="x",port=80] or [="x"].
+// step is one step of a path of the converter: a field, or an element of a list, such as
+// [0], [name="x",port=80] or [="x"].
 type step struct {
 	field string
 	// element is the text between the brackets; field is empty then.
@@ -51,8 +51,7 @@ func (s step) withoutValues() string {
 	return "[" + unnamed + "]"
 }
 
-// withoutElements returns a path without the keys of list elements; it is empty for one
-// that cannot be parsed.
+// withoutElements returns a path without the keys of list elements, "" for a malformed one.
 func withoutElements(path string) string {
 	var b strings.Builder
 	for _, step := range splitPath(path) {
@@ -65,7 +64,7 @@ func withoutElements(path string) string {
 	return b.String()
 }
 
-// endOf returns where a character stands outside of quoted text, or -1.
+// endOf returns the index of a character outside of quoted text, or -1.
 func endOf(text string, character byte) int {
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -81,7 +80,7 @@ func endOf(text string, character byte) int {
 	return -1
 }
 
-// remove takes the field at a path off an object.
+// remove removes the field at a path from an object.
 func remove(obj map[string]any, path string) bool {
 	steps := splitPath(path)
 	if len(steps) == 0 {
@@ -121,8 +120,8 @@ func (s step) follow(from any) any {
 	return nil
 }
 
-// hasKeys reports whether an element has the keys of name="x",port=80. Keys that it
-// leaves out were defaulted.
+// hasKeys reports whether an element has keys such as name="x",port=80. Those that it
+// lacks were defaulted.
 func hasKeys(fields map[string]any, keys string) bool {
 	for len(keys) > 0 {
 		end := endOf(keys, ',')

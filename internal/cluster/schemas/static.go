@@ -28,15 +28,7 @@ func NewStatic(definitions map[string]json.RawMessage) *Static {
 // Check returns what is wrong with an object, as Checker.Check does. described
 // reports whether there is a definition of its kind.
 func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err error) {
-	gvk := obj.GroupVersionKind()
-	converter := s.document.converter(gvk)
-	if converter == nil {
-		return false, nil
-	}
-	if fields := validate(converter, obj); len(fields) > 0 {
-		return true, newInvalidError(fields, &s.document, gvk)
-	}
-	return true, nil
+	return s.document.check(obj)
 }
 
 // Described reports whether there is a definition of a kind.
@@ -95,10 +87,8 @@ func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	return true
 }
 
-// Incomplete returns what a strict validator finds beside that: fields that are
-// missing although the schema requires them, and values that are none of those
-// that a field may have. The API server judges both after admission, which may
-// fill in the one and change the other.
+// Incomplete returns fields that are missing although the schema requires them, and values
+// that are none of an enum. Admission may still change both.
 func (s *Static) Incomplete(obj *unstructured.Unstructured) []FieldError {
 	s.document.mu.Lock()
 	defer s.document.mu.Unlock()
@@ -112,14 +102,14 @@ func (s *Static) Incomplete(obj *unstructured.Unstructured) []FieldError {
 	return w.found
 }
 
-// walker goes through an object and its definition together.
+// walker walks an object beside its definition.
 type walker struct {
 	document *document
 	resolved map[string]definition
 	found    []FieldError
 }
 
-// resolve is document.resolve with a memory: objects repeat definitions.
+// resolve caches document.resolve.
 func (w *walker) resolve(of definition) definition {
 	if of.Ref == "" && len(of.AllOf) == 1 && of.AllOf[0].Ref != "" {
 		of = of.AllOf[0]

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// definition is as much of a schema as leads from a path to its siblings, and
-// says what stands there.
+// definition is the part of a schema that leads from a path to its siblings.
 type definition struct {
 	Ref                  string                `json:"$ref"`
 	AllOf                []definition          `json:"allOf"`
@@ -21,8 +20,7 @@ type definition struct {
 	Enum                 []any                 `json:"enum"`
 }
 
-// suggest returns the declared field next to path whose name is most similar,
-// or "". It decodes the definitions on the way anew: this is for errors alone.
+// suggest returns the declared field next to path whose name is most similar, or "".
 func (d *document) suggest(gvk schema.GroupVersionKind, path string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,13 +10,25 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Undeclared is the converter's word for an unknown field, as the problem of a
-// FieldError.
+// Undeclared is the converter's message for an unknown field.
 const Undeclared = "field not declared in schema"
 
-// validate returns all that is wrong with an object. The converter stops looking
-// at a map at its first unknown field, in the random order of a map; so unknown
-// fields are taken off a copy until it has looked at everything.
+// check returns what is wrong with an object. described reports whether there is a
+// definition of its kind.
+func (d *document) check(obj *unstructured.Unstructured) (described bool, err error) {
+	gvk := obj.GroupVersionKind()
+	converter := d.converter(gvk)
+	if converter == nil {
+		return false, nil
+	}
+	if fields := validate(converter, obj); len(fields) > 0 {
+		return true, newInvalidError(fields, d, gvk)
+	}
+	return true, nil
+}
+
+// validate returns all that is wrong with an object. The converter leaves a map at its
+// first unknown field, so these are removed from a copy until it has seen everything.
 func validate(converter managedfields.TypeConverter, obj *unstructured.Unstructured) []FieldError {
 	_, err := converter.ObjectToTyped(obj)
 	if err == nil {
