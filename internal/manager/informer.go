@@ -22,7 +22,7 @@ func newInformer(source toolscache.ListerWatcherWithContext, obj runtime.Object,
 func (r *relay) ask(version string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.progress.Ask(version)
+	return r.progress.Request(version)
 }
 
 // follow keeps the relay up to date until the informer's context ends.

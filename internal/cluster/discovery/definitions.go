@@ -29,8 +29,7 @@ var definitions = func() *runtime.Scheme {
 	return scheme
 }()
 
-// definition is what is decoded of a CustomResourceDefinition or an APIService: not its
-// schemas, which are most of a CRD.
+// definition is a CustomResourceDefinition without its schemas, or an APIService.
 type definition struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -94,8 +93,7 @@ func (d *definition) kind() (gk schema.GroupKind, kind *Kind) {
 	return gk, kind
 }
 
-// offered returns what another API server offers through an APIService; false where
-// that is not available or the API server's own.
+// offered returns the group version of an aggregated API; false where it is not available.
 func (d *definition) offered() (gv schema.GroupVersion, ok bool) {
 	return schema.GroupVersion{Group: d.Spec.Group, Version: d.Spec.Version}, d.Spec.Service != nil && d.is("Available")
 }

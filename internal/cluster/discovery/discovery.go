@@ -25,11 +25,10 @@ import (
 type Options struct {
 	// Used returns the kinds in use.
 	Used func() []schema.GroupKind
-	// Changed is called with the kinds that are served in another way than before, and
-	// with those in use after each attempt at the first discovery.
+	// Changed is called with the kinds that are served in another way, and with those in
+	// use after each attempt at the first discovery.
 	Changed func(kinds []schema.GroupKind)
-	// VersionChanged is called when the API server has another version than before; it
-	// may be nil.
+	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)
 }
 
@@ -74,14 +73,12 @@ func New(config *rest.Config, pool *http.Client, options Options) (*Discovery, e
 	}, nil
 }
 
-// Find returns a kind, nil without an error where it is not served. The error is why
-// that is not known.
+// Find returns a kind; nil where it is not served. The error is why that is not known.
 func (d *Discovery) Find(gk schema.GroupKind) (*Kind, error) { return d.index.find(gk) }
 
-// Mapping returns the mapping of a kind in a version, or in the preferred one where it
-// is empty, without a request. The error is a NoKindMatchError where the kind or the
-// version is not served, and ErrNotReady or that of an unavailable API where that is not
-// known.
+// Mapping returns the mapping of a kind in a version, by default the preferred one, without
+// a request. The error is a NoKindMatchError where that is not served, and ErrNotReady or
+// that of an unavailable API where it is not known.
 func (d *Discovery) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	return d.index.mapping(gk, version)
 }
@@ -95,7 +92,7 @@ func (d *Discovery) Version() (version.Info, bool) {
 	return *v, true
 }
 
-// Reload requests that discovery is read again.
+// Reload has discovery read again.
 func (d *Discovery) Reload() { d.request(&d.wantDiscovery) }
 
 func (d *Discovery) request(want *atomic.Bool) {
@@ -125,7 +122,7 @@ func (d *Discovery) Run(ctx context.Context) {
 	}
 }
 
-// updateAll reads what is wanted until it is complete, or was read too often.
+// updateAll reads what is wanted until it is complete, limits.DiscoveryAttempts times.
 func (d *Discovery) updateAll(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -152,7 +149,7 @@ func retry(ctx context.Context, first time.Duration, do func(context.Context) bo
 	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { return do(ctx), nil })
 }
 
-// start reads everything for the first time, and reports whether that succeeded.
+// start reads everything for the first time.
 func (d *Discovery) start(ctx context.Context) bool {
 	err := d.readAll(ctx)
 	if err != nil {
@@ -179,8 +176,8 @@ func (d *Discovery) readAll(ctx context.Context) error {
 	return nil
 }
 
-// update reads what is wanted. It reports false where discovery lacks what is available:
-// it follows an APIService with a delay. After an error it is still wanted.
+// update reads what is wanted, again after an error. It reports false where discovery lacks
+// an available APIService, which it includes with a delay.
 func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 	if d.wantVersion.Swap(false) {
 		before := *d.version.Load()

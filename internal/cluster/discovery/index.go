@@ -62,11 +62,10 @@ type index struct {
 	// byCRD names the kind of each CRD that serves one, defined has these kinds.
 	byCRD   map[string]schema.GroupKind
 	defined map[schema.GroupKind]*Kind
-	// past are the names of all CRDs that were seen: discovery is older than their watch,
-	// except for a group version that another API server offers.
+	// past are the names of all CRDs so far: discovery is older than their watch, except for
+	// a group version that another API server serves.
 	past map[string]struct{}
-	// offered are the group versions that other API servers offered when discovery was
-	// read last.
+	// offered are the group versions of other API servers when discovery was read last.
 	offered map[schema.GroupVersion]bool
 }
 
@@ -77,8 +76,7 @@ func newIndex() *index {
 	}
 }
 
-// find returns a kind, nil without an error where it is not served. The error is why
-// that is not known.
+// find returns a kind; nil where it is not served. The error is why that is not known.
 func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -122,8 +120,7 @@ func (x *index) outdated(k *Kind) bool {
 	return past && !x.offered[resource.GroupVersion()]
 }
 
-// mapping returns the mapping of a kind in a version, or in the preferred one where the
-// version is empty.
+// mapping returns the mapping of a kind in a version, by default the preferred one.
 func (x *index) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	k, err := x.find(gk)
 	if err != nil && !errors.Is(err, errNoVersion) {
@@ -143,7 +140,7 @@ func (x *index) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping,
 	return nil, noMatch
 }
 
-// fail notes why nothing is known yet.
+// fail records why nothing is known yet.
 func (x *index) fail(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -152,16 +149,16 @@ func (x *index) fail(err error) {
 	}
 }
 
-// discover takes over what discovery found, and what other API servers offered before
-// it was read. It returns the kinds that changed, and for each group that failed before
-// or fails now whether that differs.
+// discover stores what discovery found, and what other API servers offered before it was
+// read. It returns the kinds that changed, and of each group that failed before or fails
+// now whether that differs.
 func (x *index) discover(
 	found map[schema.GroupKind]*Kind, failed map[schema.GroupVersion]error, offered map[schema.GroupVersion]bool,
 ) (kinds []schema.GroupKind, groups map[string]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for gk, old := range x.discovered {
-		// What could not be read is taken to be as it was.
+		// What could not be read stays.
 		if _, ok := found[gk]; !ok && failed[old.Preferred().Resource.GroupVersion()] != nil && !x.outdated(old) {
 			found[gk] = old
 		}
@@ -187,8 +184,7 @@ func (x *index) discover(
 	return x.changed(before), groups
 }
 
-// putCRDs takes over CRDs, complete ones where all is set, and returns the kinds that
-// changed.
+// putCRDs stores CRDs, which are all if all is set, and returns the kinds that changed.
 func (x *index) putCRDs(crds []*definition, all bool) []schema.GroupKind {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -218,7 +214,7 @@ func (x *index) dropCRD(name string) []schema.GroupKind {
 	return x.changed(before)
 }
 
-// setCRD sets the kind of a CRD, nil for none, and notes in before what was served.
+// setCRD sets the kind of a CRD, nil for none, and records in before what was served.
 func (x *index) setCRD(name string, gk schema.GroupKind, kind *Kind, before map[schema.GroupKind]*Kind) {
 	old, had := x.byCRD[name]
 	for _, gk := range []schema.GroupKind{old, gk} {

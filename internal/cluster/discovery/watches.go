@@ -42,8 +42,8 @@ type crds struct {
 	broke bool
 }
 
-// WatchWithContext opens a watch. Where the one before did not last as long as it was
-// asked to, the API server may have been replaced.
+// WatchWithContext opens a watch. Where the one before ended too early, the API server may
+// have been replaced.
 func (c *crds) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	begin := time.Now()
 	w, err := c.ListerWatcherWithContext.WatchWithContext(ctx, options)
@@ -60,7 +60,7 @@ func (c *crds) connected(until time.Time) {
 	c.until, c.broke = until, false
 }
 
-// Failed notes that a request failed.
+// Failed receives the outcome of each request.
 func (c *crds) Failed(err error) {
 	if err != nil {
 		c.broke = c.broke || !c.until.IsZero()
@@ -68,13 +68,13 @@ func (c *crds) Failed(err error) {
 	}
 }
 
-// Listed takes over all CRDs.
+// Listed receives all CRDs.
 func (c *crds) Listed(all []*definition) {
 	c.options.Changed(c.index.putCRDs(all, true))
 	c.known()
 }
 
-// Changed takes over a CRD.
+// Changed receives a CRD.
 func (c *crds) Changed(crd *definition) {
 	c.options.Changed(c.index.putCRDs([]*definition{crd}, false))
 }
@@ -84,13 +84,13 @@ func (c *crds) Deleted(crd *definition) { c.options.Changed(c.index.dropCRD(crd.
 
 func (c *crds) known() { c.crdsOnce.Do(func() { close(c.crdsKnown) }) }
 
-// apiServices has discovery read again when an API of another API server comes or goes.
+// apiServices has discovery read again when an aggregated API comes or goes.
 type apiServices struct{ *Discovery }
 
 // Failed does nothing: the watch is repeated.
 func (s apiServices) Failed(error) {}
 
-// Listed takes over all APIServices.
+// Listed receives all APIServices.
 func (s apiServices) Listed(all []*definition) {
 	listed := map[string]bool{}
 	for _, a := range all {
@@ -110,7 +110,7 @@ func (s apiServices) Listed(all []*definition) {
 	}
 }
 
-// Changed takes over an APIService.
+// Changed receives an APIService.
 func (s apiServices) Changed(a *definition) {
 	gv, ok := a.offered()
 	if !ok {

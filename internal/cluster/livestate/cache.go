@@ -39,18 +39,16 @@ type Options struct {
 	Config *rest.Config
 	// Selector limits watches by label; empty means the label of the engine.
 	Selector string
-	// Observe returns the record of a live object, which is released afterwards; nil means
-	// that its metadata is enough. UID, ResourceVersion and Watched are filled in.
+	// Observe returns the record of a live object; nil means that its metadata is enough.
+	// UID, ResourceVersion and Watched are filled in.
 	Observe func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
 	// Changed is called after the watch changed the record of an object. obs is nil where
-	// the object left the watch: it was deleted, lost its label, or its API went, which is
-	// a reason to confirm. What counts is what Get returns then.
+	// the object left the watch: it was deleted, lost its label, or its API went.
 	Changed func(key objects.Key, obs *objects.Observed)
-	// KindChanged is called after the KindState of a kind changed; of kinds that are not
-	// in use, where it is about being served.
+	// KindChanged is called after the KindState of a kind in use changed, and when any kind
+	// is served in another way.
 	KindChanged func(gk schema.GroupKind)
-	// VersionChanged is called when the API server has another version than before. It may
-	// be nil.
+	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)
 	// Log receives panics of Observe.
 	Log logr.Logger
@@ -187,7 +185,7 @@ func (c *Cache) retire(k *kind) {
 }
 
 // sync starts, replaces or stops the watch of a kind as it is served, and returns the
-// records that were dropped by that. The caller holds c.mu.
+// records that were dropped. The caller holds c.mu.
 func (c *Cache) sync(k *kind) []objects.Key {
 	served, err := c.discovery.Find(k.gk)
 	switch {
@@ -209,8 +207,8 @@ func (c *Cache) sync(k *kind) []objects.Key {
 	return nil
 }
 
-// watch starts a run of the kind in place of the present one, and returns the records
-// that were dropped. The caller holds c.mu.
+// watch replaces the run of the kind, and returns the records that were dropped. The
+// caller holds c.mu.
 func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key {
 	ctx, stop := context.WithCancel(c.ctx)
 	k.relist = 0
@@ -229,9 +227,9 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 	return dropped
 }
 
-// Relist has Observe see every object of the kind again. Once KindState.Listing is not
-// lower than the result, every record was made after this call, or was remembered from
-// a write. Calls that come close to each other share one list.
+// Relist has Observe called with every object of the kind again. Once KindState.Listing is
+// not lower than the result, every record was made after this call, or was remembered from
+// a write. Concurrent calls share one list.
 func (c *Cache) Relist(gk schema.GroupKind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,8 +290,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 }
 
 // Passed reports whether the watch of a kind has delivered this resource version or a
-// later one, where both versions are of the same store. A version that is no number was
-// not passed.
+// later one.
 func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
 	k := c.kind(gk)
 	if k == nil {
@@ -334,10 +331,8 @@ func (c *Cache) All(gk schema.GroupKind) iter.Seq2[objects.Key, *objects.Observe
 	}
 }
 
-// Remember keeps the record of a response to a write of this manager, or to a read, of an
-// object with the label of the watch, unless a newer one is known. The event of the same
-// state, or of a later one, replaces it, with Changed. Kinds that are not in use remember
-// nothing.
+// Remember stores the record of a response to a write or read of a labelled object, unless
+// there is a newer one. The event of this state or a later one replaces it, with Changed.
 func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
 	if k := c.kind(key.GroupKind()); k != nil {
 		k.mu.Lock()

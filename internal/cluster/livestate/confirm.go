@@ -22,14 +22,12 @@ import (
 // errNotCurrent and errConfirmed end a list early.
 var errNotCurrent, errConfirmed = errors.New("not current"), errors.New("confirmed")
 
-// Confirm reports whether the objects are still in the states that were seen, by their
-// resource versions, with one consistent LIST of metadata per kind: then there was a
-// moment at which all were in these states together, between the reads of the records and
-// this call. The watches alone prove that for one kind only.
+// Confirm reports whether the objects are still at the resource versions of seen, with one
+// consistent LIST of metadata per kind: then there was a moment before this call at which
+// all were in these states together. The watches alone prove that for one kind only.
 //
-// seen holds the resource versions of the records that the caller evaluated. The selector
-// is to match all of these objects. For those that it does not match, all that the watch
-// shows is listed: an object may carry the labels of an earlier revision, or edited ones.
+// For objects that the selector does not match, all that the watch shows is listed: they
+// may have the labels of an earlier revision.
 func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelSelector string) (current bool, err error) {
 	byKind := map[schema.GroupKind]map[name]string{}
 	for key, resourceVersion := range seen {
@@ -67,7 +65,7 @@ func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[n
 	return nil
 }
 
-// listAsWanted removes from want what a LIST shows to be so.
+// listAsWanted removes from want what a LIST confirms.
 func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
 	m, err := c.Mapping(gk, "")
 	if meta.IsNoMatchError(err) {

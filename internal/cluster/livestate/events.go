@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// observed decodes the objects of a watch: those without a record into an
-// *unstructured.Unstructured; of a known state, and of a deleted object, only its name
-// and version, as a *metav1.PartialObjectMetadata.
+// observed decodes the objects of a watch: of a known state, and of a deleted object, only
+// name and version, as *metav1.PartialObjectMetadata; others as *unstructured.Unstructured.
 type observed struct {
 	// known reports whether there is a record of this very state.
 	known func(name, types.UID, string) bool

@@ -38,14 +38,12 @@ func (s KindState) Unserved() bool { return !s.Served && s.Err == nil }
 type kind struct {
 	gk schema.GroupKind
 
-	// users, idle, run, last and relist are guarded by Cache.mu. idle stops the watch some
-	// time after the last user left.
+	// These are guarded by Cache.mu. idle stops the watch some time after the last user left.
 	users int
 	idle  *time.Timer
-	// run is the watch; nil while the kind is not served. last is the one that started
-	// last, whose end the next one awaits.
+	// run is the watch; nil while the kind is not served. The next one awaits the end of last.
 	run, last *run
-	// relist is the number of the run that follows the list of the present one; 0 for none.
+	// relist is the number of the run that follows the present list; 0 for none.
 	relist int64
 
 	mu sync.RWMutex

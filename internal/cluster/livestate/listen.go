@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
-// Selection is what Listen watches: objects that are not the engine's own.
+// Selection is what Listen watches: objects that are not managed.
 type Selection struct {
 	Resource schema.GroupVersionResource
 	// Namespace of the objects; empty means all namespaces, or none.

@@ -12,20 +12,18 @@ import (
 // ErrOld means that a list is older than what was known when it was requested.
 var ErrOld = errors.New("a list is older than what was delivered before")
 
-// Progress is how far lists and watches of one kind have come. The zero Progress has seen
-// nothing; the caller locks it.
+// Progress is how far lists and watches of one kind have come. The caller locks it.
 type Progress struct {
 	// Newest is shared by kinds whose resource versions count together; it may be nil.
 	Newest *Newest
-	// seen is the newest resource version of this kind that was delivered, and asked the
-	// newest of all kinds when the last list was requested. staleSince is since when lists
-	// are older.
-	seen, asked uint64
-	staleSince  time.Time
+	// seen is the newest resource version that was delivered of this kind, and requested the
+	// newest of all kinds when the last list was requested.
+	seen, requested uint64
+	// staleSince is since when lists are older.
+	staleSince time.Time
 }
 
-// Newest is the newest resource version that was delivered of several kinds. It is safe
-// for concurrent use.
+// Newest is the newest resource version that was delivered of several kinds.
 type Newest struct{ version atomic.Uint64 }
 
 func (n *Newest) advance(v uint64) {
@@ -36,28 +34,26 @@ func (n *Newest) advance(v uint64) {
 	}
 }
 
-// Ask notes that a list is requested, and returns the resource version to request in place
-// of its argument: "", a consistent read, where that is older than what was seen of another
-// kind.
-func (p *Progress) Ask(version string) string {
+// Request records that a list is requested, and returns the resource version to request in
+// place of its argument: "", a consistent read, where another kind is further.
+func (p *Progress) Request(version string) string {
 	if p.Newest == nil {
 		return version
 	}
-	p.asked = p.Newest.version.Load()
-	if v, known := number(version); known && v < p.asked {
+	p.requested = p.Newest.version.Load()
+	if v, known := number(version); known && v < p.requested {
 		return ""
 	}
 	return version
 }
 
-// Accept returns ErrOld where a list of this version is to be requested again: it would
-// undo what was done since. An API server that is behind answers better soon; one whose
-// lists stay old for limits.OldLists was restored from a backup. A version that is no
-// number is accepted.
+// Accept returns ErrOld where a list of this version must be requested again: the API
+// server is behind. One whose lists stay old for limits.OldLists was restored from a backup.
+// A version that is no number is accepted.
 func (p *Progress) Accept(version string) error {
 	v, known := number(version)
 	switch {
-	case !known || v >= max(p.seen, p.asked):
+	case !known || v >= max(p.seen, p.requested):
 	case p.staleSince.IsZero():
 		p.staleSince = time.Now()
 		return ErrOld
@@ -68,20 +64,20 @@ func (p *Progress) Accept(version string) error {
 	return nil
 }
 
-// Restart notes that a list of this version was accepted, and reports whether it is no
+// Restart records that a list of this version was accepted, and reports whether it is no
 // older than what was seen.
 func (p *Progress) Restart(version string) (ahead bool) {
 	v, _ := number(version)
 	ahead = v >= p.seen
-	if p.Newest != nil && v < p.asked {
-		p.Newest.version.CompareAndSwap(p.asked, v) // restored from a backup, with all kinds
+	if p.Newest != nil && v < p.requested {
+		p.Newest.version.CompareAndSwap(p.requested, v) // restored from a backup, with all kinds
 	}
 	p.Newest.advance(v)
-	p.seen, p.asked = v, 0
+	p.seen, p.requested = v, 0
 	return ahead
 }
 
-// Advance notes a version that a watch has delivered.
+// Advance records a version that a watch has delivered.
 func (p *Progress) Advance(version string) {
 	if v, known := number(version); known {
 		p.seen = max(p.seen, v)

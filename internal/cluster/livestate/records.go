@@ -70,8 +70,8 @@ func (r *Records) Put(n name, obs *objects.Observed) bool {
 	return !same(old, obs)
 }
 
-// confirm notes that the watch has delivered a state of which there is a record, and
-// returns the record if that changes it.
+// confirm marks the record of a state as delivered by the watch, and returns it if that
+// changes it.
 func (r *Records) confirm(n name, uid types.UID, resourceVersion string) (*objects.Observed, bool) {
 	r.progress.Advance(resourceVersion)
 	old := r.byName[n]
@@ -89,7 +89,7 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 	r.progress.Advance(resourceVersion)
 	if known, gone := r.gone[uid]; gone {
 		if !later(known, resourceVersion) {
-			// Else it is from before: the object had lost its label for a while.
+			// Else the object had lost its label for a while, before.
 			delete(r.gone, uid)
 		}
 		return false
@@ -106,15 +106,14 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 	return true
 }
 
-// Replace takes over a list of all objects, and returns what changed. A record of a write
-// that is newer than the list stays, unless resource versions went back: then the store
-// was restored from a backup.
+// Replace stores a list of all objects, and returns what changed. A record of a write that
+// is newer than the list stays, unless the API server was restored from a backup.
 func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 	ahead := r.progress.Restart(resourceVersion)
 	newer := func(old *objects.Observed, than string) bool {
 		return ahead && !old.Watched && later(old.ResourceVersion, than)
 	}
-	var news []Change
+	var changes []Change
 	next := make(map[name]*objects.Observed, len(list))
 	gone := map[types.UID]string{}
 	for _, item := range list {
@@ -130,7 +129,7 @@ func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 		r.share(old, item.Observed)
 		next[item.Name] = item.Observed
 		if !same(old, item.Observed) {
-			news = append(news, item)
+			changes = append(changes, item)
 		}
 	}
 	for n, old := range r.byName {
@@ -140,11 +139,11 @@ func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 		if newer(old, resourceVersion) {
 			next[n] = old
 		} else {
-			news = append(news, Change{Name: n})
+			changes = append(changes, Change{Name: n})
 		}
 	}
 	r.byName, r.gone = next, gone
-	return news
+	return changes
 }
 
 // Remember stores the response to a write or a read, unless the watch is further.
@@ -162,14 +161,12 @@ func (r *Records) Remember(n name, obs *objects.Observed) {
 		return
 	}
 	kept := *obs
-	// The same state, seen through another template, is as good as before.
 	kept.Watched = old != nil && old.UID == obs.UID && old.ResourceVersion == obs.ResourceVersion && old.Watched
 	r.share(old, &kept)
 	r.byName[n] = &kept
 }
 
 // Gone drops an object whose deletion was confirmed, and ignores its late events.
-// There are none where there is no record.
 func (r *Records) Gone(n name, uid types.UID) {
 	if old := r.byName[n]; old != nil && old.UID == uid {
 		delete(r.byName, n)
@@ -195,8 +192,7 @@ func (r *Records) share(old, obs *objects.Observed) {
 	*lately = obs.Owners
 }
 
-// same reports whether two records are equal. Observe may return different ones for the
-// same state of an object.
+// same reports whether two records are equal.
 func same(a, b *objects.Observed) bool {
 	return a != nil && a.ResourceVersion == b.ResourceVersion && reflect.DeepEqual(a, b)
 }

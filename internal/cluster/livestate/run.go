@@ -30,9 +30,8 @@ import (
 // established a little earlier than it is served.
 const establishing = 2 * time.Second
 
-// run is one watch of a kind, from its start until it is stopped or replaced. It is the
-// store of its Reflector, on whose goroutine its methods are called; those of a run that
-// is not current any more change nothing.
+// run is one watch of a kind, from its start until it is stopped or replaced, and the store
+// of its Reflector. A run that is not current any more changes nothing.
 type run struct {
 	cache  *Cache
 	kind   *kind
@@ -111,13 +110,12 @@ func (r *run) requested(err error) {
 		return
 	}
 	if isTransient(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
-		return // the first list is on its way; an error would make packages unavailable at every start
+		return // else packages would become unavailable at every start
 	}
 	r.report(fmt.Errorf("watch %s: %w", r.resource.GroupResource(), err))
 }
 
-// isTransient reports whether an error may pass by itself: no answer, a busy or a failing
-// API server.
+// isTransient reports whether a repeated request may succeed.
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -190,21 +188,21 @@ func (r *run) Delete(obj any) error {
 }
 
 // apply changes the records, and calls Changed where do reports a change.
-func (r *run) apply(n name, do func(*Records) (*objects.Observed, bool)) {
+func (r *run) apply(n name, do func(*Records) (obs *objects.Observed, changed bool)) {
 	k := r.kind
 	k.mu.Lock()
 	var obs *objects.Observed
-	news := k.current == r
-	if news {
-		obs, news = do(&k.records)
+	changed := k.current == r
+	if changed {
+		obs, changed = do(&k.records)
 	}
 	k.mu.Unlock()
-	if news {
+	if changed {
 		r.cache.options.Changed(k.key(n), obs)
 	}
 }
 
-// known reports whether there is a record of a state already.
+// known reports whether there is a record of this state.
 func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 	k := r.kind
 	k.mu.RLock()
@@ -213,7 +211,7 @@ func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 	return k.current == r && !r.listing.Load() && obs != nil && obs.UID == uid && obs.ResourceVersion == resourceVersion
 }
 
-// Replace takes over a complete list, unless it is to be requested again.
+// Replace stores a complete list. An error has it requested again.
 func (r *run) Replace(items []any, resourceVersion string) error {
 	list := make([]Change, len(items))
 	for i, item := range items {
@@ -234,14 +232,14 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 		return err
 	}
 	r.listing.Store(false)
-	news := k.records.Replace(list, resourceVersion)
+	changes := k.records.Replace(list, resourceVersion)
 	first := !k.synced || k.listing != r.number
 	k.synced, k.listing, k.err = true, r.number, nil
 	if len(k.records.byName) > 0 {
-		r.observed.Store(true) // some may be of responses, from before
+		r.observed.Store(true)
 	}
 	k.mu.Unlock()
-	for _, c := range news {
+	for _, c := range changes {
 		r.cache.options.Changed(k.key(c.Name), c.Observed)
 	}
 	if first {
@@ -254,7 +252,7 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 // Resync does nothing.
 func (r *run) Resync() error { return nil }
 
-// UpdateResourceVersion notes the progress of the watch.
+// UpdateResourceVersion records the progress of the watch.
 func (r *run) UpdateResourceVersion(resourceVersion string) {
 	r.kind.mu.Lock()
 	defer r.kind.mu.Unlock()
@@ -272,8 +270,8 @@ func (r *run) observe(live *unstructured.Unstructured) Change {
 	return Change{Name: NameOf(key), Observed: obs}
 }
 
-// observe calls Options.Observe. The record of an object that it panics over, or returns
-// nothing for, is made of its metadata alone.
+// observe calls Options.Observe. Where it panics, or returns nil, the record is made of
+// metadata alone.
 func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *objects.Observed) {
 	defer func() {
 		if cause := recover(); cause != nil {
