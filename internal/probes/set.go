@@ -159,8 +159,8 @@ func (s *Set) evaluate(obj map[string]any) (result Result, cost int) {
 	return all.result(), o.cost
 }
 
-// Judge evaluates an object as [Trim] returns it, and returns the cost. An object that cannot be read is Unknown.
-func (s *Set) Judge(trimmed []byte) (result Result, cost int) {
+// EvaluateTrimmed evaluates an object as [Trim] returns it, and returns the cost. An object that cannot be read is Unknown.
+func (s *Set) EvaluateTrimmed(trimmed []byte) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {
 		return Result{Messages: []string{"malformed object"}}, limits.ProbeCost

@@ -184,9 +184,9 @@ func TestEvaluate(t *testing.T) {
 				t.Errorf("Evaluate changed the object (-want +got):\n%s", diff)
 			}
 			trimmed := Trim(obj, set.Needs(deploymentKind))
-			judged, _ := set.Judge(trimmed)
+			judged, _ := set.EvaluateTrimmed(trimmed)
 			if diff := cmp.Diff(test.want, judged); diff != "" {
-				t.Errorf("Judge of the trimmed object %s (-want +got):\n%s", trimmed, diff)
+				t.Errorf("EvaluateTrimmed of the object %s (-want +got):\n%s", trimmed, diff)
 			}
 		})
 	}
@@ -236,8 +236,8 @@ func TestEvaluateWithoutSet(t *testing.T) {
 	if set.Selects(deploymentKind) {
 		t.Error("a nil Set selects Deployments")
 	}
-	if got, _ := mustCompile(t, entryFor()).Judge([]byte("{")); got.Status != Unknown {
-		t.Errorf("Judge of a broken object = %v, want Unknown", got)
+	if got, _ := mustCompile(t, entryFor()).EvaluateTrimmed([]byte("{")); got.Status != Unknown {
+		t.Errorf("EvaluateTrimmed of a broken object = %v, want Unknown", got)
 	}
 }
 

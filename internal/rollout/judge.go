@@ -103,7 +103,7 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *turn) probe
 			return tooCostly
 		}
 		v.obs = obs
-		in.spend(func() { v.result, v.cost = r.Probes.Judge(obs.Trimmed) })
+		in.spend(func() { v.result, v.cost = r.Probes.EvaluateTrimmed(obs.Trimmed) })
 		r.cost += v.cost
 	}
 	r.verdicts[key] = v

@@ -26,8 +26,8 @@ type State struct {
 
 // Watches watches all sources that Packages name. It is safe for concurrent use.
 type Watches struct {
-	// Wake is called with the user of a source that changed; it must not block.
-	Wake func(types.NamespacedName)
+	// Enqueue is called with the user of a source that changed; it must not block.
+	Enqueue func(types.NamespacedName)
 
 	listen Listen
 
@@ -46,7 +46,7 @@ type watched struct {
 	stop  context.CancelFunc
 }
 
-// NewWatches returns watches that work from Start on, once Wake is set.
+// NewWatches returns watches that work from Start on, once Enqueue is set.
 func NewWatches(listen Listen) *Watches {
 	return &Watches{listen: listen, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
 }
@@ -141,7 +141,7 @@ func (w *Watches) set(o *watched, change func(*State)) {
 	w.mu.Unlock()
 	for _, user := range users {
 		if user != accountUser {
-			w.Wake(user)
+			w.Enqueue(user)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestWatches(t *testing.T) {
 	var mu sync.Mutex
 	var woken []string
 	w := NewWatches(s.listen)
-	w.Wake = func(key types.NamespacedName) {
+	w.Enqueue = func(key types.NamespacedName) {
 		mu.Lock()
 		defer mu.Unlock()
 		woken = append(woken, key.Name)

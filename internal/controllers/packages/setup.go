@@ -55,7 +55,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		load: o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
 	}
 	r.enqueue = func(key types.NamespacedName) { r.queue.Wake(reconcile.Request{NamespacedName: key}) }
-	r.Sources.Wake = r.enqueue
+	r.Sources.Enqueue = r.enqueue
 	metrics := &metrics{reader: r.Client, memory: &r.memory}
 	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of packages: %w", err)
