@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,26 +23,16 @@ type Credentials struct {
 	get     Get
 	watches *Watches
 	account Ref
-
-	mu sync.Mutex
-	// kept are watched sources by the version that they were read at, to resolve tags without reading them.
-	kept map[Ref]keptObject
-}
-
-type keptObject struct {
-	version string
-	object  *Object
 }
 
 // NewCredentials returns the credentials that get reads. account is the manager's service account.
 func NewCredentials(get Get, watches *Watches, account Ref) *Credentials {
-	return &Credentials{get: get, watches: watches, account: account, kept: map[Ref]keptObject{}}
+	return &Credentials{get: get, watches: watches, account: account}
 }
 
 // Keychain returns the credentials in the pull secrets refs, then those of the manager's service account. missing names
 // what cannot be used, and why: a registry may need no credentials.
 func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keychain, missing []string, err error) {
-	c.sweep()
 	account, problem, err := c.allowed(ctx, c.account)
 	if err != nil {
 		return nil, nil, err
@@ -122,25 +111,17 @@ func credentialsOf(object *Object) (content []byte, problem string) {
 	return content, ""
 }
 
-// read returns an object, from memory where it is watched and did not change.
+// read returns an object, from memory where it is watched and did not change, to resolve tags without reading it.
 func (c *Credentials) read(ctx context.Context, ref Ref) (*Object, error) {
 	state := c.watches.State(ref)
-	if !state.Known {
-		return c.get(ctx, ref)
-	}
-	c.mu.Lock()
-	kept, ok := c.kept[ref]
-	c.mu.Unlock()
-	if ok && kept.version == state.Version {
+	if kept := state.kept; kept != nil && state.Known && kept.version == state.Version {
 		return kept.object, nil
 	}
 	object, err := c.get(ctx, ref)
-	if err != nil {
-		return nil, err
+	if err != nil || !state.Known {
+		return object, err
 	}
-	c.mu.Lock()
-	c.kept[ref] = keptObject{version: state.Version, object: object}
-	c.mu.Unlock()
+	c.watches.keep(ref, &keptObject{version: state.Version, object: object})
 	if ref == c.account {
 		c.follow(object)
 	}
@@ -156,14 +137,4 @@ func (c *Credentials) follow(account *Object) {
 		refs = append(refs, account.PullSecrets...)
 	}
 	c.watches.Use(accountUser, sorted(refs))
-}
-
-func (c *Credentials) sweep() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for ref := range c.kept {
-		if !c.watches.State(ref).Known {
-			delete(c.kept, ref)
-		}
-	}
 }

@@ -22,6 +22,8 @@ type State struct {
 	Version string
 	// Err is why the object cannot be watched; nil while all is well.
 	Err error
+
+	kept *keptObject
 }
 
 // Watches watches all sources that Packages name. It is safe for concurrent use.
@@ -44,6 +46,12 @@ type watched struct {
 	state State
 	users map[types.NamespacedName]struct{}
 	stop  context.CancelFunc
+}
+
+// keptObject is a source as it was read at a version.
+type keptObject struct {
+	version string
+	object  *Object
 }
 
 // NewWatches returns watches that work from Start on, once Enqueue is set.
@@ -128,6 +136,15 @@ func (w *Watches) State(ref Ref) State {
 	return State{}
 }
 
+// keep remembers what a source in use holds.
+func (w *Watches) keep(ref Ref, kept *keptObject) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if o := w.watched[ref]; o != nil {
+		o.state.kept = kept
+	}
+}
+
 func (w *Watches) set(o *watched, change func(*State)) {
 	w.mu.Lock()
 	before := o.state
@@ -164,7 +181,7 @@ func (f *listener) Listed(all []metav1.Object) {
 	for _, obj := range all {
 		version = versionOf(obj)
 	}
-	f.w.set(f.o, func(s *State) { *s = State{Known: true, Version: version} })
+	f.w.set(f.o, func(s *State) { *s = State{Known: true, Version: version, kept: s.kept} })
 }
 
 // Changed implements livestate.Listener.
