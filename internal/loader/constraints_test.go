@@ -111,7 +111,7 @@ func TestUniqueInScope(t *testing.T) {
 	}
 }
 
-// Components of different packages are told apart.
+// Components of different packages are distinguished.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	files := pkg("manifest.yaml", plain+"  components: {}\n", "components/web/manifest.yaml", plain)

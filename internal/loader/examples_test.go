@@ -9,7 +9,7 @@ import (
 )
 
 // The examples of the repository are valid, and are rolled out as their
-// READMEs say.
+// READMEs have.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

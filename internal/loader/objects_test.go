@@ -9,7 +9,7 @@ import (
 )
 
 // TestPanicOverAFile: files are read by goroutines of their own, whose panics only
-// the loader itself can hand to the one who asked for the package.
+// the loader itself can return for the package.
 func TestPanicOverAFile(t *testing.T) {
 	t.Parallel()
 	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    package-operator.run/condition: \"true\"\n    package-operator.run/phase: x\n"

@@ -11,7 +11,7 @@ import (
 )
 
 // Whatever a template does with a sensitive value, no message has a piece of it,
-// and no object that is no Secret has all of it, unless it says so.
+// and no object that is no Secret has all of it, unless annotated so.
 //
 // Code: secrets.go, adjust.go, object.go
 func FuzzSecrets(f *testing.F) {

@@ -50,7 +50,7 @@ func parseObject(text string) map[string]any {
 const sentinel = "Zm9ydHktdHdv"
 
 // checkVerdict judges an object by one probe: as it is, once more, and cut down
-// to what the probe needs, which have to agree in what they say. A Secret's
+// to what the probe needs, which have to agree. A Secret's
 // values are in no message, and no message is long.
 func checkVerdict(t *testing.T, probe corev1alpha1.Probe, obj map[string]any) {
 	t.Helper()
@@ -118,7 +118,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// Two fields are compared, or not read, whatever their paths and the object say.
+// Two fields are compared, or not read, whatever their paths and the object.
 //
 // Code: fields.go, trim.go, needs.go, object.go, result.go
 func FuzzFieldsEqual(f *testing.F) {
@@ -136,7 +136,7 @@ func FuzzFieldsEqual(f *testing.F) {
 	})
 }
 
-// A condition is judged, whatever the object's status looks like.
+// A condition is evaluated, whatever the object's status is.
 //
 // Code: fields.go, object.go, result.go
 func FuzzCondition(f *testing.F) {
@@ -153,7 +153,7 @@ func FuzzCondition(f *testing.F) {
 	})
 }
 
-// A rule is judged, whatever it says of whatever object.
+// Every rule is evaluated on every object.
 //
 // Code: cel.go, celpaths.go, trim.go, needs.go
 func FuzzCEL(f *testing.F) {

@@ -97,7 +97,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // A manager that may read neither its service account nor Secrets pulls without
-// credentials, and says what it may not.
+// credentials, and names what it may not read.
 func TestCredentialsThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	account := Ref{Kind: KindServiceAccount, Namespace: "ns", Name: "manager"}

@@ -9,7 +9,7 @@ import (
 )
 
 // What is stored is what was made, with its defaults and in whatever order of
-// keys; anything else was done by someone else, or only half.
+// keys; anything else was done by another client, or only half.
 func TestEdited(t *testing.T) {
 	t.Parallel()
 	phases := func(d *corev1alpha1.ObjectDeployment) *[]corev1alpha1.ObjectSetTemplatePhase {

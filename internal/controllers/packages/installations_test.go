@@ -88,7 +88,7 @@ func TestInstallations(t *testing.T) {
 	expect("now it is free", of("c", "database"))
 
 	// Two that were installed before the package became unique refuse each other,
-	// and do not wake each other for ever.
+	// and do not enqueue each other forever.
 	recorded = []corev1alpha1.GenericPackage{installed("one", "mail"), installed("two", "mail")}
 	for range 3 {
 		expect("one", of("one", "mail"), "two")

@@ -88,7 +88,7 @@ func TestKeyStaysTheSame(t *testing.T) {
 }
 
 // TestKeyOfAnother: a key that was left by a former Package is not used, and a
-// Secret of somebody else is neither used nor touched.
+// Secret of another owner is neither used nor touched.
 func TestKeyOfAnother(t *testing.T) {
 	t.Parallel()
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "package"}}

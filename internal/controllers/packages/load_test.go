@@ -173,7 +173,7 @@ func TestNewSpecSupersedesLoad(t *testing.T) {
 	}
 }
 
-// What a panic says may be a value that came from a Secret (invariant 8).
+// The text of a panic may be a value that came from a Secret (invariant 8).
 func TestPanicIsOnePackagesError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -289,8 +289,8 @@ func TestLoadsAwaitAdmission(t *testing.T) {
 	})
 }
 
-// TestDeployedContentIsForgotten: what a status says of a content is kept until it
-// says so, and the objects are not.
+// TestDeployedContentIsForgotten: the summary for the status is kept until that is
+// written, and the objects are not.
 func TestDeployedContentIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

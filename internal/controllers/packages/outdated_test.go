@@ -46,7 +46,7 @@ func TestOutdated(t *testing.T) {
 }
 
 // A Package that a list shows as it was is read again before anything is made of
-// it; a record that is wrong is mended by the next look.
+// it; a record that is wrong is corrected by the next read.
 func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -33,7 +33,7 @@ func looker(t *testing.T, now *time.Time, resolve func(context.Context, input) (
 	}, r, woken
 }
 
-// A tag is asked for once in each interval, and what it stands for is told.
+// A tag is resolved once in each interval, and its digest is reported.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	now := start
@@ -110,7 +110,7 @@ func TestTags(t *testing.T) {
 	if err := dropped.resolve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	answers <- nil // nobody waits for it
+	answers <- nil // nothing waits for it
 	if got, _, _ := look(); got != "" {
 		t.Errorf("a Package that came anew knows %q", got)
 	}

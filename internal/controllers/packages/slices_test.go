@@ -203,8 +203,8 @@ func TestWhereSecretsGo(t *testing.T) {
 	}
 }
 
-// TestRefusedSecretIsNotQuoted: what a webhook says of a Secret that the engine
-// writes is not repeated; an error that a user can mend by themselves is.
+// TestRefusedSecretIsNotQuoted: a message of a webhook about a Secret that the engine
+// writes is not repeated; an error that a user can correct is.
 func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	refused := &apierrors.StatusError{ErrStatus: metav1.Status{

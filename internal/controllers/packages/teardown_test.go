@@ -48,7 +48,7 @@ func TestDeploymentIsKnownThroughout(t *testing.T) {
 	}
 }
 
-// A Package goes when its deployment is gone. Where nobody saw it go, the cache that
+// A Package goes when its deployment is gone. Where its deletion was not observed, the cache that
 // does not show it may be behind.
 func TestDeploymentThatTheCacheLacks(t *testing.T) {
 	t.Parallel()

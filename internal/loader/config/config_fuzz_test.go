@@ -19,7 +19,7 @@ var fuzzConfigs = []string{
 	`{"replicas":"2","unknown":{"a":[{}]},"limits":{"cpu":"1","mem":2}}`, `null`, `[]`, `{"a":{"b":{"c":[[{}]]}},"replicas":1e100}`,
 }
 
-// Whatever a schema says, it is refused with the field that is wrong, or admits
+// Every schema is rejected with the field that is wrong, or admits
 // configurations so that what came out comes out again: nothing is left to drop
 // or to fill in; twice the same.
 //
@@ -66,7 +66,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// Whatever a configuration holds, a schema admits it or says which field is
+// Whatever a configuration holds, a schema admits it or names the field that is
 // wrong, and never more than once.
 //
 // Code: admit.go

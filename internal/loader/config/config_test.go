@@ -191,7 +191,7 @@ func TestAdmitIsBounded(t *testing.T) {
 	}
 }
 
-// A schema must not keep whoever compiles it, or checks an empty configuration by
+// A schema must not keep busy what compiles it, or checks an empty configuration by
 // it, busy for ever.
 func TestSchemasThatGrow(t *testing.T) {
 	t.Parallel()

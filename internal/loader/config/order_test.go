@@ -10,7 +10,7 @@ import (
 )
 
 // TestOrder has the same problems named in the same order each time: a status would
-// change else, and a reader would look for what is new.
+// change else, and a reader would search for what is new.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	props, values := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]any{}

@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/fuzzing"
 )
 
-// Whatever an expression says, it is true, false or an error, twice the same, and
+// Every expression is true, false or an error, twice the same, and
 // it knows nothing but its variables.
 //
 // Code: expression.go

@@ -47,7 +47,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// What is longer than a name is no mistake where no name is asked for.
+// What is longer than a name is no mistake where no name is required.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	image := "registry.example.com/" + strings.Repeat("team/", 20) + "app:v1.2.3@sha256:" + strings.Repeat("a", 64)

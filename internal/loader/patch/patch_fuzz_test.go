@@ -12,13 +12,13 @@ import (
 	"lockstep.run/lockstep/internal/testing/fuzzing"
 )
 
-// fuzzSecret is a value of the object; what is said of a patch does not quote it.
+// fuzzSecret is a value of the object; messages do not quote it.
 const fuzzSecret = "geheim-geheim"
 
 const fuzzObject = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","labels":{"app":"web"},"annotations":{"a":"` + fuzzSecret + `"}},
 "spec":{"replicas":2,"ratio":0.5,"paused":false,"none":null,"template":{"spec":{"containers":[{"name":"web","image":"a:1","env":[{"name":"X","value":"` + fuzzSecret + `"}]},{"name":"side"}],"tolerations":[{"key":"k"}]}}}}`
 
-// Whatever a patch says, it is refused in words that quote nothing of the object,
+// Every patch is refused in words that quote nothing of the object,
 // or changes the object within the limits, twice to the same; a merge never
 // changes what the object is called.
 //
@@ -47,7 +47,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// patched patches the object, and returns the outcome or what was said.
+// patched patches the object, and returns the outcome or the message.
 func patched(t *testing.T, text string, target Target) (outcome, said string) {
 	t.Helper()
 	set, problems := Compile([]Patch{{Target: target, Patch: text}})

@@ -77,7 +77,7 @@ func build(t *testing.T, object string, patches []Patch) map[string]any {
 	return yamltest.Decode(t, string(text))
 }
 
-// named gives a merge the name that kustomize asks for, and does not use where
+// named gives a merge the name that kustomize requires, and does not use where
 // there is a target.
 func named(t *testing.T, p Patch) string {
 	t.Helper()

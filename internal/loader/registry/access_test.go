@@ -32,7 +32,7 @@ func TestAccessIsNotShared(t *testing.T) {
 		_, password, _ := r.BasicAuth()
 		switch {
 		case r.Method == http.MethodHead:
-			return false // who may ask what a tag stands for may still not read it
+			return false // the right to resolve a tag is not that to read it
 		case password != "geheim":
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -65,7 +65,7 @@ func TestAccessIsNotShared(t *testing.T) {
 	}
 }
 
-// Offline, what the cache holds is used and nothing is asked.
+// Offline, what the cache holds is used without requests.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

@@ -155,7 +155,7 @@ func TestTagMovesDuringAPull(t *testing.T) {
 		case kindOf(r.URL.Path) != "manifests":
 		case !resolved:
 			resolved = true
-		default: // whatever is asked for next
+		default: // all later requests
 			moved = true
 			s.set(nil)
 			s.push(t, later)
@@ -204,7 +204,7 @@ func TestPullDownloadsOnce(t *testing.T) {
 		})
 	}
 	s.await(t, "HEAD manifests", 21)
-	// The one who began leaves; the others get the image all the same.
+	// The first caller is cancelled; the others get the image all the same.
 	cancel()
 	if err := <-firstErr; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -246,7 +246,7 @@ func TestAbandonedPullEnds(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(5 * time.Second):
-		t.Error("the download goes on for nobody")
+		t.Error("the download goes on without callers")
 	}
 }
 

@@ -59,7 +59,7 @@ func isNear(host string) bool {
 	return err == nil && r.Scheme() == "http"
 }
 
-// target is a repository that credentials are asked for.
+// target is a repository that credentials are requested for.
 type target struct{ host, path string }
 
 func (r target) String() string      { return r.host + "/" + r.path }

@@ -76,7 +76,7 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	}
 }
 
-// A look at the folder costs in proportion to all that is kept, so it is not
+// Listing the folder costs in proportion to all that is kept, so it is not
 // done at every blob; what another process stored is noticed later.
 func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	t.Parallel()
