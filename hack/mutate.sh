@@ -18,6 +18,6 @@ while read -r package efficacy; do
 		--output-statuses lt --threshold-efficacy "$efficacy" "./$package" </dev/null || status=1
 done <<END
 internal/phases/claims 92
-internal/revisions 80
+internal/revisions 96
 END
 exit $status
