@@ -9,7 +9,8 @@
 //
 // A sandbox is a process of the binary built from the repository's folder sandbox
 // ([binary]): etcd, API server with RBAC and an audit log, controller manager,
-// scheduler, and simulated nodes on which pods run at once. It is ready about
+// scheduler, and simulated nodes on which pods run at once (those of
+// "sandbox up", which is for people, take 2 seconds). It is ready about
 // 4 seconds after the start, holds about 800 MB of memory, and listens on
 // loopback ports of its own, so several run side by side. Nothing outlives the
 // process that started it, even when that one is killed: the sandbox watches a

@@ -75,7 +75,7 @@ func startSupervisor(ctx context.Context, o Options) (Info, error) {
 		return Info{}, fmt.Errorf("finding this program's file: %w", err)
 	}
 	cmd := exec.Command(binary, "run", "--announce", "--keep",
-		"--name", o.Name, "--data", o.Dir, fmt.Sprintf("--nodes=%d", o.Nodes),
+		"--name", o.Name, "--data", o.Dir, fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--pod-ready-after=%s", o.PodReadyAfter),
 		"--components", strings.Join(o.Components, ","), "--audit-policy", o.AuditPolicy)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Dir = "/"

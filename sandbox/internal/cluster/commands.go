@@ -124,8 +124,8 @@ leaderElection:
 `, l.kubeconfig(program.Scheduler))
 }
 
-// kwokConfiguration joins kwok's options with the stages that make nodes ready
-// and pods run at once.
+// kwokConfiguration joins kwok's options with the stages that make nodes and pods
+// ready.
 func kwokConfiguration(stages ...string) string {
 	const options = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"lockstep.run/lockstep/sandbox/internal/program"
 )
@@ -17,6 +18,10 @@ const DefaultName = "default"
 // DefaultNodes is the number of simulated nodes of a sandbox.
 const DefaultNodes = 2
 
+// DefaultPodReadyAfter is [Options.PodReadyAfter] of a sandbox for people, who are to
+// see a rollout wait; tests do not wait.
+const DefaultPodReadyAfter = 2 * time.Second
+
 // Options says what a sandbox consists of.
 type Options struct {
 	// Name tells sandboxes on one machine apart: lower-case letters, digits and
@@ -26,6 +31,8 @@ type Options struct {
 	Dir string
 	// Nodes is how many simulated nodes exist; they need the component kwok.
 	Nodes int
+	// PodReadyAfter is how long a scheduled pod takes to become ready.
+	PodReadyAfter time.Duration
 	// Components lists what runs; empty means all of [AllComponents].
 	Components []string
 	// AuditPolicy is the path of an audit policy file; empty means one that logs
@@ -58,6 +65,9 @@ func (o Options) Complete() (Options, error) {
 	}
 	if o.Nodes < 0 {
 		return o, fmt.Errorf("number of nodes %d is negative", o.Nodes)
+	}
+	if o.PodReadyAfter < 0 {
+		return o, fmt.Errorf("time until pods are ready %s is negative", o.PodReadyAfter)
 	}
 	if len(o.Components) == 0 {
 		o.Components = AllComponents()

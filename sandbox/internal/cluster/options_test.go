@@ -4,6 +4,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+	"sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	"sigs.k8s.io/yaml"
 )
 
 func TestCompleteRefusesWrongOptions(t *testing.T) {
@@ -17,6 +21,7 @@ func TestCompleteRefusesWrongOptions(t *testing.T) {
 		"API server alone":       {Options{Components: []string{"kube-apiserver"}}, "kube-apiserver needs etcd"},
 		"kwok alone":             {Options{Components: []string{"kwok"}}, "kwok needs kube-apiserver"},
 		"negative nodes":         {Options{Nodes: -1}, "number of nodes -1 is negative"},
+		"negative time":          {Options{PodReadyAfter: -1}, "time until pods are ready -1ns is negative"},
 		"audit policy not there": {Options{AuditPolicy: "absent.yaml"}, "audit policy: "},
 	}
 	for name, test := range tests {
@@ -54,5 +59,16 @@ func TestProcessOfAnotherStartIsNotAlive(t *testing.T) {
 	self.Started += "0"
 	if self.Alive() {
 		t.Error("a process that reuses the id counts as ours")
+	}
+}
+
+func TestPodsAreReadyAfterATime(t *testing.T) {
+	t.Parallel()
+	var stage v1alpha1.Stage
+	if err := yaml.UnmarshalStrict([]byte(delayed(podfast.DefaultPodReady, DefaultPodReadyAfter)), &stage); err != nil {
+		t.Fatal(err)
+	}
+	if delay := stage.Spec.Delay; delay == nil || *delay.DurationMilliseconds != 2000 || len(stage.Spec.Next.StatusTemplate) == 0 {
+		t.Errorf("got %+v", stage.Spec)
 	}
 }

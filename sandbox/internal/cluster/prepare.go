@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	nodelease "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
@@ -26,13 +28,13 @@ func prepare(o Options, choosePorts func() (ports, error)) (launch, error) {
 	if err := writeIdentities(l.layout, o.Name, l.serverURL()); err != nil {
 		return l, err
 	}
-	return l, l.writeConfig(o.AuditPolicy)
+	return l, l.writeConfig(o)
 }
 
-func (l launch) writeConfig(auditPolicy string) error {
+func (l launch) writeConfig(o Options) error {
 	policy := []byte(defaultAuditPolicy)
-	if auditPolicy != "" {
-		content, err := os.ReadFile(auditPolicy)
+	if o.AuditPolicy != "" {
+		content, err := os.ReadFile(o.AuditPolicy)
 		if err != nil {
 			return fmt.Errorf("reading the audit policy: %w", err)
 		}
@@ -40,7 +42,7 @@ func (l launch) writeConfig(auditPolicy string) error {
 	}
 	stages := []string{
 		nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease,
-		podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete,
+		delayed(podfast.DefaultPodReady, o.PodReadyAfter), podfast.DefaultPodComplete, podfast.DefaultPodDelete,
 	}
 	for path, content := range map[string][]byte{
 		l.auditPolicy(): policy,
@@ -53,6 +55,11 @@ func (l launch) writeConfig(auditPolicy string) error {
 		}
 	}
 	return nil
+}
+
+// delayed is a stage of kwok that waits before it plays.
+func delayed(stage string, delay time.Duration) string {
+	return strings.Replace(stage, "\nspec:\n", fmt.Sprintf("\nspec:\n  delay:\n    durationMilliseconds: %d\n", delay.Milliseconds()), 1)
 }
 
 // randomToken returns 26 random lower-case characters.

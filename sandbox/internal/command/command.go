@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,9 +53,11 @@ func target(cmd *cobra.Command, o *cluster.Options) {
 	cmd.Flags().StringVar(&o.Dir, "data", "", "data folder (default: a folder called as the sandbox, in the cache folder)")
 }
 
-// contents adds the flags that say what a sandbox consists of.
-func contents(cmd *cobra.Command, o *cluster.Options) {
+// contents adds the flags that say what a sandbox consists of. podReadyAfter is the default
+// of that flag.
+func contents(cmd *cobra.Command, o *cluster.Options, podReadyAfter time.Duration) {
 	cmd.Flags().IntVar(&o.Nodes, "nodes", cluster.DefaultNodes, "number of simulated nodes")
+	cmd.Flags().DurationVar(&o.PodReadyAfter, "pod-ready-after", podReadyAfter, "how long a pod takes to become ready")
 	cmd.Flags().StringSliceVar(&o.Components, "components", cluster.AllComponents(), "what to run")
 	cmd.Flags().StringVar(&o.AuditPolicy, "audit-policy", "", "audit policy file (default: every request at level Metadata)")
 }

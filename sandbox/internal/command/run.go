@@ -51,7 +51,7 @@ is closed: a test that holds the other end of that pipe takes the sandbox with i
 		},
 	}
 	target(cmd, &options)
-	contents(cmd, &options)
+	contents(cmd, &options, 0)
 	outputFlag(cmd, &format)
 	cmd.Flags().BoolVar(&withParent, "stop-with-parent", false, "stop when standard input is closed")
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the data and logs of a sandbox that has stopped")

@@ -28,7 +28,7 @@ func newUp() *cobra.Command {
 		},
 	}
 	target(cmd, &options)
-	contents(cmd, &options)
+	contents(cmd, &options, cluster.DefaultPodReadyAfter)
 	outputFlag(cmd, &format)
 	return cmd
 }

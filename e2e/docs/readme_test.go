@@ -1,0 +1,177 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+const readme = "../../README.md"
+
+// chart is what `helm template …` prints here.
+const chart = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - name: shop
+        image: registry.example/shop-server:v1
+`
+
+// readmeSteps are the commands of the README's table in its order, and what they print.
+var readmeSteps = []struct {
+	command string
+	// before runs first, and has to succeed.
+	before string
+	want   string
+}{
+	{command: "kubectl package init shop --cluster", want: "The package shop is in shop. Next:\n…"},
+	{before: "mkdir chart; cd chart", command: "helm template … | kubectl package kickstart shop -f -", want: `Kickstarted the "shop" package with 1 objects.
+…`},
+	{before: "kubectl package test shop/; cd ..", command: "kubectl package test shop/", want: "✓ defaults  passed\n✓ debug  passed"},
+	{command: "kubectl package lint shop/", want: "nothing found"},
+	{command: "kubectl package render shop/", want: `
+…
+# Phase config
+…
+    logLevel: info
+…
+# Phase deploy
+…
+kind: Deployment
+…`},
+	{command: "kubectl package build shop/ --tag registry.example/shop:v1 --push", want: `
+Package built successfully!
+  digest  sha256:…
+  pushed  registry.example/shop:v1`},
+	{command: "kubectl package install registry.example/shop:v1 --cluster", want: `
+clusterpackage shop created
+…
+   0.1s  phase config: ready, 1/1
+…
+   0.1s  phase deploy: ready, 2/2
+clusterpackage shop is available: shop 0.1.0, revision 1, after 0.1s`},
+	{command: "kubectl package status clusterpackage/shop", want: `
+clusterpackage shop
+  Status     available
+  Package    shop 0.1.0
+…
+  ✓ config  1/1  ready
+  ✓ deploy  2/2  ready
+…`},
+	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, everything is as the spec asks for"},
+	{
+		before: "sed -i 's/version: 0.1.0/version: 0.2.0/; s/default: info/default: debug/' shop/manifest.yaml\n" +
+			"kubectl package test shop/ --update\n" +
+			"kubectl package build shop/ --tag registry.example/shop:v2 --push",
+		command: "kubectl package plan registry.example/shop:v2 clusterpackage/shop", want: `
+clusterpackage shop  revision 1 → 2
+  package  shop 0.1.0 → shop 0.2.0
+…
+    ~ ConfigMap …
+        ~ data["config.yaml"] …
+…
+Plan: …`,
+	},
+	{command: "kubectl package install registry.example/shop:v2 --cluster", want: `
+clusterpackage shop changed: image registry.example/shop:v1 → registry.example/shop:v2
+…
+clusterpackage shop is available: shop 0.2.0, revision 2, after 0.1s`},
+	{command: "kubectl package rollout diff clusterpackage/shop", want: `
+clusterpackage shop  revision 1 → 2
+~ ConfigMap …  phase config
+…`},
+	{command: "kubectl package rollout undo clusterpackage/shop", want: `
+clusterpackage shop changed: image registry.example/shop:v2 → registry.example/shop@sha256:… (revision 1)
+…
+clusterpackage shop is available: shop 0.1.0, revision 3, after 0.1s`},
+	{command: "kubectl package pause clusterpackage/shop -m 'why'", want: "clusterpackage shop is paused"},
+	{command: "kubectl package unpause clusterpackage/shop", want: "clusterpackage shop is going on"},
+	{command: "kubectl package retry clusterpackage/shop", want: `
+clusterpackage shop is tried again
+clusterpackage shop is available: shop 0.1.0, revision 3, after 0.1s`},
+	{command: "kubectl package delete clusterpackage/shop", want: `
+   0.1s  deletion has begun
+…
+clusterpackage shop is deleted, after 0.1s`},
+}
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+// readmeTable returns the commands of the README's table.
+func readmeTable(t *testing.T) (commands []string) {
+	t.Helper()
+	data, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(data), "\n| To | Run |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		found := 0
+		for _, span := range codeSpan.FindAllStringSubmatch(row, -1) {
+			if command := strings.ReplaceAll(span[1], `\|`, "|"); strings.Contains(command, "kubectl package") {
+				commands, found = append(commands, command), found+1
+			}
+		}
+		if found == 0 {
+			t.Errorf("the README's table has a row without a command: %s", row)
+		}
+	}
+	return commands
+}
+
+// Every command of the README's table works as it is written, in the order of the table, and
+// for a package in a namespace as the sentence below the table says.
+func TestReadme(t *testing.T) {
+	var known []string
+	for _, s := range readmeSteps {
+		known = append(known, s.command)
+	}
+	if table := readmeTable(t); !slices.Equal(table, known) {
+		t.Fatalf("the README's table has the commands\n%s\nand this test runs\n%s", strings.Join(table, "\n"), strings.Join(known, "\n"))
+	}
+	env := harness.New(t)
+	env.StartManager(t)
+	t.Run("cluster", func(t *testing.T) { followReadme(t, env, strings.Clone, strings.Clone) })
+	t.Run("namespace", func(t *testing.T) {
+		env.Namespace(t, "shop")
+		followReadme(t, env, inNamespace, strings.NewReplacer("clusterpackage shop", "package shop/shop").Replace)
+	})
+}
+
+// inNamespace is a command for a package in the namespace shop.
+func inNamespace(command string) string {
+	namespaced := strings.NewReplacer("clusterpackage", "package", " --cluster", "").Replace(command)
+	if strings.Contains(command, "clusterpackage/shop") || strings.Contains(command, " install ") {
+		namespaced += " -n shop"
+	}
+	return namespaced
+}
+
+// followReadme runs the steps, each as command makes it of the README's, and compares what they
+// print with what output makes of want.
+func followReadme(t *testing.T, env *harness.Env, command, output func(string) string) {
+	t.Helper()
+	s := newShell(t, env)
+	s.write(t, filepath.Join(filepath.Dir(s.dir), "bin", "helm"), "#!/bin/sh\ncat <<'EOF'\n"+chart+"EOF\n", 0o755)
+	for _, step := range readmeSteps {
+		if out, code := s.run(t, "set -e\n"+step.before); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", step.before, code, strings.Join(out, "\n"))
+		}
+		line, want := command(step.command), output(strings.TrimPrefix(step.want, "\n"))
+		if got, code := s.run(t, line); code != 0 || !matches(strings.Split(want, "\n"), got) {
+			t.Fatalf("%s ends with code %d and prints\n%s\nwant\n%s", line, code, strings.Join(got, "\n"), want)
+		}
+	}
+}
