@@ -116,7 +116,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		}
 		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
 	}
-	var stranded []dryrun.Loss
+	var stranded []dryrun.DataLoss
 	if err == nil {
 		stranded, err = dryrun.Stranded(ctx, at, request)
 	}

@@ -50,8 +50,8 @@ func TestPlanText(t *testing.T) {
 			{Name: "once", Reached: true, Unchanged: 1, Completed: []string{"batch Job shop/seed\x1b"}},
 		},
 		Cleanup:  []dryrun.Change{{Action: dryrun.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
-		Losses:   []dryrun.Loss{{Object: "Namespace shop", Message: "everything in the namespace goes with it"}},
-		Powers:   []dryrun.Power{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
+		Losses:   []dryrun.DataLoss{{Object: "Namespace shop", Message: "everything in the namespace goes with it"}},
+		Powers:   []dryrun.PrivilegeGain{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
 		Warnings: []string{"careful\x1b[2J"},
 		Summary:  dryrun.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
 	}

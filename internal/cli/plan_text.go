@@ -200,7 +200,7 @@ func (t *planPrinter) section(name string, style func(string) string, rows [][]s
 	}
 }
 
-func lossRows(losses []dryrun.Loss) [][]string {
+func lossRows(losses []dryrun.DataLoss) [][]string {
 	rows := make([][]string, len(losses))
 	for i, l := range losses {
 		rows[i] = []string{terminal.Line(l.Object), terminal.Line(l.Message)}
@@ -208,7 +208,7 @@ func lossRows(losses []dryrun.Loss) [][]string {
 	return rows
 }
 
-func powerRows(powers []dryrun.Power) [][]string {
+func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 	rows := make([][]string, len(powers))
 	for i, p := range powers {
 		who := p.Subject
@@ -229,7 +229,7 @@ func powerRows(powers []dryrun.Power) [][]string {
 }
 
 // powerOn names the resources of a power, such as deployments.apps (web).
-func powerOn(p dryrun.Power) string {
+func powerOn(p dryrun.PrivilegeGain) string {
 	text := strings.Join(describe.Targets(p.APIGroups, p.Resources, p.URLs), ",")
 	if len(p.Names) > 0 {
 		text += " (" + strings.Join(p.Names, ", ") + ")"

@@ -1,6 +1,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Cluster is the cluster that is looked at. Nothing is written to it.
+// Cluster is the cluster to plan for. Nothing is written to it.
 type Cluster struct {
 	// Reader reads the kinds of this project, and Secrets.
 	Reader client.Reader
@@ -41,12 +42,11 @@ type Cluster struct {
 	Schemas *schemas.Checker
 }
 
-// Connect prepares the clients for a configuration. It asks the API server what it
-// serves.
+// Connect makes the clients, and discovers what the API server serves.
 func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
-	// What a webhook warns of may repeat a Secret, which is not to be printed.
+	// Warnings of webhooks may repeat a Secret.
 	config.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{Reader: reader}
 	var err error
@@ -69,28 +69,23 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	return c, nil
 }
 
-// namespaced answers for rollout.Load whether a kind is namespaced.
+// namespaced reports whether a kind is namespaced.
 func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	m, err := c.Mapper.RESTMapping(gk, version)
-	if err != nil {
-		return false, false
-	}
-	return m.Scope.Name() == meta.RESTScopeNameNamespace, true
+	return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 }
 
-// sight is what the API server shows of one object.
-type sight struct {
-	// mapping is nil where the kind is not served in the version of the template.
+// liveObject is an object that the API server has, or has not.
+type liveObject struct {
+	// mapping is nil if the kind is not served in the version of the template.
 	mapping *meta.RESTMapping
-	// served means that the kind is served, in whatever version.
-	served bool
-	// live is nil where there is no such object.
+	// live is nil for an absent object.
 	live *unstructured.Unstructured
 }
 
 // read reads objects; versions are those of their templates.
-func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]sight, error) {
-	found := make(map[objects.Key]sight, len(versions))
+func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]liveObject, error) {
+	found := make(map[objects.Key]liveObject, len(versions))
 	keys := slices.SortedFunc(maps.Keys(versions), objects.Key.Compare)
 	var mu sync.Mutex
 	err := parallel(ctx, len(keys), func(i int) error {
@@ -103,21 +98,19 @@ func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (ma
 	return found, err
 }
 
-func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (sight, error) {
-	var s sight
+func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (liveObject, error) {
+	var s liveObject
 	m, err := c.Mapper.RESTMapping(key.GroupKind(), version)
-	switch {
-	case err == nil:
-		s.mapping, s.served = m, true
-	case !meta.IsNoMatchError(err):
+	if err == nil {
+		s.mapping = m
+	} else if meta.IsNoMatchError(err) {
+		m, err = c.Mapper.RESTMapping(key.GroupKind())
+	}
+	if meta.IsNoMatchError(err) {
+		return s, nil
+	}
+	if err != nil {
 		return s, err
-	default:
-		if m, err = c.Mapper.RESTMapping(key.GroupKind()); meta.IsNoMatchError(err) {
-			return s, nil
-		} else if err != nil {
-			return s, err
-		}
-		s.served = true
 	}
 	live, err := c.Writer.Get(ctx, m, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
@@ -127,8 +120,8 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 	return s, err
 }
 
-// parallel calls do for 0 to n-1, as many at once as the engine has writes in
-// flight. The error is that of the lowest number.
+// parallel calls do for 0 to n-1, with the concurrency of the engine. The error is that of
+// the lowest number.
 func parallel(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var group errgroup.Group
@@ -143,35 +136,30 @@ func parallel(ctx context.Context, n int, do func(i int) error) error {
 		})
 	}
 	_ = group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+	return cmp.Or(cmp.Or(errs...), ctx.Err())
 }
 
-// unverifiable tells of an error of a dry run that it says nothing about the write
-// itself, and why.
-func unverifiable(err error) (why string, is bool) {
+// unverifiable returns why an error of a dry run is not about the write itself; empty if it
+// is.
+func unverifiable(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return "", false
+		return ""
 	}
 	s := status.Status()
 	switch {
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "User \"") && strings.Contains(s.Message, "cannot "):
-		return "you may not write it: " + s.Message, true
+		return "you may not write it: " + s.Message
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "is attempting to grant RBAC permissions not currently held"):
-		return "you may not grant all of the rights that it grants; the engine may", true
+		return "you may not grant all of the rights that it grants; the engine may"
 	case strings.Contains(s.Message, "does not support dry run"):
-		return "a webhook has no dry runs: " + s.Message, true
+		return "a webhook has no dry runs: " + s.Message
 	}
 	switch apply.Classify(err) {
 	case apply.StaleFields:
-		return "its managedFields name a version that is not served any more; the engine puts that right first", true
+		return "its managedFields name a version that is not served any more; the engine puts that right first"
 	case apply.NotServed:
-		return "its API is not served yet", true
+		return "its API is not served yet"
 	}
-	return "", false
+	return ""
 }

@@ -9,8 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/author/schemacheck"
@@ -19,17 +22,48 @@ import (
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// definitions are the CustomResourceDefinitions that the package has brought so
-// far. What the API server serves now says nothing about resources of a kind that
-// they make or change.
+type definition = apiextensionsv1.CustomResourceDefinition
+
+// definitionOf decodes a definition that the API server has accepted; the result is empty
+// for nil.
+func definitionOf(u *unstructured.Unstructured) *definition {
+	crd := &definition{}
+	if u != nil {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd)
+	}
+	return crd
+}
+
+func kindOf(crd *definition) schema.GroupKind {
+	return schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+}
+
+func servedVersions(crd *definition) []string {
+	var names []string
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// schemaOf returns nil for a version that does not exist.
+func schemaOf(crd *definition, version string) *apiextensionsv1.JSONSchemaProps {
+	v, err := apihelpers.GetSchemaForVersion(crd, version)
+	if err != nil || v == nil {
+		return nil
+	}
+	return v.OpenAPIV3Schema
+}
+
+// definitions are the CustomResourceDefinitions that the package has written so far. The
+// API server does not serve their kinds and schemas yet.
 type definitions struct {
-	mu sync.Mutex
-	// served are the versions that are served then, by kind.
-	served map[schema.GroupKind][]string
-	// plural and clusterScoped are further parts of mappings.
-	plural        map[schema.GroupKind]string
-	clusterScoped map[schema.GroupKind]bool
-	// changed are the versions whose schema is another one then, or that are new.
+	mu    sync.Mutex
+	kinds map[schema.GroupKind]*definition
+	// changed are the versions with a new schema.
 	changed map[schema.GroupVersionKind]bool
 	written map[objects.Key]*unstructured.Unstructured
 	session *schemacheck.Session
@@ -38,76 +72,67 @@ type definitions struct {
 
 func newDefinitions() *definitions {
 	return &definitions{
-		served: map[schema.GroupKind][]string{}, plural: map[schema.GroupKind]string{}, clusterScoped: map[schema.GroupKind]bool{}, changed: map[schema.GroupVersionKind]bool{},
+		kinds: map[schema.GroupKind]*definition{}, changed: map[schema.GroupVersionKind]bool{},
 		written: map[objects.Key]*unstructured.Unstructured{}, session: schemacheck.NewSession(nil),
 	}
 }
 
-// learn notes what a definition is; before is what it was, nil where there was none.
+// learn records a definition; before is nil if there was none.
 func (d *definitions) learn(key objects.Key, before, now *unstructured.Unstructured) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	group, _, _ := unstructured.NestedString(now.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(now.Object, "spec", "names", "kind")
-	gk := schema.GroupKind{Group: group, Kind: kind}
-	var old map[string]map[string]any
-	if before != nil {
-		old = versionsOf(before.Object)
+	old, crd := definitionOf(before), definitionOf(now)
+	gk := kindOf(crd)
+	d.kinds[gk] = crd
+	for _, v := range crd.Spec.Versions {
+		was := schemaOf(old, v.Name)
+		d.changed[gk.WithVersion(v.Name)] = was == nil || !reflect.DeepEqual(was, schemaOf(crd, v.Name))
 	}
-	d.served[gk] = nil
-	d.plural[gk], _, _ = unstructured.NestedString(now.Object, "spec", "names", "plural")
-	scope, _, _ := unstructured.NestedString(now.Object, "spec", "scope")
-	d.clusterScoped[gk] = scope == "Cluster"
-	for name, version := range versionsOf(now.Object) {
-		if version["served"] == true {
-			d.served[gk] = append(d.served[gk], name)
-		}
-		d.changed[gk.WithVersion(name)] = old[name] == nil || !reflect.DeepEqual(schemaOf(old[name]), schemaOf(version))
-	}
-	slices.Sort(d.served[gk])
 	d.written[key], d.checker = now, nil
 }
 
-// mapping returns that of a kind that the package defines; defined is false where it does
-// not define it in this version, or in any where that is empty.
+// mapping returns that of a kind that the package defines, in any version if none is given.
 func (d *definitions) mapping(gk schema.GroupKind, version string) (m *meta.RESTMapping, defined bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	versions := d.served[gk]
-	if version == "" && len(versions) > 0 {
-		version = versions[0]
+	crd := d.kinds[gk]
+	if crd == nil {
+		return nil, false
 	}
-	if !slices.Contains(versions, version) {
+	if served := servedVersions(crd); version == "" && len(served) > 0 {
+		version = served[0]
+	}
+	if !apihelpers.HasServedCRDVersion(crd, version) {
 		return nil, false
 	}
 	scope := meta.RESTScopeNamespace
-	if d.clusterScoped[gk] {
+	if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
 		scope = meta.RESTScopeRoot
 	}
 	return &meta.RESTMapping{
 		GroupVersionKind: gk.WithVersion(version), Scope: scope,
-		Resource: schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: d.plural[gk]},
+		Resource: schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: crd.Spec.Names.Plural},
 	}, true
 }
 
-// judge says why the API server cannot be asked about a resource yet, empty where
-// it can; and what is wrong with the resource by what the package defines.
-func (d *definitions) judge(ctx context.Context, gvk schema.GroupVersionKind, template map[string]any) (why string, err error) {
+// validate returns why no dry run of a custom resource is possible, empty if one is; and
+// validates it against the definition of the package otherwise.
+func (d *definitions) validate(ctx context.Context, gvk schema.GroupVersionKind, template map[string]any) (why string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	served, brought := d.served[gvk.GroupKind()]
+	crd := d.kinds[gvk.GroupKind()]
 	switch {
-	case !brought:
+	case crd == nil:
 		return "", nil
-	case !slices.Contains(served, gvk.Version):
-		return "", &Refused{fmt.Sprintf("its CustomResourceDefinition, which comes with the package, does not serve version %s but %s", gvk.Version, strings.Join(served, ", "))}
+	case !apihelpers.HasServedCRDVersion(crd, gvk.Version):
+		return "", invalid(fmt.Sprintf("its CustomResourceDefinition, which comes with the package, does not serve version %s but %s", gvk.Version, strings.Join(servedVersions(crd), ", ")))
 	case !d.changed[gvk]:
 		return "", nil
 	}
 	return "its CustomResourceDefinition comes or changes with the package", d.check(ctx, template)
 }
 
-// check compares a resource with the schema that it will have. mu is held.
+// check requires mu.
 func (d *definitions) check(ctx context.Context, template map[string]any) error {
 	if d.checker == nil {
 		checker, err := d.session.Checker(slices.Collect(maps.Values(d.written)))
@@ -127,7 +152,7 @@ func (d *definitions) check(ctx context.Context, template map[string]any) error 
 		}
 	}
 	if len(wrong) > 0 {
-		return &Refused{strings.Join(wrong, "; ")}
+		return invalid(strings.Join(wrong, "; "))
 	}
 	return nil
 }

@@ -15,9 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// Deletion foresees the deletion of a package: what is deleted in which order, what is
-// kept, which data are lost, and which custom resources may hang. The request needs no
-// template.
+// Deletion plans the deletion of a package. The request needs no template.
 func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil {
@@ -48,7 +46,7 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 }
 
 // Stranded returns Plan.Stranded, without a simulation where no definition can hang.
-func Stranded(ctx context.Context, c *Cluster, r Request) ([]Loss, error) {
+func Stranded(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil || len(in.sets) == 0 {
 		return nil, err
@@ -76,14 +74,14 @@ var workloads = []schema.GroupKind{
 // stranded names custom resources with finalizers that block the deletion of their
 // definition: their controller may be a workload of the package, which is deleted before
 // the definition, or with it.
-func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
+func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 	revisions := s.installed
 	if len(revisions) == 0 {
 		return nil, nil
 	}
 	rev := revisions[len(revisions)-1]
 	last := lastWorkload(rev)
-	var found []Loss
+	var found []DataLoss
 	for i := range min(last+1, len(rev.Phases)) {
 		for _, d := range rev.Phases[i].Objects {
 			o := s.objects[d.Key]
@@ -95,7 +93,7 @@ func (s *simulation) stranded(ctx context.Context) ([]Loss, error) {
 				return nil, err
 			}
 			if held != "" {
-				found = append(found, Loss{objectName(d.Key), held})
+				found = append(found, DataLoss{objectName(d.Key), held})
 			}
 		}
 	}
@@ -122,24 +120,19 @@ const (
 // held names the resources of a definition that have finalizers, without those that the
 // package itself deletes before its workloads.
 func (s *simulation) held(ctx context.Context, rev *rollout.Revision, last int, crd *unstructured.Unstructured) (string, error) {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
-	if err != nil {
-		return "", nil //nolint:nilerr // it is not served, so that nothing of it is known
-	}
-	list, err := s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: resourcesListed})
-	if apierrors.IsForbidden(err) {
+	definition := definitionOf(crd)
+	list, served, err := s.resources(ctx, definition, resourcesListed)
+	if !served || apierrors.IsForbidden(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("list the resources of %s: %w", crd.GetName(), err)
 	}
 	var names []string
-	n := 0
+	n, kind := 0, kindOf(definition)
 	for i := range list.Items {
 		item := &list.Items[i]
-		key := objects.Key{Group: group, Kind: kind, Namespace: item.Namespace, Name: item.Name}
+		key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: item.Namespace, Name: item.Name}
 		d, ph := rev.Find(key)
 		finalizers := foreignFinalizers(item.Finalizers)
 		if len(finalizers) == 0 || d != nil && ph > last {

@@ -1,8 +1,10 @@
 package dryrun
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,20 +17,18 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// Differences returns the fields in which an object differs before and after,
-// without what the API server and the engine keep there for themselves, and who
-// has them now. Values of Secrets are hidden.
+// Differences returns the fields that differ, with the managers that have them now, except
+// those that the API server and the engine maintain. Values of Secrets are hidden.
 func Differences(before, after *unstructured.Unstructured) []Field {
 	var fields []Field
 	others := managersOf(before)
-	for _, c := range objectdiff.Fields(stated(before), stated(after)) {
+	for _, c := range objectdiff.Fields(withoutBookkeeping(before), withoutBookkeeping(after)) {
 		fields = append(fields, Field{Path: c.Path, Before: c.Before, After: c.After, Managers: others.of(c.Path)})
 	}
 	return fields
 }
 
-// stated returns an object without what says nothing about it.
-func stated(u *unstructured.Unstructured) map[string]any {
+func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	obj := maps.Clone(u.Object)
 	delete(obj, "status")
 	meta, _ := obj["metadata"].(map[string]any)
@@ -52,26 +52,25 @@ func without(meta map[string]any, field string, keys ...string) {
 	for _, key := range keys {
 		delete(values, key)
 	}
+	meta[field] = values
 	if len(values) == 0 {
 		delete(meta, field)
-		return
 	}
-	meta[field] = values
 }
 
-// managers are the field managers of an object beside the engine.
+// managers are the field managers of an object, without the engine.
 type managers map[string]*fieldpath.Set
 
 func managersOf(u *unstructured.Unstructured) managers {
 	found := managers{}
 	for _, entry := range u.GetManagedFields() {
-		ours := entry.Manager == corev1alpha1.FieldManager || slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
-		if ours || entry.Subresource != "" {
+		engine := entry.Manager == corev1alpha1.FieldManager || slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
+		if engine || entry.Subresource != "" {
 			continue
 		}
 		set, err := drift.Fields(entry)
 		if err != nil {
-			continue // it is shown without its manager
+			continue
 		}
 		if had := found[entry.Manager]; had != nil {
 			set = set.Union(had)
@@ -81,20 +80,18 @@ func managersOf(u *unstructured.Unstructured) managers {
 	return found
 }
 
-// of returns who has the field at a path of package objectdiff, something below
-// it, or the whole that it is a part of.
+// of returns the managers of a path of package objectdiff, or of anything above or below.
 func (m managers) of(path string) []string {
-	var names []string
 	elements, ok := parts(path)
 	if !ok {
 		return nil
 	}
-	for name, set := range m {
-		if owns(set, elements) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if owns(m[name], elements) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -113,14 +110,14 @@ func owns(set *fieldpath.Set, path []string) bool {
 	return !set.Empty()
 }
 
-// elementFor finds the element of a set that a part of a path means: a field, or
-// an element of a list by one of its keys.
+// elementFor returns the field of a set, or the list element that has the key of [key=value].
 func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
-	key, value, isElement := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(part, "["), "]"), "=")
-	if !strings.HasPrefix(part, "[") || !isElement {
-		return fieldpath.PathElement{FieldName: &part}, !strings.HasPrefix(part, "[")
+	if !strings.HasPrefix(part, "[") {
+		return fieldpath.PathElement{FieldName: &part}, true
 	}
-	is := func(e fieldpath.PathElement) bool {
+	key, value, _ := strings.Cut(strings.Trim(part, "[]"), "=")
+	elements := slices.AppendSeq(slices.Collect(set.Children.All()), set.Members.All())
+	i := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool {
 		if e.Key == nil {
 			return false
 		}
@@ -130,47 +127,24 @@ func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 			}
 		}
 		return false
+	})
+	if i < 0 {
+		return fieldpath.PathElement{}, false
 	}
-	for e := range set.Children.All() {
-		if is(e) {
-			return e, true
-		}
-	}
-	for e := range set.Members.All() {
-		if is(e) {
-			return e, true
-		}
-	}
-	return fieldpath.PathElement{}, false
+	return elements[i], true
 }
 
-// parts splits a path of package objectdiff: fields as they are, elements of lists
-// in brackets. ok is false where it is no such path.
+var firstPart = regexp.MustCompile(`^(?:\.?([^.\[]+)|\[("(?:[^"\\]|\\.)*")\]|(\[[^\]]*\]))`)
+
+// parts splits a path of package objectdiff: fields, and list elements in brackets.
 func parts(path string) (found []string, ok bool) {
 	for path != "" {
-		switch {
-		case path[0] == '.':
-			path = path[1:]
-		case strings.HasPrefix(path, `["`):
-			quoted, err := strconv.QuotedPrefix(path[1:])
-			if err != nil {
-				return nil, false
-			}
-			name, _ := strconv.Unquote(quoted)
-			found, path = append(found, name), strings.TrimPrefix(path[1+len(quoted):], "]")
-		case path[0] == '[':
-			end := strings.IndexByte(path, ']')
-			if end < 0 {
-				return nil, false
-			}
-			found, path = append(found, path[:end+1]), path[end+1:]
-		default:
-			end := strings.IndexAny(path, ".[")
-			if end < 0 {
-				end = len(path)
-			}
-			found, path = append(found, path[:end]), path[end:]
+		m := firstPart.FindStringSubmatch(path)
+		if m == nil {
+			return nil, false
 		}
+		name, _ := strconv.Unquote(m[2])
+		found, path = append(found, cmp.Or(m[1], name, m[3])), path[len(m[0]):]
 	}
 	return found, true
 }

@@ -4,22 +4,23 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// losses says what data an upgrade may lose: in what it deletes, and by what it
-// takes out of CustomResourceDefinitions.
-func (s *simulation) losses(ctx context.Context) []Loss {
-	var found []Loss
+// losses are the data that may be lost: with what is deleted, and with what leaves
+// CustomResourceDefinitions.
+func (s *simulation) losses(ctx context.Context) []DataLoss {
+	var found []DataLoss
 	for _, key := range sortedKeys(s.objects) {
 		o := s.objects[key]
 		if o.live == nil {
@@ -29,15 +30,15 @@ func (s *simulation) losses(ctx context.Context) []Loss {
 		switch {
 		case (o.now == nil || replaced) && !o.released && o.changed:
 			if text := s.deletion(ctx, key, o.live); text != "" {
-				found = append(found, Loss{objectName(key), text})
+				found = append(found, DataLoss{objectName(key), text})
 			}
 		case key.GroupKind() == statefulSetKind && o.now != nil:
 			if text := scaledDown(o.live.Object, o.now.Object); text != "" {
-				found = append(found, Loss{objectName(key), text})
+				found = append(found, DataLoss{objectName(key), text})
 			}
 		case key.GroupKind() == crdKind && o.now != nil:
-			for _, text := range definitionLosses(o.live.Object, o.now.Object) {
-				found = append(found, Loss{objectName(key), text})
+			for _, text := range definitionLosses(definitionOf(o.live), definitionOf(o.now)) {
+				found = append(found, DataLoss{objectName(key), text})
 			}
 		}
 	}
@@ -49,15 +50,11 @@ func objectName(key objects.Key) string {
 	return key.String()
 }
 
-func sortedKeys(of map[objects.Key]*object) []objects.Key {
-	return slices.SortedFunc(maps.Keys(of), objects.Key.Compare)
-}
-
-// deletion says what goes along with an object; empty for those that hold no data.
+// deletion describes what is deleted with an object; empty for those without data.
 func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) string {
 	switch key.GroupKind() {
 	case crdKind:
-		return s.definitionGoes(ctx, live)
+		return s.resourcesGo(ctx, definitionOf(live))
 	case schema.GroupKind{Kind: "Namespace"}:
 		return "everything in the namespace goes with it"
 	case statefulSetKind:
@@ -74,13 +71,12 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 
 var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 
-// retention is what a StatefulSet says about its claims in one case.
 func retention(set map[string]any, when string) string {
 	policy, _, _ := unstructured.NestedString(set, "spec", "persistentVolumeClaimRetentionPolicy", when)
 	return policy
 }
 
-// scaledDown says which claims a StatefulSet lets go that gets fewer replicas.
+// scaledDown describes the claims that a StatefulSet with fewer replicas deletes.
 func scaledDown(before, after map[string]any) string {
 	was, had, _ := unstructured.NestedInt64(before, "spec", "replicas")
 	is, has, _ := unstructured.NestedInt64(after, "spec", "replicas")
@@ -91,97 +87,79 @@ func scaledDown(before, after map[string]any) string {
 	return fmt.Sprintf("the claims of the replicas beyond %d go with them, by spec.persistentVolumeClaimRetentionPolicy", is)
 }
 
-// definitionGoes counts the objects that go with their definition.
-func (s *simulation) definitionGoes(ctx context.Context, crd *unstructured.Unstructured) string {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
-	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
-	if err != nil {
+// resourcesGo counts the objects that are deleted with their definition.
+func (s *simulation) resourcesGo(ctx context.Context, crd *definition) string {
+	plural := crd.Spec.Names.Plural
+	list, served, err := s.resources(ctx, crd, 1)
+	switch {
+	case !served:
 		return ""
-	}
-	list, err := s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
+	case err != nil:
 		return "all " + plural + " go with it"
 	}
-	n := int64(len(list.Items))
-	if list.RemainingItemCount != nil {
-		n += *list.RemainingItemCount
-	}
-	switch n {
+	switch n := int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0); n {
 	case 0:
 		return ""
 	case 1:
 		return "the only object of it goes with it"
+	default:
+		return fmt.Sprintf("all %d %s go with it", n, plural)
 	}
-	return fmt.Sprintf("all %d %s go with it", n, plural)
+}
+
+// resources lists the metadata of the custom resources of a definition, which may not be
+// served.
+func (s *simulation) resources(ctx context.Context, crd *definition, limit int64) (list *metav1.PartialObjectMetadataList, served bool, err error) {
+	mapping, err := s.Mapper.RESTMapping(kindOf(crd))
+	if err != nil {
+		return nil, false, nil //nolint:nilerr // of such a kind nothing is known
+	}
+	list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
+	return list, true, err
 }
 
 // definitionLosses compares two states of a CustomResourceDefinition.
-func definitionLosses(before, after map[string]any) []string {
+func definitionLosses(before, after *definition) []string {
 	var found []string
-	old, now := versionsOf(before), versionsOf(after)
-	for _, name := range slices.Sorted(maps.Keys(old)) {
-		is, stays := now[name]
+	lose := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	for _, v := range before.Spec.Versions {
 		switch {
-		case !stays:
-			found = append(found, fmt.Sprintf("version %s is dropped: clients that use it fail, and objects cannot be read in it any more", name))
-		case old[name]["served"] == true && is["served"] != true:
-			found = append(found, fmt.Sprintf("version %s is not served any more: clients that use it fail", name))
+		case !slices.ContainsFunc(after.Spec.Versions, func(is apiextensionsv1.CustomResourceDefinitionVersion) bool { return is.Name == v.Name }):
+			lose("version %s is dropped: clients that use it fail, and objects cannot be read in it any more", v.Name)
+		case v.Served && !apihelpers.HasServedCRDVersion(after, v.Name):
+			lose("version %s is not served any more: clients that use it fail", v.Name)
 		}
-		if stays {
-			found = append(found, schemaLosses(name, schemaOf(old[name]), schemaOf(is))...)
-		}
+		found = append(found, schemaLosses(v.Name, schemaOf(before, v.Name), schemaOf(after, v.Name))...)
 	}
-	if a, b := storageOf(old), storageOf(now); a != "" && b != "" && a != b {
-		found = append(found, fmt.Sprintf("objects are stored in version %s instead of %s from now on: fields that it does not have go with their next write", b, a))
+	was, errWas := apihelpers.GetCRDStorageVersion(before)
+	is, errIs := apihelpers.GetCRDStorageVersion(after)
+	if errWas == nil && errIs == nil && was != is {
+		lose("objects are stored in version %s instead of %s from now on: fields that it does not have go with their next write", is, was)
 	}
-	for _, field := range [][]string{{"spec", "scope"}, {"spec", "names", "kind"}, {"spec", "names", "plural"}} {
-		a, _, _ := unstructured.NestedString(before, field...)
-		b, _, _ := unstructured.NestedString(after, field...)
-		if a != b {
-			found = append(found, fmt.Sprintf("%s changes from %s to %s: existing objects are not found any more", strings.Join(field, "."), a, b))
-		}
-	}
-	return found
-}
-
-func versionsOf(crd map[string]any) map[string]map[string]any {
-	found := map[string]map[string]any{}
-	list, _, _ := unstructured.NestedSlice(crd, "spec", "versions")
-	for _, item := range list {
-		if v, ok := item.(map[string]any); ok {
-			name, _ := v["name"].(string)
-			found[name] = v
+	for _, field := range [][3]string{
+		{"spec.scope", string(before.Spec.Scope), string(after.Spec.Scope)},
+		{"spec.names.kind", before.Spec.Names.Kind, after.Spec.Names.Kind},
+		{"spec.names.plural", before.Spec.Names.Plural, after.Spec.Names.Plural},
+	} {
+		if field[1] != field[2] {
+			lose("%s changes from %s to %s: existing objects are not found any more", field[0], field[1], field[2])
 		}
 	}
 	return found
 }
 
-func storageOf(versions map[string]map[string]any) string {
-	for name, v := range versions {
-		if v["storage"] == true {
-			return name
-		}
-	}
-	return ""
-}
+// fieldsNamed bounds how many fields of one version are named.
+const fieldsNamed = 20
 
-func schemaOf(version map[string]any) map[string]any {
-	found, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
-	return found
-}
-
-// schemaLosses returns the fields that a schema does not have any more: the API
-// server prunes them from objects that it reads or writes.
-func schemaLosses(version string, before, after map[string]any) []string {
+// schemaLosses returns the fields that leave a schema: the API server prunes them.
+func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps) []string {
 	var all []pruned
 	dropped(before, after, "", &all, 0)
 	slices.SortFunc(all, func(a, b pruned) int { return cmp.Compare(a.path, b.path) })
 	var found []string
 	for i, p := range all {
 		switch {
-		case i == lossesShown:
+		case i == fieldsNamed:
 			return append(found, fmt.Sprintf("%d more fields of %s leave the schema", len(all)-i, version))
 		case p.unnamed:
 			found = append(found, fmt.Sprintf("what %s has that the schema of %s does not name is kept no more: such values are pruned", p.path, version))
@@ -192,42 +170,31 @@ func schemaLosses(version string, before, after map[string]any) []string {
 	return found
 }
 
-// lossesShown is how many fields of one version are named.
-const lossesShown = 20
-
-// pruned is a field that a schema does not have any more, or one in which it kept
-// unnamed fields.
+// pruned is a field that leaves a schema, or one that preserved unknown fields before.
 type pruned struct {
 	path    string
 	unnamed bool
 }
 
-func dropped(before, after map[string]any, path string, found *[]pruned, depth int) {
-	const keeps = "x-kubernetes-preserve-unknown-fields"
-	if before == nil || after == nil || after[keeps] == true || depth > limits.FieldsDepth {
+func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found *[]pruned, depth int) {
+	if before == nil || after == nil || ptr.Deref(after.XPreserveUnknownFields, false) || depth > limits.FieldsDepth {
 		return
 	}
-	if before[keeps] == true {
+	if ptr.Deref(before.XPreserveUnknownFields, false) {
 		*found = append(*found, pruned{cmp.Or(path, "."), true})
 	}
-	old, _ := before["properties"].(map[string]any)
-	now, _ := after["properties"].(map[string]any)
-	for name, schema := range old {
+	for name, old := range before.Properties {
 		at := path + "." + name
-		next, stays := now[name]
-		if !stays {
-			if _, open := after["additionalProperties"]; !open {
-				*found = append(*found, pruned{at, false})
-			}
-			continue
+		if now, stays := after.Properties[name]; stays {
+			dropped(&old, &now, at, found, depth+1)
+		} else if after.AdditionalProperties == nil {
+			*found = append(*found, pruned{at, false})
 		}
-		a, _ := schema.(map[string]any)
-		b, _ := next.(map[string]any)
-		dropped(a, b, at, found, depth+1)
 	}
-	for inner, end := range map[string]string{"items": "[]", "additionalProperties": ".*"} {
-		a, _ := before[inner].(map[string]any)
-		b, _ := after[inner].(map[string]any)
-		dropped(a, b, path+end, found, depth+1)
+	if before.Items != nil && after.Items != nil {
+		dropped(before.Items.Schema, after.Items.Schema, path+"[]", found, depth+1)
+	}
+	if before.AdditionalProperties != nil && after.AdditionalProperties != nil {
+		dropped(before.AdditionalProperties.Schema, after.AdditionalProperties.Schema, path+".*", found, depth+1)
 	}
 }

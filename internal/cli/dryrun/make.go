@@ -2,6 +2,7 @@ package dryrun
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// Request is what to foresee.
+// Request is what to plan.
 type Request struct {
 	// Scope, Namespace and Name are those of the package.
 	Scope           corev1alpha1.Scope
@@ -24,21 +25,21 @@ type Request struct {
 	// Template is what the package was rendered to, and Labels its well-known labels.
 	Template corev1alpha1.ObjectSetTemplateSpec
 	Labels   map[string]string
-	// Sensitive tells which objects of the template hold values that may stand in
-	// Secrets only; nil where there are no such values.
+	// Sensitive reports whether an object of the template has values of Secrets; nil if none
+	// has.
 	Sensitive func(phase, object int) bool
-	// ReportDrift means that what others changed is named and left so.
+	// ReportDrift leaves what others changed.
 	ReportDrift bool
 	// Alone means that the deployment is not managed by a package.
 	Alone bool
-	// ManagerNamespace is where the objects of a ClusterPackage with such values are.
+	// ManagerNamespace has the sensitive objects of a ClusterPackage.
 	ManagerNamespace string
 }
 
-// attempts is how often a preview begins anew because an object changed under it.
+// attempts to plan, because objects may change meanwhile.
 const attempts = 3
 
-// Make foresees what the rollout of a rendered package does.
+// Make plans the rollout of a rendered package.
 func Make(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	for try := 1; ; try++ {
 		plan, err := once(ctx, c, r)
@@ -48,7 +49,6 @@ func Make(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	}
 }
 
-// once foresees it, unless something changes under it.
 func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil {
@@ -76,14 +76,15 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	plan.Warnings = in.warnings
 	plan.Refusals = s.refusals
 	in.report(s, plan)
-	if err := in.judge(ctx, s, plan); err != nil {
+	plan.Losses = s.losses(ctx)
+	if plan.Powers, err = s.privileges(ctx); err != nil {
 		return nil, err
 	}
 	plan.finish()
 	return plan, nil
 }
 
-// input is what is known before anything is played.
+// input is what is known before the simulation.
 type input struct {
 	*Cluster
 	Request
@@ -93,16 +94,15 @@ type input struct {
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
 	stored     rollout.Stored
-	// number is that of the revision that there would be; fresh means that it would
-	// be a new one.
+	// number of the revision of the template; fresh if it is a new one.
 	number   int64
 	fresh    bool
 	deletes  bool
 	warnings []string
 }
 
-// simulation prepares the simulated cluster and its reconciler. Its next revision is nil
-// where there is neither a revision nor anything to make one of.
+// simulation prepares the simulated cluster and its reconciler. The next revision is nil if
+// the package has no objects.
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	owner := objects.Owner{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name, UID: string(in.uid)}
 	c := &simulatedCluster{
@@ -149,7 +149,7 @@ func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *r
 	return rollout.Load(set, in.stored, owner, in.namespaced)
 }
 
-// newSet is the set that the template would get.
+// newSet is the set of a new revision.
 func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
@@ -166,13 +166,9 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 func (in *input) labels() map[string]string {
 	labels := map[string]string{}
 	if in.deployment != nil {
-		for k, v := range objects.WellKnown(in.deployment.ObjectDeploymentSpec().Template.Metadata.Labels) {
-			labels[k] = v
-		}
+		maps.Copy(labels, objects.WellKnown(in.deployment.ObjectDeploymentSpec().Template.Metadata.Labels))
 	}
-	for k, v := range in.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, in.Labels)
 	return labels
 }
 
@@ -188,7 +184,7 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revisi
 	}
 	found, err := c.read(ctx, versions)
 	for key, at := range found {
-		c.objects[key] = &object{sight: at, now: at.live, version: versions[key], reached: true}
+		c.objects[key] = &object{liveObject: at, now: at.live, version: versions[key], reached: true}
 	}
 	return err
 }

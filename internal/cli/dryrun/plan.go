@@ -40,14 +40,14 @@ type Plan struct {
 	// they go once the new one has succeeded.
 	Cleanup []Change `json:"cleanup,omitempty"`
 	// Powers are rights that subjects gain.
-	Powers []Power `json:"powers,omitempty"`
+	Powers []PrivilegeGain `json:"powers,omitempty"`
 	// Losses are data that may be lost.
-	Losses []Loss `json:"losses,omitempty"`
+	Losses []DataLoss `json:"losses,omitempty"`
 	// Deletes means that the package is deleted: Cleanup is all that goes then.
 	Deletes bool `json:"deletes,omitempty"`
 	// Stranded are definitions whose resources have finalizers that may not be removed
 	// any more once the package is being deleted.
-	Stranded []Loss `json:"stranded,omitempty"`
+	Stranded []DataLoss `json:"stranded,omitempty"`
 	// Warnings are what else is worth knowing.
 	Warnings []string `json:"warnings,omitempty"`
 	Summary  Summary  `json:"summary"`
@@ -155,12 +155,12 @@ type Refusal struct {
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
 	// Obstacle is the object of the package itself that denies it.
-	Obstacle *Obstacle `json:"obstacle,omitempty"`
+	Obstacle *BlockingPolicy `json:"obstacle,omitempty"`
 }
 
-// Obstacle is a policy or webhook of a package that denies a write which has to precede
+// BlockingPolicy is a policy or webhook of a package that denies a write which has to precede
 // its own deletion or update.
-type Obstacle struct {
+type BlockingPolicy struct {
 	Group  string `json:"group"`
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
@@ -177,14 +177,14 @@ func (r *Refusal) Key() objects.Key {
 	return objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// Loss is data that may be lost.
-type Loss struct {
+// DataLoss is data that may be lost.
+type DataLoss struct {
 	Object  string `json:"object"`
 	Message string `json:"message"`
 }
 
-// Power is a right that a subject gains.
-type Power struct {
+// PrivilegeGain is a right that a subject gains.
+type PrivilegeGain struct {
 	// Subject gains it, such as "ServiceAccount shop/web"; empty for whoever the
 	// role is bound to elsewhere.
 	Subject string `json:"subject,omitempty"`
@@ -214,27 +214,12 @@ type Summary struct {
 	Unchanged int `json:"unchanged"`
 }
 
-func (s *Summary) count(a Action) {
-	switch a {
-	case ActionCreate:
-		s.Create++
-	case ActionChange:
-		s.Change++
-	case ActionCorrect:
-		s.Correct++
-	case ActionTakeOver:
-		s.TakeOver++
-	case ActionReplace:
-		s.Replace++
-	case ActionRelabel:
-		s.Relabel++
-	case ActionDelete:
-		s.Delete++
-	case ActionRelease:
-		s.Release++
-	case ActionRefuse:
-		s.Refuse++
-	}
+// counter returns the field for an action.
+func (s *Summary) counter(a Action) *int {
+	return map[Action]*int{
+		ActionCreate: &s.Create, ActionChange: &s.Change, ActionCorrect: &s.Correct, ActionTakeOver: &s.TakeOver, ActionReplace: &s.Replace,
+		ActionRelabel: &s.Relabel, ActionDelete: &s.Delete, ActionRelease: &s.Release, ActionRefuse: &s.Refuse,
+	}[a]
 }
 
 // finish counts and says what it comes to.
@@ -246,7 +231,7 @@ func (p *Plan) finish() {
 		all = append(all[:len(all):len(all)], p.Phases[i].Changes...)
 	}
 	for i := range all {
-		p.Summary.count(all[i].Action)
+		*p.Summary.counter(all[i].Action)++
 	}
 	switch {
 	case len(p.Refusals) > 0:

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// predict returns what a write makes of an object: the response to its dry run, or else the
-// template over the live values. A write that is not itself a dry run takes effect.
+// predict returns the object after a write: the response to its dry run, or else the
+// template merged into the live object. A write that is not itself a dry run takes effect.
 func (c *simulatedCluster) predict(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, write bool,
 ) (*unstructured.Unstructured, error) {
@@ -28,7 +28,7 @@ func (c *simulatedCluster) predict(
 	if err != nil {
 		return nil, err
 	}
-	why, err := c.definitions.judge(ctx, m.GroupVersionKind, template)
+	why, err := c.definitions.validate(ctx, m.GroupVersionKind, template)
 	if err != nil {
 		return nil, c.refuse(ctx, key, o, err)
 	}
@@ -52,7 +52,7 @@ func (c *simulatedCluster) predict(
 	return after.DeepCopy(), nil
 }
 
-// templateOf decodes what is sent, without its guards.
+// templateOf decodes a body, without its preconditions.
 func templateOf(body []byte) (map[string]any, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
@@ -63,7 +63,7 @@ func templateOf(body []byte) (map[string]any, error) {
 	return u.Object, nil
 }
 
-// blind says why no dry run is possible; empty where one is. mu is held.
+// blind returns why no dry run is possible; empty if one is. It requires mu.
 func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	switch {
 	case o.now == nil && key.Namespace != "" && c.bringsNamespace(key.Namespace):
@@ -76,24 +76,18 @@ func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	return ""
 }
 
-// unverifiable says why an error of a dry run is not conclusive; empty where it is.
+// unverifiable returns why an error of a dry run is not conclusive; empty if it is.
 func (c *simulatedCluster) unverifiable(err error) string {
-	why, is := unverifiable(err)
-	if !is {
-		why, _ = c.deniedByStale(err)
-	}
-	return why
+	return cmp.Or(unverifiable(err), c.deniedByStale(err))
 }
 
-// dryRun asks the API server.
 func (c *simulatedCluster) dryRun(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, body []byte, write bool,
 ) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
-	dry, known, exists, migrated := o.dry[string(body)], false, o.now != nil, o.migrated
-	known = dry != nil
+	dry, exists, migrated := o.dry[string(body)], o.now != nil, o.migrated
 	c.mu.Unlock()
-	if !known {
+	if dry == nil {
 		request := apply.ApplyRequest{Mapping: m, Namespace: key.Namespace, Name: key.Name, Body: body, Force: true, DryRun: true}
 		var err error
 		if !exists {
@@ -118,7 +112,7 @@ func (c *simulatedCluster) dryRun(
 	return c.withoutLeaving(ctx, m, key, dry, migrated)
 }
 
-// creating guards an apply that is to create.
+// creating adds the precondition that the object is absent.
 func creating(body []byte) ([]byte, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
@@ -128,8 +122,7 @@ func creating(body []byte) ([]byte, error) {
 	return json.Marshal(u.Object)
 }
 
-// withoutLeaving removes fields that leave the object because its managedFields were
-// rewritten before.
+// withoutLeaving removes fields that leave an object with migrated managedFields.
 func (c *simulatedCluster) withoutLeaving(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
@@ -137,7 +130,7 @@ func (c *simulatedCluster) withoutLeaving(
 	if err != nil || !removed {
 		return dry, err
 	}
-	// The API server defaults what is gone.
+	// The API server defaults what was removed.
 	body := after.DeepCopy()
 	body.SetManagedFields(nil)
 	raw, err := json.Marshal(body.Object)
@@ -145,39 +138,35 @@ func (c *simulatedCluster) withoutLeaving(
 		return nil, err
 	}
 	filled, err := c.Writer.DryUpdate(ctx, m, key.Namespace, key.Name, raw)
-	if _, is := unverifiable(err); is {
+	if unverifiable(err) != "" {
 		return after, nil
 	}
 	return filled, err
 }
 
-// guess lays the template over the live values, for want of a dry run.
+// guess replaces a dry run that is not possible.
 func (c *simulatedCluster) guess(o *object, template map[string]any, why string) *unstructured.Unstructured {
 	c.mu.Lock()
 	o.unverified = why
 	now, live := o.now, o.live
 	c.mu.Unlock()
+	after := &unstructured.Unstructured{Object: map[string]any{}}
 	switch {
-	case now == nil && live == nil:
-		after := &unstructured.Unstructured{Object: template}
-		after.SetUID(uuid.NewUUID())
-		return after
-	case now == nil:
-		// Recreated: the defaults will be those that it has.
-		after := live.DeepCopy()
-		overlay(after.Object, template)
-		after.SetUID(uuid.NewUUID())
+	case now != nil:
+		after = now.DeepCopy()
+	case live != nil: // recreated: the defaults will be those that it has
+		after = live.DeepCopy()
 		after.SetManagedFields(nil)
 		after.SetDeletionTimestamp(nil)
-		return after
 	}
-	after := now.DeepCopy()
 	overlay(after.Object, template)
+	if now == nil {
+		after.SetUID(uuid.NewUUID())
+	}
 	return after
 }
 
-// overlay merges from into onto: maps key by key, elements of lists by their names
-// where they have some, anything else as a whole.
+// overlay merges maps by key, and elements of lists by name if they have one.
 func overlay(onto, from map[string]any) {
 	for key, v := range from {
 		switch v := v.(type) {

@@ -87,9 +87,9 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-func definition(t *testing.T, scope, versions string) map[string]any {
+func crd(t *testing.T, scope, versions string) *unstructured.Unstructured {
 	t.Helper()
-	return decode(t, `{"spec":{"scope":"`+scope+`","names":{"kind":"Widget","plural":"widgets"},"versions":[`+versions+`]}}`)
+	return &unstructured.Unstructured{Object: decode(t, `{"spec":{"scope":"`+scope+`","names":{"kind":"Widget","plural":"widgets"},"versions":[`+versions+`]}}`)}
 }
 
 // TestDefinitionLosses is about what a changed definition takes away.
@@ -103,29 +103,29 @@ func TestDefinitionLosses(t *testing.T) {
 	nested := `"list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}}`
 	for _, tc := range []struct {
 		reason        string
-		before, after map[string]any
+		before, after *unstructured.Unstructured
 		want          []string
 	}{
-		{"the same", definition(t, "Cluster", version("v1", stored, size)), definition(t, "Cluster", version("v1", stored, size)), nil},
-		{"a new version and field", definition(t, "Cluster", version("v1", stored, size)), definition(t, "Cluster", version("v1", stored, size+`,"unit":{}`)+","+version("v2", served, size)), nil},
-		{"a version less", definition(t, "Cluster", version("v1", stored, size)+","+version("v0", served, size)), definition(t, "Cluster", version("v1", stored, size)), []string{"version v0 is dropped"}},
-		{"not served any more", definition(t, "Cluster", version("v1", stored, size)), definition(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"version v1 is not served any more"}},
+		{"the same", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size)), nil},
+		{"a new version and field", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size+`,"unit":{}`)+","+version("v2", served, size)), nil},
+		{"a version less", crd(t, "Cluster", version("v1", stored, size)+","+version("v0", served, size)), crd(t, "Cluster", version("v1", stored, size)), []string{"version v0 is dropped"}},
+		{"not served any more", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"version v1 is not served any more"}},
 		{
-			"stored in another version", definition(t, "Cluster", version("v1", stored, size)+","+version("v2", served, size)),
-			definition(t, "Cluster", version("v1", served, size)+","+version("v2", stored, size)), []string{"stored in version v2 instead of v1"},
+			"stored in another version", crd(t, "Cluster", version("v1", stored, size)+","+version("v2", served, size)),
+			crd(t, "Cluster", version("v1", served, size)+","+version("v2", stored, size)), []string{"stored in version v2 instead of v1"},
 		},
-		{"a field less, in a list", definition(t, "Cluster", version("v1", stored, nested)), definition(t, "Cluster", version("v1", stored, strings.Replace(nested, `,"b":{"type":"string"}`, "", 1))), []string{"field .spec.list[].b leaves the schema of v1"}},
+		{"a field less, in a list", crd(t, "Cluster", version("v1", stored, nested)), crd(t, "Cluster", version("v1", stored, strings.Replace(nested, `,"b":{"type":"string"}`, "", 1))), []string{"field .spec.list[].b leaves the schema of v1"}},
 		{
-			"a field less that is still kept", definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)),
-			definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)), nil,
+			"a field less that is still kept", crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)),
+			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)), nil,
 		},
 		{
-			"fields that were kept without being named", definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}`)),
-			definition(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"what .spec.any has that the schema of v1 does not name is kept no more"},
+			"fields that were kept without being named", crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}`)),
+			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"what .spec.any has that the schema of v1 does not name is kept no more"},
 		},
-		{"another scope", definition(t, "Cluster", version("v1", stored, size)), definition(t, "Namespaced", version("v1", stored, size)), []string{"spec.scope changes from Cluster to Namespaced"}},
+		{"another scope", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Namespaced", version("v1", stored, size)), []string{"spec.scope changes from Cluster to Namespaced"}},
 	} {
-		got := definitionLosses(tc.before, tc.after)
+		got := definitionLosses(definitionOf(tc.before), definitionOf(tc.after))
 		if len(got) != len(tc.want) {
 			t.Errorf("%s: %v", tc.reason, got)
 			continue
@@ -220,12 +220,12 @@ func TestAggregate(t *testing.T) {
 		"part":  `{"kind":"ClusterRole","metadata":{"labels":{"part":"yes"}},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
 		"other": `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
 	} {
-		g.add(objects.Key{Group: rbacGroup, Kind: "ClusterRole", Name: name}, &unstructured.Unstructured{Object: decode(t, text)})
+		g.add(objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, &unstructured.Unstructured{Object: decode(t, text)})
 	}
 	g.aggregate()
 	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
 	want[0].ResourceNames = nil
-	if diff := cmp.Diff(want, g.roles[objects.Key{Group: rbacGroup, Kind: "ClusterRole", Name: "whole"}].rules); diff != "" {
+	if diff := cmp.Diff(want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -310,7 +310,7 @@ func TestDefinitions(t *testing.T) {
 		d := newDefinitions()
 		d.learn(objects.Key{Group: crdKind.Group, Kind: crdKind.Kind, Name: "dials.example.com"}, tc.before, tc.now)
 		u := &unstructured.Unstructured{Object: decodeNumbers(t, tc.resource)}
-		why, err := d.judge(t.Context(), u.GroupVersionKind(), u.Object)
+		why, err := d.validate(t.Context(), u.GroupVersionKind(), u.Object)
 		if (why == "") != (tc.why == "") || !strings.Contains(why, tc.why) {
 			t.Errorf("%s: %q", tc.reason, why)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// refuse returns the error of a write that the API server refuses. One that is not about
-// the object ends the simulation.
+// refuse returns the error of a refused write. One that is not about the object ends the
+// simulation.
 func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *object, err error) error {
 	var status apierrors.APIStatus
 	class := apply.Classify(err)
@@ -28,52 +29,40 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 	}
 	o.immutable = apply.ImmutableFields(err)
 	var request *apply.Error
-	if errors.As(err, &request) {
-		text := strings.TrimSpace(request.Err.Error())
-		if key.GroupKind() == secretKind {
-			text = apply.Brief(err) + " (what else the API server says is left out, because it may repeat a value)"
-		}
-		return &cause{text, err}
+	if !errors.As(err, &request) {
+		return err
 	}
-	return err
+	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		return &cause{err, apply.Brief(err) + " (what else the API server says is left out, because it may repeat a value)"}
+	}
+	return &cause{err, strings.TrimSpace(request.Err.Error())}
 }
 
-// cause is the error of a request without the request: a plan names the object.
+// cause has the text of an error without its request, since a plan names the object.
 type cause struct {
+	error
 	text string
-	err  error
 }
 
-// Error is the text of the cause.
+// Error implements error.
 func (c *cause) Error() string { return c.text }
 
 // Unwrap returns the error with its request.
-func (c *cause) Unwrap() error { return c.err }
+func (c *cause) Unwrap() error { return c.error }
 
-var secretKind = schema.GroupKind{Kind: "Secret"}
-
-// Refused is a refusal that no request was needed for.
-type Refused struct{ Message string }
-
-// Error is the message.
-func (r *Refused) Error() string { return r.Message }
-
-// Status has the reason of an API server for an object that is not valid.
-func (r *Refused) Status() metav1.Status {
-	return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422, Message: r.Message}
+// invalid is what the API server would return for an object that is not valid.
+func invalid(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: message}}
 }
 
 // controls reports whether the package controls an object.
 func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 	ref := metav1.GetControllerOf(live)
-	if ref == nil {
-		return false
-	}
-	return c.controllers.Has(ref.UID)
+	return ref != nil && c.controllers.Has(ref.UID)
 }
 
-// nobody is the owner of an object that nothing controlled.
-const nobody = "nobody"
+// noController stands for the former owner of an object without a controller.
+const noController = "nobody"
 
 // formerOwner names what controlled an adopted object; empty where the package did.
 func (c *simulatedCluster) formerOwner(o *object) string {
@@ -83,22 +72,21 @@ func (c *simulatedCluster) formerOwner(o *object) string {
 	ref := metav1.GetControllerOf(o.live)
 	switch {
 	case ref == nil:
-		return nobody
+		return noController
 	case c.owner.Namesake(ref):
 		return ""
 	}
 	return ref.Kind + " " + ref.Name
 }
 
-// bringsNamespace reports whether a namespace is made by the package: it is not there
-// yet, or is being deleted. mu is held.
+// bringsNamespace reports whether the package creates a namespace. It requires mu.
 func (c *simulatedCluster) bringsNamespace(name string) bool {
 	o := c.objects[objects.Key{Kind: "Namespace", Name: name}]
 	return o != nil && o.now != nil && (o.live == nil || o.live.GetUID() != o.now.GetUID())
 }
 
-// denier returns the policy or webhook of the package itself that denies a write, by the
-// error message. mu is held.
+// denier returns the policy or webhook of the package itself that an error message names.
+// It requires mu.
 func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 	denial, denied := apply.DeniedBy(message)
 	if !denied {
@@ -115,14 +103,14 @@ func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 	return objects.Key{}, nil
 }
 
-// deniedByStale reports whether a dry run was denied by a policy or webhook that the
-// rollout changes before the write, so that it is not conclusive.
-func (c *simulatedCluster) deniedByStale(err error) (why string, is bool) {
+// deniedByStale names the policy or webhook that denied a dry run, and that the rollout
+// changes before the write.
+func (c *simulatedCluster) deniedByStale(err error) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key, o := c.denier(err.Error())
 	if o == nil || !o.changed {
-		return "", false
+		return ""
 	}
-	return fmt.Sprintf("it is refused by %s %s, which the package changes before", key.Kind, key.Name), true
+	return fmt.Sprintf("it is refused by %s %s, which the package changes before", key.Kind, key.Name)
 }

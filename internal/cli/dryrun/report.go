@@ -2,7 +2,6 @@ package dryrun
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,9 +11,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 )
 
-// report fills the plan with what happened in a simulation.
 func (in *input) report(s *simulation, plan *Plan) {
 	seen := map[objects.Key]bool{}
 	sensitive := in.sensitive()
@@ -43,15 +42,13 @@ func (in *input) report(s *simulation, plan *Plan) {
 	plan.Cleanup = s.cleanup(seen)
 }
 
-// ranBefore reports whether an object is a Job that is gone after it ran to success,
-// and does not run again.
+// ranBefore reports whether an object is an absent Job that has succeeded.
 func (s *simulation) ranBefore(d *objects.Desired) bool {
 	now := s.object(d.Key).now
 	return s.jobs[d.Key].Succeeded(d) && (now == nil || now.GetDeletionTimestamp() != nil)
 }
 
-// sensitive returns the objects whose values are not shown: those that hold values
-// of Secrets, or did in a revision that is installed.
+// sensitive returns the objects that have values of Secrets, also in installed revisions.
 func (in *input) sensitive() map[objects.Key]bool {
 	found := map[objects.Key]bool{}
 	note := func(o corev1alpha1.ObjectSetObject) {
@@ -80,7 +77,6 @@ func (in *input) sensitive() map[objects.Key]bool {
 	return found
 }
 
-// hide takes values out of fields.
 func hide(fields []Field) {
 	for i := range fields {
 		if fields[i].Before != nil {
@@ -92,31 +88,20 @@ func hide(fields []Field) {
 	}
 }
 
-// reaches reports whether the engine gets to a phase although it would stop
-// somewhere: to all phases up to the first one with a refusal.
+// reaches reports whether no earlier phase has a refusal, nor the package as a whole.
 func (s *simulation) reaches(phase int) bool {
-	for _, r := range s.refusals {
-		if r.Phase == "" {
-			return false
-		}
-	}
-	for i := range phase {
-		name := s.next.Phases[i].Name
-		if slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Phase == name }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.refusals, func(r Refusal) bool {
+		return r.Phase == "" || slices.ContainsFunc(s.next.Phases[:phase], func(ph phases.Phase) bool { return ph.Name == r.Phase })
+	})
 }
 
-// had reports whether the newest present revision with an object, apart from a new one,
-// has it with the same content, so that a difference is of others.
+// had reports whether an object had the same content before, so that a difference is drift.
 func (s *simulation) had(d *objects.Desired) bool {
 	old := s.has(d.Key)
 	return old != nil && old.Content == d.Content
 }
 
-// has returns an object in the newest present revision that has begun to write it, or nil.
+// has returns an object in the newest installed revision that has begun to write it, or nil.
 func (s *simulation) has(key objects.Key) *objects.Desired {
 	for _, rev := range slices.Backward(s.installed) {
 		if d, ph := rev.Find(key); d != nil && ph < rev.Begun() {
@@ -126,7 +111,7 @@ func (s *simulation) has(key objects.Key) *objects.Desired {
 	return nil
 }
 
-// cleanup returns what goes, in the order in which it went.
+// cleanup returns what was removed, in order.
 func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	var gone []Change
 	for _, key := range s.removedKeys() {
@@ -140,7 +125,6 @@ func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	return gone
 }
 
-// change says what happened to an object; changed is false where nothing did.
 func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	o := s.object(key)
 	c = changeOf(key, o.version)
@@ -168,13 +152,12 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	return c, c.Action != ""
 }
 
-// rewritten says what happened to an object that was there and is there, with so
-// many fields that differ; and from which owner it was taken over.
+// rewritten classifies a change of an object that exists before and after.
 func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action Action, from string) {
 	if o.live.GetUID() != o.now.GetUID() {
 		return ActionReplace, ""
 	}
-	if from = s.formerOwner(o); from != "" && (from != nobody || s.has(key) == nil) {
+	if from = s.formerOwner(o); from != "" && (from != noController || s.has(key) == nil) {
 		return ActionTakeOver, from
 	}
 	switch {
@@ -184,11 +167,4 @@ func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action A
 		return ActionRelabel, ""
 	}
 	return "", ""
-}
-
-// judge adds what an upgrade means beyond its fields.
-func (in *input) judge(ctx context.Context, s *simulation, plan *Plan) (err error) {
-	plan.Losses = s.losses(ctx)
-	plan.Powers, err = s.powers(ctx)
-	return err
 }

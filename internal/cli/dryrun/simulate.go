@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
@@ -18,7 +17,7 @@ import (
 )
 
 // simulation runs the controller of deployments in a simulated cluster, from the claim of
-// the new revision to the end of its cleanup. What blocks it is noted and taken away.
+// the new revision to the end of its cleanup, and removes what blocks it.
 type simulation struct {
 	*simulatedCluster
 	in         *input
@@ -44,8 +43,7 @@ func (s *simulation) revisions() []*rollout.Revision {
 	return all
 }
 
-// loaded has every probe of a revision count as true. Where the revision of the template
-// is rejected as a whole, that is noted, and the simulation goes on.
+// loaded assumes that all probes succeed, and records a rejection of the new revision.
 func (s *simulation) loaded(rev *rollout.Revision) {
 	rev.AssumeReady()
 	if rev.Number != s.in.number || s.in.deletes {
@@ -115,15 +113,13 @@ func (s *simulation) current() *rollout.Revision {
 	return all[len(all)-1]
 }
 
-// complete reports whether the revision of the template has succeeded and nothing is left
-// to do.
+// complete reports whether the revision of the template has succeeded and nothing is left.
 func (s *simulation) complete() bool {
 	next := s.current()
 	return next != nil && next.Succeeded && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil
 }
 
-// unblock notes what blocks the rollout, goes on as if it were gone, and reports whether
-// there was something.
+// unblock records and removes what blocks the rollout, and reports whether anything did.
 func (s *simulation) unblock() (bool, error) {
 	if next := s.current(); next != nil && next.Refused {
 		return true, s.claim(next)
@@ -141,7 +137,7 @@ func (s *simulation) unblock() (bool, error) {
 	return unblocked, nil
 }
 
-// claim notes what prevents that all objects of a revision are claimed.
+// claim records and removes what prevents the claim of a revision.
 func (s *simulation) claim(rev *rollout.Revision) error {
 	blocked := rev.Refusals
 	var conflicts []phases.Blocker
@@ -171,29 +167,26 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 }
 
 func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
-	o, rec := s.object(b.Key), s.rollout.Memory.At(b.Key)
-	if b.Kind == phases.BlockWait && o.now != nil && o.now.GetDeletionTimestamp() != nil {
-		// It goes by itself, and the engine waits for that.
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		o.unverified = "it is being deleted; the engine waits until it is gone"
-		o.now, o.observed = nil, nil
-		*rec = phases.Record{Gone: true}
-		return nil
-	}
-	s.stop(b)
+	o := s.object(b.Key)
 	d, _ := rev.Find(b.Key)
-	if d == nil || rev.Removing || s.in.deletes {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		o.now, o.observed = nil, nil
-		*rec = phases.Record{Gone: true}
-		return nil
+	terminating := b.Kind == phases.BlockWait && o.now != nil && o.now.GetDeletionTimestamp() != nil
+	if !terminating {
+		s.stop(b)
+		if d != nil && !rev.Removing && !s.in.deletes {
+			return s.pretend(rev, d)
+		}
 	}
-	return s.pretend(rev, d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if terminating {
+		o.unverified = "it is being deleted; the engine waits until it is gone"
+	}
+	o.now, o.observed = nil, nil
+	*s.rollout.Memory.At(b.Key) = phases.Record{Gone: true}
+	return nil
 }
 
-// pretend makes an object what its template says, as if what blocks that were gone.
+// pretend makes an object equal to its template, as if nothing blocked that.
 func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	o := s.object(d.Key)
 	template, err := d.Object(rev.Stamp)
@@ -201,11 +194,9 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 		return err
 	}
 	after := s.guess(o, template, o.unverified)
-	uid := uuid.NewUUID()
 	if o.now != nil {
-		uid = o.now.GetUID()
+		after.SetUID(o.now.GetUID())
 	}
-	after.SetUID(uid)
 	after.Object["metadata"].(map[string]any)["ownerReferences"] = template["metadata"].(map[string]any)["ownerReferences"]
 	after.SetDeletionTimestamp(nil)
 	after.SetManagedFields(nil)
@@ -220,27 +211,27 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	return nil
 }
 
-// stop notes that the engine would stop at an object.
+// stop records that the engine would stop at an object.
 func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Fields, r.Obstacle = o.immutable, s.obstacle(b.Message)
+	r.Fields, r.Obstacle = o.immutable, s.blockingPolicy(b.Message)
 	o.refusal = &r
 	s.reached, o.reached = false, false
 	s.refusals = append(s.refusals, r)
 }
 
-// refusePackage notes that nothing of the package would be written.
+// refusePackage records that nothing of the package would be written.
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
 	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
 }
 
-// obstacle is the policy or webhook of the package itself that denies a write which has
-// to precede its deletion or update. mu is held.
-func (s *simulation) obstacle(message string) *Obstacle {
+// blockingPolicy is the policy or webhook of the package itself that denies a write which
+// has to precede its deletion or update. It requires mu.
+func (s *simulation) blockingPolicy(message string) *BlockingPolicy {
 	key, o := s.denier(message)
 	if o == nil {
 		return nil
@@ -248,7 +239,7 @@ func (s *simulation) obstacle(message string) *Obstacle {
 	if d, _ := s.next.Find(key); d != nil && s.had(d) {
 		return nil // it stays as it is, and would be put back
 	}
-	return &Obstacle{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.Remedy(key)}
+	return &BlockingPolicy{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.Remedy(key)}
 }
 
 // removedKeys returns the objects that went, in their order.

@@ -25,8 +25,8 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// simulatedCluster is the cluster as it would be after the writes so far: writes are dry
-// runs, and what they make of objects is what reads and watches show from then on.
+// simulatedCluster is the cluster after the writes so far: writes are dry runs, whose results
+// later reads return.
 type simulatedCluster struct {
 	*Cluster
 	tracker *rollout.Tracker
@@ -41,18 +41,18 @@ type simulatedCluster struct {
 	objects map[objects.Key]*object
 	// reached means that the engine would get this far.
 	reached bool
-	// removed are the objects that went, in the order of the batches in which they did.
+	// removed objects, in order of their batches.
 	removed []removal
 	batch   int
 	// pretended are objects of kinds that are not served, as if they were.
 	pretended map[schema.GroupKind]*objects.Desired
-	// failed is an error that ends the simulation: it is not about an object.
+	// failed is an error that ends the simulation.
 	failed error
 }
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)
 
-// removal is an object that went in a batch of steps.
+// removal is an object that was removed in a batch of steps.
 type removal struct {
 	key   objects.Key
 	batch int
@@ -60,26 +60,25 @@ type removal struct {
 
 // object is one object of a simulated cluster.
 type object struct {
-	sight
-	// now is what it would be; nil where it would not exist.
+	liveObject
+	// now is the object after the writes; nil if it would not exist.
 	now *unstructured.Unstructured
-	// observed is the record of now; nil until it is asked for.
+	// observed is the record of now; nil until it is needed.
 	observed *objects.Observed
-	// changed means that a write changed it, released that it was left to itself.
+	// changed by a write; released to be managed by nothing.
 	changed, released bool
 	// version of the template that was written last.
 	version string
 	// unverified is why no dry run was possible.
 	unverified string
-	// refusal is why the engine would not write it; immutable are the fields that the
-	// API server did not let it change.
+	// refusal is why the engine would not write it, immutable the fields that caused that.
 	refusal   *Refusal
 	immutable []string
-	// reached is that of the cluster at the last write.
+	// reached by the engine at the last write.
 	reached bool
 	// migrated are managedFields as a patch rewrote them.
 	migrated []metav1.ManagedFieldsEntry
-	// dry are responses to dry runs by what was sent, of the object as it is.
+	// dry has responses to dry runs by body.
 	dry map[string]*unstructured.Unstructured
 }
 
@@ -118,7 +117,7 @@ func (c *simulatedCluster) GetMetadata(ctx context.Context, m *meta.RESTMapping,
 	return meta.AsPartialObjectMetadata(live), nil
 }
 
-// ListMetadata lists the objects of the package; no others are asked for.
+// ListMetadata lists objects of the package only.
 func (c *simulatedCluster) ListMetadata(
 	_ context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions,
 ) (*metav1.PartialObjectMetadataList, error) {
@@ -147,8 +146,7 @@ func (c *simulatedCluster) Apply(ctx context.Context, r apply.ApplyRequest) (*un
 	return c.predict(ctx, r.Mapping, r.Namespace, r.Name, r.Body, !r.DryRun)
 }
 
-// Patch applies a JSON patch to the object as it would be. What takes the label of the
-// watch off leaves the object to itself.
+// Patch applies a JSON patch. One that removes the label of the watch releases the object.
 func (c *simulatedCluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
 	before, err := c.Get(ctx, m, namespace, name)
 	if err != nil {
@@ -193,14 +191,14 @@ func (c *simulatedCluster) Delete(
 	return true, nil, nil
 }
 
-// remove notes that an object went. mu is held.
+// remove requires mu.
 func (c *simulatedCluster) remove(key objects.Key, o *object) {
 	o.now, o.observed = nil, nil
 	o.changed, o.reached = true, o.reached && c.reached
 	c.removed = append(c.removed, removal{key, c.batch})
 }
 
-// write notes what a write made of an object. Labels alone come last, and count least.
+// write stores the result of a write. Writes of labels alone do not change reached.
 func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +212,7 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	}
 }
 
-// Use does nothing: what revisions contain was read before.
+// Use does nothing: all objects were read before.
 func (c *simulatedCluster) Use(string, []schema.GroupKind) {}
 
 // State reports whether a kind is served, or defined by the package so far.
@@ -274,7 +272,7 @@ func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
 
 func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
 	obs.Watched, obs.Trimmed = true, nil
-	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // what is only predicted may have no record
+	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // a guess has none
 	o := c.object(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,28 +281,27 @@ func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructur
 	}
 }
 
-// Gone does nothing: reads and watches show the same.
+// Gone does nothing.
 func (c *simulatedCluster) Gone(objects.Key, types.UID) {}
 
-// Passed is true: everything was read just now.
+// Passed is true.
 func (c *simulatedCluster) Passed(schema.GroupKind, string) bool { return true }
 
-// Relist has nothing to do: no probe reads records.
+// Relist does nothing: no probe reads records.
 func (c *simulatedCluster) Relist(schema.GroupKind) int64 { return 0 }
 
-// Confirm is true, for the same reason as Passed.
+// Confirm is true.
 func (c *simulatedCluster) Confirm(context.Context, map[objects.Key]string, string) (bool, error) {
 	return true, nil
 }
 
-// Check validates against the schemas that are served, or against the definitions of the
-// package where these change them.
+// Check validates against the schemas that are served, or those of the package's definitions.
 func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
 	errs := make([]error, len(objs))
 	var served []*unstructured.Unstructured
 	var at []int
 	for i, obj := range objs {
-		why, err := c.definitions.judge(ctx, obj.GroupVersionKind(), obj.Object)
+		why, err := c.definitions.validate(ctx, obj.GroupVersionKind(), obj.Object)
 		switch {
 		case err != nil:
 			errs[i] = err
@@ -325,7 +322,7 @@ func (c *simulatedCluster) Now() time.Time {
 	return c.now
 }
 
-// Run performs steps as the manager does, and numbers them by batch.
+// Run performs a batch of steps.
 func (c *simulatedCluster) Run(ctx context.Context, _ string, _ bool, n int, do func(int)) {
 	c.mu.Lock()
 	c.batch++
@@ -333,8 +330,7 @@ func (c *simulatedCluster) Run(ctx context.Context, _ string, _ bool, n int, do 
 	_ = parallel(ctx, n, func(i int) error { do(i); return nil })
 }
 
-// removals returns the objects that went in their order; at is the place of an object in
-// the order of a teardown, for those of one batch.
+// removals returns the removed objects; at orders those of one batch.
 func (c *simulatedCluster) removals(at map[objects.Key]int) []objects.Key {
 	slices.SortStableFunc(c.removed, func(a, b removal) int {
 		if a.batch != b.batch {
