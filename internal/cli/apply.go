@@ -20,11 +20,10 @@ import (
 // fieldManager is the name under which this program writes.
 const fieldManager = "kubectl-package"
 
-// wantedPackage is what is to be installed.
 type wantedPackage struct {
 	name  cluster.Name
 	image string
-	// config as JSON; nil leaves it unchanged, and dropsConfig removes it.
+	// config is JSON; nil leaves it unchanged, dropsConfig removes it.
 	config           []byte
 	dropsConfig      bool
 	component        string
@@ -36,7 +35,7 @@ type wantedPackage struct {
 	adopts bool
 }
 
-// adopt lets a package adopt objects without a controller, unless it adopts more already.
+// adopt reports whether it widened the collision protection.
 func adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
 	switch spec.CollisionProtection {
 	case corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone:
@@ -46,17 +45,14 @@ func adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
 	return true
 }
 
-// applied is the result of applyPackage.
 type applied struct {
 	// before is nil if there was no package.
 	pkg, before corev1alpha1.GenericPackage
-	// what was done, for the user.
-	what string
+	what        string
 	// retry is the value of the retry annotation; empty if none was set.
 	retry string
 }
 
-// applyPackage creates a package, or changes the one that exists.
 func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, want wantedPackage) (applied, error) {
 	old, err := cl.Read(ctx, t)
 	switch {
@@ -107,8 +103,7 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 	if !fails(t, old) || done.pkg.PackageSpec().Paused {
 		return done, nil
 	}
-	// The cause of a failure need not be in the spec: an image that was pushed since,
-	// a webhook that was corrected.
+	// The cause of a failure need not be in the spec.
 	retry, err := requestRetry(ctx, cl, t, done.pkg)
 	if done.retry = retry; len(changes) == 0 {
 		done.what += "; what has failed is tried again"
@@ -143,14 +138,13 @@ func mergePatch(
 	return cl.Explain("cannot change "+t.String(), err)
 }
 
-// operation is one of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// difference is the patch from a spec to what is wanted, and its changes in words.
+// difference also describes the changes.
 func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []operation, changes []string) {
 	if old.Image != want.image {
 		patch = append(patch, operation{"add", "/spec/image", want.image})

@@ -65,7 +65,6 @@ understands, or pushed with --push; credentials are those of the Docker configur
 	return cmd
 }
 
-// check parses the flags.
 func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err error) {
 	if (c.output != "" || c.push) && len(c.tags) == 0 {
 		return nil, nil, errors.New("output or push is requested but no tags are set: add --tag host/path:tag")
@@ -141,7 +140,6 @@ func within(folder, file string) bool {
 	return true
 }
 
-// print reports what was done.
 func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	out := c.streams.Out
 	if c.format == "digest" {
@@ -160,7 +158,6 @@ func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
 	}
 }
 
-// save writes an image under all of its tags to a tar file.
 func save(path string, image v1.Image, tags []name.Tag) error {
 	images := map[name.Reference]v1.Image{}
 	for _, tag := range tags {

@@ -23,7 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// clusterTree is what of a package is in the cluster, as JSON and YAML.
+// clusterTree is the result as JSON and YAML.
 type clusterTree struct {
 	Kind      string      `json:"kind"`
 	Namespace string      `json:"namespace,omitempty"`
@@ -41,8 +41,7 @@ type treePhase struct {
 	Sealed bool `json:"sealed,omitempty"`
 }
 
-// treeObject is one object with its health, in kstatus' words: Current,
-// InProgress, Failed, Terminating, NotFound, Unknown.
+// treeObject has the health of an object, as kstatus computes it.
 type treeObject struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`
@@ -96,7 +95,6 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 	return err
 }
 
-// treeOf joins what a revision asks for with what is there.
 func treeOf(
 	r *cluster.Rollout, set corev1alpha1.GenericObjectSet, wanted []objectdiff.Object,
 	live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string,
@@ -145,7 +143,7 @@ func ranBefore(run phases.Run, o objectdiff.Object) bool {
 	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(o.Value)})
 }
 
-// health judges one object as kstatus does.
+// health is computed by kstatus.
 func health(u *unstructured.Unstructured, unreadable string, owners map[types.UID]bool) (state, message string) {
 	switch {
 	case unreadable != "":
@@ -170,7 +168,6 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 	return string(result.Status), message
 }
 
-// draw shows the tree to a person.
 func (t clusterTree) draw(styles terminal.Styles) string {
 	var b strings.Builder
 	name := t.Namespace + "/" + t.Name

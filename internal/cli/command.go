@@ -21,7 +21,7 @@ import (
 // dialer connects to a cluster; cluster.Connect except in tests.
 type dialer func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error)
 
-// command is what commands about a cluster have in common.
+// command is shared by all commands about a cluster.
 type command struct {
 	streams genericiooptions.IOStreams
 	dial    dialer
@@ -31,8 +31,7 @@ type command struct {
 	timeout time.Duration
 }
 
-// connects adds kubectl's flags, and completion of names, to a command. kubectl's
-// --cluster is left out: here it means cluster packages.
+// connects adds kubectl's flags, except --cluster, which selects cluster packages.
 func (c *command) connects(cmd *cobra.Command) {
 	c.flags = genericclioptions.NewConfigFlags(false)
 	c.flags.ClusterName, c.flags.CacheDir = nil, nil
@@ -53,8 +52,7 @@ func (c *command) connects(cmd *cobra.Command) {
 	}
 }
 
-// about completes a command whose arguments name one package or deployment, which parse
-// reads; checks are of its flags.
+// about completes a command whose arguments name one package or deployment.
 func (c *command) about(
 	cmd *cobra.Command, parse func([]string) (cluster.Name, error), run func(context.Context, cluster.Name) error, checks ...func() error,
 ) *cobra.Command {
@@ -73,7 +71,6 @@ func (c *command) about(
 	return cmd
 }
 
-// addTimeout adds --timeout, which has to be positive.
 func (c *command) addTimeout(cmd *cobra.Command, fallback time.Duration, usage string) {
 	cmd.Flags().DurationVar(&c.timeout, "timeout", fallback, usage)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -84,7 +81,6 @@ func (c *command) addTimeout(cmd *cobra.Command, fallback time.Duration, usage s
 	}
 }
 
-// addWait adds --wait and --timeout.
 func (c *command) addWait(cmd *cobra.Command, fallback time.Duration, usage string) {
 	cmd.Flags().BoolVar(&c.wait, "wait", true, usage)
 	c.addTimeout(cmd, fallback, "how long to wait")
@@ -92,7 +88,6 @@ func (c *command) addWait(cmd *cobra.Command, fallback time.Duration, usage stri
 
 func (c *command) connect() (*cluster.Cluster, error) { return c.dial(c.flags, c.streams.ErrOut) }
 
-// find connects, and reads an installed package.
 func (c *command) find(ctx context.Context, n cluster.Name) (*cluster.Cluster, progress.Target, corev1alpha1.GenericPackage, error) {
 	cl, err := c.connect()
 	if err != nil {
@@ -102,7 +97,6 @@ func (c *command) find(ctx context.Context, n cluster.Name) (*cluster.Cluster, p
 	return cl, target, pkg, err
 }
 
-// rollout connects, and reads a package or deployment with its revisions.
 func (c *command) rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster, *cluster.Rollout, error) {
 	cl, err := c.connect()
 	if err != nil {
@@ -112,7 +106,6 @@ func (c *command) rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster
 	return cl, r, err
 }
 
-// completeNames completes a first argument with the names of packages.
 func (c *command) completeNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// readConfig reads the configuration of a package from a YAML or JSON file, as JSON; nil
-// for no path.
+// readConfig returns JSON; nil for no path.
 func readConfig(path string, stdin io.Reader) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -46,8 +45,7 @@ func readConfig(path string, stdin io.Reader) ([]byte, error) {
 	return raw, nil
 }
 
-// readInput reads one byte more of a document than it may have, at most, from a file or
-// for the path "-" from standard input. name is for messages.
+// readInput reads a file, or standard input for "-", up to one byte over the limit.
 func readInput(path string, stdin io.Reader) (name string, data []byte, err error) {
 	name, in := path, stdin
 	if path == "-" {

@@ -19,14 +19,12 @@ var (
 	errNotInteractive = errors.New("nothing was changed: confirm it by --yes")
 )
 
-// interactive reports whether questions can be answered on a terminal.
 func interactive(streams genericiooptions.IOStreams) bool {
 	in, ok := streams.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)
 }
 
-// confirm asks a question; if that is not possible, its error names the flag that
-// answers it.
+// confirm prompts on a terminal; elsewhere its error names the flag to set.
 func confirm(streams genericiooptions.IOStreams, question string) error {
 	if !interactive(streams) {
 		return errNotInteractive

@@ -94,8 +94,8 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// preview shows the plan of a deletion for a dry run, or else what may hang, which has
-// to be confirmed. done is true if nothing is to be deleted.
+// preview prints the plan of a dry run, or warns and confirms. done is true if nothing is to be
+// deleted.
 func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
 	if c.cascade == "orphan" || pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
 		if c.dryRun {
@@ -121,7 +121,6 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		stranded, err = dryrun.Stranded(ctx, at, request)
 	}
 	if err != nil {
-		// The deletion goes on without the warning.
 		fmt.Fprintln(c.streams.ErrOut, terminal.Line("note: which custom resources may hang is not known: "+err.Error()))
 		return false, nil
 	}

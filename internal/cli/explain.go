@@ -84,8 +84,8 @@ func (c *explainCommand) run(cmd *cobra.Command, arg string) error {
 	return c.diagnose(cmd.Context(), n)
 }
 
-// installedName reports whether an argument names an installed package: with its kind,
-// or as a bare name that is neither a folder with a package nor an image.
+// installedName reports whether an argument names an installed package: with its kind, or as a
+// bare name that is neither a folder with a package nor an image.
 func installedName(arg string) (cluster.Name, bool) {
 	if isPath(arg) && (!bareName(arg) || hasManifest(arg)) {
 		return cluster.Name{}, false
@@ -97,7 +97,6 @@ func installedName(arg string) (cluster.Name, bool) {
 // bareName reports whether an argument may name a package as well as a folder.
 func bareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
 
-// hasManifest reports whether a folder has a manifest.
 func hasManifest(folder string) bool {
 	for _, file := range []string{"manifest.yaml", "manifest.yml"} {
 		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
@@ -107,7 +106,6 @@ func hasManifest(folder string) bool {
 	return false
 }
 
-// diagnose prints why an installed package is not available.
 func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	cl, target, pkg, err := c.find(ctx, n)
 	if err != nil {
@@ -132,7 +130,6 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	return err
 }
 
-// describe prints what a package in a folder or an image is.
 func (c *explainCommand) describe(ctx context.Context, source string) error {
 	files, err := c.source.read(ctx, source)
 	if err != nil {
@@ -153,7 +150,6 @@ func (c *explainCommand) describe(ctx context.Context, source string) error {
 	return err
 }
 
-// diagnosisText is a diagnosis as text: the cause, its remedy, and the chain to it.
 func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {
 	var b strings.Builder
 	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }

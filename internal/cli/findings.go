@@ -12,15 +12,13 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// findings are what is wrong with a package, as JSON and YAML.
 type findings struct {
 	Valid    bool      `json:"valid"`
 	Problems []finding `json:"problems"`
 	Warnings []finding `json:"warnings"`
 }
 
-// finding is one problem. Document and line count from 1; 0 means the file as a
-// whole.
+// finding is one problem; document and line count from 1.
 type finding struct {
 	Reason    string `json:"reason"`
 	Component string `json:"component,omitempty"`
@@ -47,8 +45,7 @@ func findingsOf(problems, warnings violation.Violations) findings {
 	return findings{Valid: len(problems) == 0, Problems: list(problems), Warnings: list(warnings)}
 }
 
-// printFindings writes one problem after the other, each with its place first
-// and its remedy below.
+// printFindings prints at most `alike` warnings of one kind.
 func printFindings(out io.Writer, styles terminal.Styles, f findings) {
 	for _, p := range f.Problems {
 		printFinding(out, styles.Bad("error")+":", p)
@@ -71,8 +68,7 @@ func printFindings(out io.Writer, styles terminal.Styles, f findings) {
 	}
 }
 
-// alike is how many warnings of one kind are printed; a hundred of them would
-// hide the others.
+// alike bounds warnings of one kind.
 const alike = 3
 
 func printFinding(out io.Writer, severity string, f finding) {
@@ -92,7 +88,7 @@ func printFinding(out io.Writer, severity string, f finding) {
 	}
 }
 
-// place is path:line, as editors understand it, and the document.
+// place is path:line, and the document.
 func (f finding) place() string {
 	path := f.Path
 	if f.Component != "" {
@@ -108,11 +104,10 @@ func (f finding) place() string {
 	return text
 }
 
-// problems counts problems.
 func problems(n int) string { return terminal.Count(n, "problem") }
 
-// reported prints the violations that err consists of, and returns an error that counts
-// them in place of the %s of format; any other error is returned as it is.
+// reported prints the violations in err, and returns an error with their number for the %s of
+// format.
 func reported(streams genericiooptions.IOStreams, err error, format string) error {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) {

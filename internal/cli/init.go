@@ -58,7 +58,6 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	// An empty folder makes room for the new one.
 	if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("write the package: %w", err)
 	}
@@ -74,8 +73,7 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 	return nil
 }
 
-// vacant refuses a folder that has something in it, and the current one, which
-// would be replaced under the shell's feet.
+// vacant rejects a folder with content, and the working directory.
 func vacant(folder string) error {
 	if info, err := os.Lstat(folder); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a link: name the folder itself", folder)

@@ -20,8 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
-// inputs reads files of objects from wherever they are, within limits on all of
-// them together.
+// inputs reads files of objects within common limits.
 type inputs struct {
 	stdin io.Reader
 	out   []kickstart.Input
@@ -30,7 +29,6 @@ type inputs struct {
 
 func newInputs(stdin io.Reader) *inputs { return &inputs{stdin: stdin} }
 
-// all reads what is named by -f, in that order.
 func (in *inputs) all(ctx context.Context, names []string) ([]kickstart.Input, error) {
 	for _, name := range names {
 		if err := in.one(ctx, name); err != nil {
@@ -79,8 +77,6 @@ func (in *inputs) pattern(pattern string) error {
 	return nil
 }
 
-// folder reads all YAML and JSON files of a folder and those below it, but for
-// hidden ones.
 func (in *inputs) folder(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "Chart.yaml")); err == nil {
 		return fmt.Errorf("%s is a chart of Helm: render it first, as by helm template NAME %s | kubectl package kickstart NAME -f -", dir, dir)
@@ -115,7 +111,6 @@ func (in *inputs) file(p string) error {
 	return in.read(p, f)
 }
 
-// fetch reads a URL.
 func (in *inputs) fetch(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, limits.KickstartTimeout)
 	defer cancel()
@@ -123,7 +118,7 @@ func (in *inputs) fetch(ctx context.Context, address string) error {
 	if err != nil {
 		return errors.New("an input begins as a URL and is none: correct the address")
 	}
-	// Queries and passwords may be credentials: they are in no message.
+	// Queries and passwords may be credentials.
 	plain := *request.URL
 	plain.RawQuery = ""
 	shown := plain.Redacted()

@@ -66,17 +66,15 @@ interrupt ends the watching, not the rollout.`,
 	return cmd
 }
 
-// specFlags say what the spec of a package is to be.
 type specFlags struct {
 	cluster   bool
 	component string
 	config    string
 	adopt     bool
-	// given reports whether a flag was set.
-	given func(flag string) bool
+	given     func(flag string) bool
 }
 
-// add adds the flags to a command that verb names.
+// add adds the flags; verb begins their usage.
 func (f *specFlags) add(cmd *cobra.Command, verb string) {
 	f.given = cmd.Flags().Changed
 	cmd.Flags().BoolVar(&f.cluster, "cluster", false, verb+" a ClusterPackage")
@@ -96,7 +94,6 @@ func (f *specFlags) scoped(n cluster.Name, arg string) (cluster.Name, error) {
 	return n, nil
 }
 
-// wanted parses the arguments.
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	w := wantedPackage{image: args[0], component: c.spec.component, changesComponent: c.spec.given("component"), adopts: c.spec.adopt}
 	ref, err := imageReference("IMAGE", args[0])
@@ -119,7 +116,7 @@ func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	return w, nil
 }
 
-// baseName is the last part of an image's path, as a name of Kubernetes.
+// baseName is the last part of an image's path as a Kubernetes name.
 func baseName(ref name.Reference) string {
 	path := ref.Context().RepositoryStr()
 	return strings.ReplaceAll(path[strings.LastIndex(path, "/")+1:], "_", "-")
@@ -147,7 +144,7 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error
 	return c.follow(ctx, cl, target, done, nil)
 }
 
-// follow waits until a package that was applied is available; refine is that of waiter.
+// follow waits until an applied package is available.
 func (c *command) follow(
 	ctx context.Context, cl *cluster.Cluster, target progress.Target, done applied, refine func(context.Context, progress.Snapshot) progress.Snapshot,
 ) error {
@@ -171,7 +168,6 @@ func (c *command) follow(
 	return nil
 }
 
-// confirmImage confirms a change to an image that may be of another package.
 func (c *installCommand) confirmImage(t progress.Target, old *corev1alpha1.PackageSpec, wanted string) error {
 	what := unexpectedImage(t, old.Image, wanted)
 	if what == "" || c.yes {
@@ -181,8 +177,8 @@ func (c *installCommand) confirmImage(t progress.Target, old *corev1alpha1.Packa
 	return confirm(c.streams, "Change it all the same?")
 }
 
-// unexpectedImage describes an image that may be of another package than the installed
-// one: from another repository, or without a tag. It is empty for another release.
+// unexpectedImage describes an image that may be of another package: of another repository, or
+// without a tag.
 func unexpectedImage(t progress.Target, old, wanted string) string {
 	was, err := name.ParseReference(old)
 	is, err2 := name.ParseReference(wanted)
@@ -200,8 +196,7 @@ func unexpectedImage(t progress.Target, old, wanted string) string {
 	return ""
 }
 
-// checkScope returns an error that names the right flag if a package does not allow a
-// scope. Other problems of the manifest are ignored.
+// checkScope returns an error that names the right flag if a package does not allow a scope.
 func checkScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
 	parts := loader.Parts(files)
 	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
@@ -223,8 +218,8 @@ func checkScope(source string, files loader.Files, component string, scope corev
 	return nil
 }
 
-// checkImage checks the scope of an image before the package is created. The manager
-// checks one that cannot be pulled from here.
+// checkImage checks the scope before creation; the manager checks images that cannot be pulled
+// from here.
 func (c *installCommand) checkImage(ctx context.Context, want wantedPackage) error {
 	ctx, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
 	defer cancel()

@@ -38,8 +38,7 @@ type kickstartCommand struct {
 	keep       []string
 	recreate   []string
 	conflicts  string
-	// given reports whether a flag was set.
-	given func(flag string) bool
+	given      func(flag string) bool
 }
 
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
@@ -94,7 +93,6 @@ listed in the manifest; update pins them.`,
 	return cmd
 }
 
-// What --keep and --recreate may name.
 const (
 	keepCRDs     = "crds"
 	recreateJobs = "jobs"
@@ -121,7 +119,6 @@ func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
 	return opts, err
 }
 
-// kinds reads the flags about the package as a whole and about kinds of objects.
 func (c *kickstartCommand) kinds(opts *kickstart.Options) error {
 	opts.Version = strings.TrimPrefix(c.version, "v")
 	if c.version != "" {
@@ -195,7 +192,6 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 	return c.begin(ctx, folder, opts, made)
 }
 
-// begin makes a new package.
 func (c *kickstartCommand) begin(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
 	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
@@ -223,7 +219,7 @@ func (c *kickstartCommand) begin(ctx context.Context, folder string, opts kickst
 	return nil
 }
 
-// readBundle pulls a bundle. Its two folders are read as those of packages are.
+// readBundle pulls the two folders of a bundle.
 func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 	manifests, err := c.registry.pullFrom(ctx, kickstart.BundleManifests, c.bundle, nil)
 	if err != nil {
@@ -250,8 +246,7 @@ func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, e
 	return bundle, nil
 }
 
-// writeFixtures writes what the package renders to, for its test case to compare
-// with.
+// writeFixtures writes the fixtures of the test case of a valid package.
 func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, valid bool) error {
 	if !valid {
 		return nil // test --update does it once the package is right
@@ -260,7 +255,6 @@ func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, v
 	return err
 }
 
-// print lists what was made, and what to review.
 func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) {
 	fmt.Fprintf(c.streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {
@@ -277,8 +271,7 @@ func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) 
 	}
 }
 
-// provisional are the files of a package as they will be when its images are
-// pinned, so that everything else can be checked now.
+// provisional adds a lock, so that everything else can be checked.
 func provisional(made *kickstart.Result) loader.Files {
 	if made.ProvisionalLock == nil {
 		return made.Files
@@ -288,8 +281,7 @@ func provisional(made *kickstart.Result) loader.Files {
 	return files
 }
 
-// withFixtures adds what the test cases render to. Of a package that has a problem
-// there is nothing to add; its author writes the fixtures when it is corrected.
+// withFixtures adds the fixtures, if the package is valid.
 func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
 	files := maps.Clone(made.Files)
 	if fixtures, err := testrunner.Fixtures(ctx, provisional(made)); err == nil {
@@ -298,7 +290,7 @@ func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
 	return files
 }
 
-// writeFolder writes a new folder, which is there completely or not at all.
+// writeFolder creates a folder completely or not at all.
 func writeFolder(folder string, files loader.Files) error {
 	parent := filepath.Dir(folder)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -331,7 +323,6 @@ func writeFolder(folder string, files loader.Files) error {
 	return nil
 }
 
-// isURL reports whether an argument is the address of a file.
 func isURL(arg string) bool {
 	return strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "http://")
 }

@@ -24,8 +24,7 @@ const (
 	lockFile     = "manifest.lock.yaml"
 )
 
-// readRecord returns the record of the last run in a folder; nil if there is no
-// folder.
+// readRecord returns the record of the last run; nil if there is no folder.
 func readRecord(folder string) (*kickstart.Record, error) {
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -62,7 +61,6 @@ func (c *kickstartCommand) inherit(opts *kickstart.Options, former kickstart.Opt
 	c.namespace = opts.Namespace
 }
 
-// upgrade merges a new release into the package.
 func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kickstart.Options, record *kickstart.Record, made *kickstart.Result) error {
 	ours, err := loader.ReadFolder(folder)
 	if err != nil {
@@ -112,13 +110,11 @@ func (c *kickstartCommand) upgrade(ctx context.Context, folder string, opts kick
 	return nil
 }
 
-// matchesFixtures reports whether no test case failed.
 func matchesFixtures(tested *testrunner.Result) bool {
 	return !slices.ContainsFunc(tested.Cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed })
 }
 
-// withProvisionalLock adds a lock for changed images, to check the package before
-// they are resolved.
+// withProvisionalLock adds a lock for changed images, so that the package can be checked.
 func withProvisionalLock(files, former loader.Files) (loader.Files, error) {
 	was, errWas := kickstart.ProvisionalLock(former[manifestFile])
 	now, err := kickstart.ProvisionalLock(files[manifestFile])
@@ -176,7 +172,6 @@ func (c *kickstartCommand) printUpgrade(folder string, opts kickstart.Options, u
 	}
 }
 
-// writeRecord replaces the record of the package.
 func writeRecord(folder string, next loader.Files) error {
 	former, err := loader.ReadFolder(filepath.Join(folder, kickstart.RecordFolder))
 	if err != nil {
@@ -185,8 +180,8 @@ func writeRecord(folder string, next loader.Files) error {
 	return writeChanges(folder, kickstart.RecordFolder, former, next)
 }
 
-// writeChanges replaces the files of a folder that have changed, each atomically, and
-// removes those that are gone. Links out of the folder are not followed.
+// writeChanges replaces changed files atomically, and removes others. It follows no links out of
+// the folder.
 func writeChanges(folder, below string, former, next loader.Files) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

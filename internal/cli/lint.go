@@ -73,7 +73,6 @@ manifest. Exits with 1 where there are findings of the level that --fail-on name
 	return cmd
 }
 
-// never fails on no level.
 const never = "never"
 
 var failLevels = []string{string(lint.Error), string(lint.Warning), string(lint.Info), never}
@@ -107,7 +106,6 @@ func (c *lintCommand) listRules(ctx context.Context) error {
 	return nil
 }
 
-// lintReport is what -o json prints.
 type lintReport struct {
 	Findings []lint.Finding     `json:"findings"`
 	Counts   map[lint.Level]int `json:"counts"`
@@ -151,7 +149,6 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	return c.verdict(report, source)
 }
 
-// verdict is an error where there are findings of the level to fail on.
 func (c *lintCommand) verdict(report lintReport, source string) error {
 	for _, f := range report.Findings {
 		if c.failOn != never && f.Level.AtLeast(lint.Level(c.failOn)) {
@@ -161,7 +158,6 @@ func (c *lintCommand) verdict(report lintReport, source string) error {
 	return nil
 }
 
-// summary is such as "2 errors, 1 warning".
 func (r lintReport) summary() string {
 	var parts []string
 	for _, level := range []lint.Level{lint.Error, lint.Warning, lint.Info} {

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// pauseTimeout is the default of --timeout where one reconcile is awaited.
+// pauseTimeout is the default for one reconcile.
 const pauseTimeout = time.Minute
 
 type pauseCommand struct {
@@ -58,7 +58,6 @@ func (c *pauseCommand) complete(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// packageName parses NAME, KIND/NAME or KIND NAME.
 func packageName(args []string) (cluster.Name, error) {
 	n, err := cluster.ParseResource(args)
 	if err == nil && n.Deployment {
@@ -95,8 +94,7 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// await waits until the status says so for the spec at hand, and reports when no manager
-// does.
+// await waits until the status follows the spec.
 func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
 	defer cancel()
@@ -122,8 +120,7 @@ func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target pr
 	return err
 }
 
-// pauseNoticed reports whether the status follows spec.paused. Whether the package
-// is available has nothing to do with it.
+// pauseNoticed reports whether the status follows spec.paused.
 func pauseNoticed(pkg corev1alpha1.GenericPackage, paused bool) bool {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionPaused)
 	if paused {

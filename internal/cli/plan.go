@@ -67,7 +67,6 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 	return cmd
 }
 
-// completeArgs completes a folder or an installed package, and then the name of one.
 func (c *planCommand) completeArgs(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	names, end := c.completeNames(cmd, nil, begin)
 	if len(args) == 0 {
@@ -79,7 +78,6 @@ func (c *planCommand) completeArgs(cmd *cobra.Command, args []string, begin stri
 	return names, end
 }
 
-// plannedPackage is what is to be planned.
 type plannedPackage struct {
 	// source is an image or a folder; empty for the image of the installed package.
 	source string
@@ -88,7 +86,6 @@ type plannedPackage struct {
 	name cluster.Name
 }
 
-// wanted parses the arguments.
 func (c *planCommand) wanted(args []string) (plannedPackage, error) {
 	w := plannedPackage{source: args[0], folder: !c.source.pull && isPath(args[0])}
 	var err error

@@ -20,7 +20,6 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// environmentOf is the environment of templates and constraints in a namespace.
 func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
 	asking, err := discovery.NewDiscoveryClientForConfig(cl.Config)
 	if err != nil {
@@ -63,8 +62,7 @@ func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMap
 	return &env, err
 }
 
-// others returns a lister of the other installed packages of a name; nil if the caller
-// may not list them.
+// others finds installed packages by name; nil if the caller may not list them.
 func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {

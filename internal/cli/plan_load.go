@@ -24,7 +24,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// planned is a package that was rendered for a plan.
 type planned struct {
 	target progress.Target
 	// pkg is the Package as it would be, before what it is; nil where there is none.
@@ -50,7 +49,6 @@ func (p *planned) request() dryrun.Request {
 	return r
 }
 
-// complete adds the package to its plan.
 func (p *planned) complete(plan *dryrun.Plan) {
 	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
 	if p.folder == "" {
@@ -116,7 +114,6 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	return p, err
 }
 
-// nameOf is the name of a package that was given none.
 func nameOf(want plannedPackage, files loader.Files) (string, error) {
 	if !want.folder {
 		ref, err := name.ParseReference(want.source)
@@ -132,7 +129,6 @@ func nameOf(want plannedPackage, files loader.Files) (string, error) {
 	return result.Manifest.Name, nil
 }
 
-// find reads the installed package, if there is one.
 func (c *planCommand) find(ctx context.Context, cl *cluster.Cluster, want plannedPackage, p *planned) error {
 	if want.source == "" {
 		var err error

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// previewFlags are the installation that a package is rendered for without a cluster.
+// previewFlags describe an installation without a cluster.
 type previewFlags struct {
 	cluster   bool
 	namespace string
@@ -33,7 +33,6 @@ func (p *previewFlags) add(cmd *cobra.Command) {
 	p.addBesideConnection(cmd)
 }
 
-// addBesideConnection adds all flags but --namespace.
 func (p *previewFlags) addBesideConnection(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
 	cmd.Flags().StringVar(&p.component, "component", "", "the component to show of a package that has several")
@@ -76,7 +75,6 @@ func (p *previewFlags) scope() corev1alpha1.Scope {
 	return corev1alpha1.ScopeNamespaced
 }
 
-// load renders a package, and prints its warnings and problems.
 func (p *previewFlags) load(
 	ctx context.Context, streams genericiooptions.IOStreams, source string, files loader.Files,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
@@ -116,7 +114,6 @@ func (p *previewFlags) preview(
 	return pkg, object, err
 }
 
-// onlyScope reports whether err is about the scope alone.
 func onlyScope(err error) bool {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) {
@@ -135,8 +132,7 @@ func onlyScope(err error) bool {
 	return unsupported
 }
 
-// completeFrom completes a flag with names that the package in the folder of the
-// first argument has. Images are not pulled for it.
+// completeFrom completes a flag with names in the folder of the first argument.
 func completeFrom(names func(loader.Files) []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 || !isPath(args[0]) {

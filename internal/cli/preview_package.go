@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// loadFor renders a package for the Package or ClusterPackage in a file.
 func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Reader) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	pkg, get, err := readPackage(path, stdin)
 	if err != nil {
@@ -34,8 +33,7 @@ func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Read
 	return loaded, opts.Package, err
 }
 
-// readPackage reads a Package or ClusterPackage; get returns the ConfigMaps in the same
-// file.
+// readPackage also returns the ConfigMaps in the same file.
 func readPackage(path string, stdin io.Reader) (corev1alpha1.GenericPackage, sources.Get, error) {
 	name, data, err := readInput(path, stdin)
 	if err != nil {
@@ -58,7 +56,6 @@ func readPackage(path string, stdin io.Reader) (corev1alpha1.GenericPackage, sou
 	return pkg, besideIt(objects, pkg), err
 }
 
-// packageIn returns the only Package or ClusterPackage among some objects.
 func packageIn(name string, objects []*unstructured.Unstructured) (found corev1alpha1.GenericPackage, err error) {
 	for _, u := range objects {
 		var pkg corev1alpha1.GenericPackage
@@ -89,7 +86,7 @@ func packageIn(name string, objects []*unstructured.Unstructured) (found corev1a
 
 var errSecretSource = errors.New("values from Secrets are not rendered without a cluster: leave the Secret out of spec.configFrom, or see kubectl package plan")
 
-// besideIt finds ConfigMaps among the objects of a file.
+// besideIt reads ConfigMaps in the same file.
 func besideIt(objects []*unstructured.Unstructured, pkg corev1alpha1.GenericPackage) sources.Get {
 	return func(_ context.Context, ref sources.Ref) (*sources.Object, error) {
 		if ref.Kind == sources.KindSecret {

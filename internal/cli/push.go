@@ -31,7 +31,6 @@ func (r *registryFlags) hosts() (map[string]bool, error) {
 	return hosts, nil
 }
 
-// tags parses references with tags.
 func (r *registryFlags) tags(refs []string) ([]name.Tag, error) {
 	insecure, err := r.hosts()
 	if err != nil {
@@ -51,7 +50,6 @@ func (r *registryFlags) tags(refs []string) ([]name.Tag, error) {
 	return tags, nil
 }
 
-// push sends an image to the registry of every tag.
 func (r *registryFlags) push(ctx context.Context, image v1.Image, tags []name.Tag) error {
 	for _, tag := range tags {
 		carrier, err := r.transport(tag.Registry)
@@ -100,7 +98,6 @@ func (r *registryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	return tlsOnly{carrier}, nil
 }
 
-// authorities are those of the system and those in a file.
 func authorities(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
@@ -118,8 +115,7 @@ func authorities(file string) (*x509.CertPool, error) {
 
 var errPlainHTTP = errors.New("plain HTTP")
 
-// tlsOnly rejects plain HTTP, which the library falls back to on private and loopback
-// addresses.
+// tlsOnly rejects plain HTTP, to which the library falls back on private addresses.
 type tlsOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

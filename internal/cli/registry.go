@@ -17,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
-// registryFlags are about registries.
 type registryFlags struct {
 	insecure []string
 	all      bool
@@ -30,7 +29,7 @@ func (r *registryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
 }
 
-// puller pulls refs; folder is the part of an image to read, empty for packages.
+// puller reads a folder of images; the default is that of packages.
 func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller, error) {
 	insecure := slices.Clone(r.insecure)
 	for _, text := range refs {
@@ -43,14 +42,12 @@ func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller,
 	})
 }
 
-// trusts reports whether a registry may be reached by plain HTTP without being named: any
-// with --insecure, and those on loopback addresses without a CA file.
+// trusts reports whether a registry may be reached by plain HTTP without being named.
 func (r *registryFlags) trusts(registry string) bool {
 	host := (&url.URL{Host: registry}).Hostname()
 	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// pull reads a package out of an image.
 func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, error) {
 	image, err := r.pullFrom(ctx, "", ref, nil)
 	if err != nil {
@@ -59,8 +56,7 @@ func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, err
 	return image.Files, nil
 }
 
-// pullFrom reads a folder of an image. keys, which may be nil, precede the credentials of
-// the Docker configuration.
+// pullFrom reads a folder of an image. keys, if any, precede the Docker credentials.
 func (r *registryFlags) pullFrom(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
 	puller, err := r.puller(folder, ref)
 	if err != nil {
@@ -70,7 +66,6 @@ func (r *registryFlags) pullFrom(ctx context.Context, folder, ref string, keys a
 	return image, advise(err)
 }
 
-// resolve returns the digest of a reference.
 func (r *registryFlags) resolve(ctx context.Context, ref string) (string, error) {
 	puller, err := r.puller("", ref)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// remains adds to the objects that block a teardown what they wait for: the engine
-// watches its own objects only.
+// remains adds what blocking objects of a teardown wait for, since the engine watches its own
+// objects only.
 type remains struct {
 	cluster  *cluster.Cluster
 	client   client.Client
@@ -25,7 +25,7 @@ type remains struct {
 	messages []string
 }
 
-// refine is that of following. Errors are ignored: the deletion goes on.
+// refine ignores errors: the deletion goes on.
 func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
 	blocking, now := snap.Package.PackageStatus().Blocking, time.Now()
 	if !slices.Equal(blocking, r.blocking) {

@@ -157,7 +157,6 @@ func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx conte
 	return cmd
 }
 
-// imageReference parses the argument noun.
 func imageReference(noun, text string) (name.Reference, error) {
 	ref, err := name.ParseReference(text)
 	if err != nil {
@@ -219,7 +218,6 @@ func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// readRepository reads a repository file, of limited size.
 func readRepository(path string) (*repository.Index, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

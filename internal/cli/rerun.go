@@ -25,7 +25,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// rerunInterval is the time between polls for the new Job.
 const rerunInterval = 200 * time.Millisecond
 
 type rerunCommand struct{ command }
@@ -45,7 +44,6 @@ NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`
 	return cmd
 }
 
-// jobName parses job/NAME or job NAME.
 func jobName(args []string) (cluster.Name, error) {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
@@ -57,7 +55,6 @@ func jobName(args []string) (cluster.Name, error) {
 	return cluster.Name{Name: args[1]}, nil
 }
 
-// rerun is one Job that is to run again.
 type rerun struct {
 	*cluster.Cluster
 	kinds client.Client
@@ -111,7 +108,6 @@ func (c *rerunCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// read returns the Job, nil where there is none.
 func (r *rerun) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
@@ -159,15 +155,14 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
 }
 
-// recorded returns the index of the record of the Job, or -1.
 func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	return slices.IndexFunc(dep.ObjectDeploymentStatus().Jobs, func(j corev1alpha1.JobRecord) bool {
 		return j.Namespace == r.key.Namespace && j.Name == r.key.Name
 	})
 }
 
-// began reports whether another Job exists. Until then it removes the record: events
-// of the deletion of the former Job may have restored it.
+// began reports whether a new Job exists. Until then it removes the record, which events of the
+// former Job may restore.
 func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	job, err := r.read(ctx)
 	if err != nil {

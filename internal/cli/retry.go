@@ -52,14 +52,13 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.follow(ctx, cl, target, done, nil)
 }
 
-// requestRetry sets the retry annotation, and returns its value, which the status has
-// once the retry is handled.
+// requestRetry returns the value that the status has once the retry is handled.
 func requestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) (string, error) {
 	value := time.Now().UTC().Format(time.RFC3339Nano)
 	return value, mergePatch(ctx, cl, t, pkg, corev1alpha1.RetryAnnotation, value, nil)
 }
 
-// fails reports whether something of a package may wait for a retry.
+// fails reports whether a retry may help.
 func fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Stalled != "" || len(s.Blocking) > 0)

@@ -35,7 +35,6 @@ func positive(flag string, n *int64) func() error {
 	}
 }
 
-// previous is the revision before another; an error where there is none.
 func previous(r *cluster.Rollout, of corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
 	var found corev1alpha1.GenericObjectSet
 	for _, set := range r.Sets {

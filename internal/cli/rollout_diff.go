@@ -17,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// comparison is how two revisions differ, as JSON and YAML.
 type comparison struct {
 	From    int64          `json:"from"`
 	To      int64          `json:"to"`
@@ -26,13 +25,11 @@ type comparison struct {
 	Objects []objectChange `json:"objects"`
 }
 
-// orderChange is another list of phases.
 type orderChange struct {
 	Before []string `json:"before"`
 	After  []string `json:"after"`
 }
 
-// objectChange is one object that differs.
 type objectChange struct {
 	Action      objectdiff.Kind     `json:"action"`
 	Group       string              `json:"group,omitempty"`
@@ -91,7 +88,6 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 	return err
 }
 
-// choose returns the revisions that are compared.
 func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericObjectSet, err error) {
 	to = r.Current()
 	if to == nil {
@@ -110,7 +106,7 @@ func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericO
 	return from, to, err
 }
 
-// readable returns the objects of a revision, unless they have sensitive values.
+// readable rejects revisions with sensitive values.
 func readable(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet) ([]objectdiff.Object, error) {
 	all, sealed, err := cl.Objects(ctx, set)
 	if err != nil {
@@ -146,7 +142,6 @@ func phaseNames(set corev1alpha1.GenericObjectSet) []string {
 	return names
 }
 
-// diffText shows a comparison to a person.
 func diffText(what string, c comparison, styles terminal.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  revision %d → %d\n", styles.Strong(terminal.Line(what)), c.From, c.To)
@@ -184,7 +179,6 @@ func diffText(what string, c comparison, styles terminal.Styles) string {
 	return b.String()
 }
 
-// fieldChange shows the values of a field, in JSON.
 func fieldChange(f objectdiff.Change) string {
 	switch {
 	case f.Before == nil:
@@ -195,12 +189,11 @@ func fieldChange(f objectdiff.Change) string {
 	return diffValue(f.Before) + " → " + diffValue(f.After)
 }
 
-// diffValueWidth is the most columns of a value.
 const diffValueWidth = 120
 
 func diffValue(v any) string { return valueText(v, diffValueWidth) }
 
-// valueText is a value as JSON on one line, truncated at a width.
+// valueText is JSON on one line.
 func valueText(v any, width int) string {
 	if v == objectdiff.Hidden {
 		return objectdiff.Hidden

@@ -74,8 +74,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// changeCause returns why a revision was made. One with the template of an earlier
-// revision is an undo.
+// changeCause recognizes an undo by its template.
 func changeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
 	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
 	for _, earlier := range slices.Backward(before) {
@@ -101,8 +100,7 @@ func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
 	return c.output.Print(ctx, c.streams.Out, masked)
 }
 
-// maskedSet is a set as kubectl prints it, but for its managed fields and the
-// values of Secrets.
+// maskedSet hides managed fields and values of Secrets.
 func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
 	set = set.DeepCopyObject().(corev1alpha1.GenericObjectSet)
 	set.SetManagedFields(nil)

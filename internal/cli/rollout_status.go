@@ -79,7 +79,6 @@ func (c *rolloutStatusCommand) deployment(ctx context.Context, n cluster.Name) e
 	return c.rolledOut(r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
 }
 
-// deploymentReady reports whether the template of a deployment is rolled out, or why not.
 func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
 	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
@@ -96,8 +95,7 @@ func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	return true, ""
 }
 
-// awaitRollout waits for a deployment without a package, and prints a line whenever the
-// reason changes.
+// awaitRollout waits for a deployment without a package.
 func (c *command) awaitRollout(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) error {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)

@@ -87,8 +87,8 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	return previous(r, current)
 }
 
-// neverRolledOut reports whether the spec of a package cannot be pulled or is invalid,
-// so that the newest revision is the one before it.
+// neverRolledOut reports whether the spec was never rolled out, so that an undo goes back to the
+// newest revision.
 func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {
 	if r.Package == nil {
 		return false
@@ -100,7 +100,7 @@ func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bo
 	return (state.Invalid != "" || state.PullError != "") && !same
 }
 
-// configOf is the configuration that a revision was made with; nil for none.
+// configOf returns nil for no configuration.
 func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
 	text := set.GetAnnotations()[corev1alpha1.PackageConfigAnnotation]
 	if text == "" || text == "null" {
@@ -109,7 +109,6 @@ func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(text)}
 }
 
-// pkg writes image, configuration and component of a revision into its package.
 func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	want, err := wantedOf(r, set)
 	if err != nil {
@@ -133,7 +132,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	return c.follow(ctx, cl, r.Target, done, f.refine())
 }
 
-// wantedOf is the package of a revision; an error if it is not recorded completely.
+// wantedOf fails if a revision is not recorded completely.
 func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPackage, error) {
 	number := set.ObjectSetSpec().Revision
 	want := wantedPackage{name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, changesComponent: true}
@@ -171,7 +170,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPack
 	return want, nil
 }
 
-// sensitive is the reason why values of a revision are not kept; empty if they are.
+// sensitive returns why values of a revision are not kept.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
 	if sealed(set) {
 		return "it has sensitive values, and what they were is not kept"
@@ -184,7 +183,6 @@ func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSe
 	return ""
 }
 
-// deployment writes the template of a revision back.
 func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	number := set.ObjectSetSpec().Revision
 	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
@@ -214,7 +212,6 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	return c.awaitRollout(ctx, cl, r)
 }
 
-// sealed reports whether objects of a revision are kept in Secrets.
 func sealed(set corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
 }

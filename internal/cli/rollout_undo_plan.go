@@ -18,21 +18,19 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// undoPreview plans an undo from the stored revision: nothing is pulled.
+// undoPreview plans an undo from the stored revision.
 type undoPreview struct {
 	*undoCommand
 	cluster *cluster.Cluster
 	rollout *cluster.Rollout
 	set     corev1alpha1.GenericObjectSet
-	// image of the package after the undo.
-	image string
+	image   string
 	// obstacles are policies and webhooks of the package to delete when they deny the
 	// rollout, by their denial.
 	obstacles map[apply.Denial]objects.Key
 }
 
-// run shows the plan for a dry run, or else the losses, which have to be confirmed. done
-// is true if nothing is to be changed.
+// run prints the plan of a dry run, or confirms losses. done is true if nothing is to be changed.
 func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	if !f.dryRun && f.cluster.Config == nil {
 		return false, nil
@@ -45,7 +43,6 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 		_, err = io.WriteString(f.streams.Out, planText(plan, terminal.StylesFor(f.streams.Out)))
 		return true, err
 	case err != nil:
-		// The undo goes on without the warning.
 		fmt.Fprintln(f.streams.ErrOut, terminal.Line("note: what may be lost is not known: "+err.Error()))
 		return false, nil
 	}
@@ -91,7 +88,7 @@ func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 	return plan, nil
 }
 
-// confirmObstacles confirms which of the package's own policies and webhooks to delete.
+// confirmObstacles confirms which policies of the package to delete.
 func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
 	if !f.wait || f.rollout.Package == nil || !f.yes && !interactive(f.streams) {
 		return // the refusals name the remedy
@@ -113,8 +110,8 @@ func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
 	}
 }
 
-// refine deletes confirmed obstacles once the rollout waits for them: before that, the
-// current revision would restore them. It is nil if there are none.
+// refine deletes confirmed obstacles once the rollout waits for them; earlier, the current
+// revision would restore them.
 func (f *undoPreview) refine() func(context.Context, progress.Snapshot) progress.Snapshot {
 	if len(f.obstacles) == 0 {
 		return nil

@@ -19,8 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
-// Main runs the command line of the process and returns its exit code. A second
-// interrupt ends the process at once.
+// Main returns the exit code. A second interrupt ends the process.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -34,7 +33,6 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 }
 
 func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial dialer) int {
-	// The messages of this program are better than the logs of the libraries.
 	ctrllog.SetLogger(logr.Discard())
 	ctx = logr.NewContext(ctx, logr.Discard())
 
@@ -50,13 +48,11 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	return 0
 }
 
-// exitCode is the exit code of a command without an error message.
 type exitCode int
 
 // Error implements error.
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// newRoot returns the command line.
 func newRoot(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-package",
@@ -88,7 +84,6 @@ phase begins when everything in the phases before it works.`,
 	return root
 }
 
-// usageError is an error of the command line.
 func usageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("arguments invalid: %w. See: %s --help", err, cmd.CommandPath())
 }
@@ -100,7 +95,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// takes checks the number of arguments, by their names; optional ones are in brackets.
+// takes checks the number of arguments; the names of optional ones are in brackets.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {

@@ -11,7 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// sourceFlags say where a package is read from: a folder or an image.
 type sourceFlags struct {
 	registry registryFlags
 	pull     bool
@@ -41,7 +40,6 @@ func (s *sourceFlags) folder(source string) string {
 	return ""
 }
 
-// readSource reads a package out of a folder.
 func readSource(path string) (loader.Files, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -59,8 +57,7 @@ func readSource(path string) (loader.Files, error) {
 	return files, err
 }
 
-// isPath reports whether an argument means a folder and not an image: it exists,
-// or is written as only paths are.
+// isPath reports whether an argument is a folder: it exists, or is written as only paths are.
 func isPath(arg string) bool {
 	if strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "~") || strings.HasSuffix(arg, "/") {
 		return true

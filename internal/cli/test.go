@@ -52,14 +52,13 @@ defines are looked up in its schemaLocations.`,
 	return cmd
 }
 
-// testReport is what -o json prints.
 type testReport struct {
 	Passed bool              `json:"passed"`
 	Cases  []testrunner.Case `json:"cases"`
 	// Problems and warnings beside what differs from fixtures.
 	Problems []finding `json:"problems"`
 	Warnings []finding `json:"warnings"`
-	// Unchecked counts objects of kinds for which there is no schema, by kind.
+	// Unchecked counts objects without a schema by kind.
 	Unchecked map[string]int `json:"unchecked"`
 }
 
@@ -101,7 +100,6 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 	return nil
 }
 
-// accept says how to accept what is rendered now, where that differs from fixtures.
 func accept(cases []testrunner.Case) string {
 	if !slices.ContainsFunc(cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed }) {
 		return ""
@@ -147,7 +145,6 @@ func printCase(out io.Writer, styles terminal.Styles, tc testrunner.Case) {
 	}
 }
 
-// diffLine colours a line of a unified difference.
 func diffLine(styles terminal.Styles, line string) string {
 	text := terminal.Text(line)
 	switch {

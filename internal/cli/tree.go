@@ -60,7 +60,6 @@ func (c *treeCommand) run(ctx context.Context, source string) error {
 	return c.components(ctx, source, files)
 }
 
-// components shows the components of a package below its root.
 func (c *treeCommand) components(ctx context.Context, source string, files loader.Files) error {
 	for _, part := range loader.Parts(files) {
 		if part.Component == "" {
@@ -77,8 +76,7 @@ func (c *treeCommand) components(ctx context.Context, source string, files loade
 	return nil
 }
 
-// drawTree draws a package in Package Operator's form, which scripts parse: all phases
-// have the branch of the last one, and all objects of a phase the same.
+// drawTree keeps Package Operator's form, which scripts parse.
 func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPackage) string {
 	var b strings.Builder
 	kind := corev1alpha1.ScopeOf(object.Metadata.Namespace).Kind("Package")

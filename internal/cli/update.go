@@ -18,8 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 )
 
-// registryHostVariable names a registry that stands in for those of all images,
-// as in Package Operator's CLI: for tests and mirrors.
+// registryHostVariable names a registry to use instead of those of images.
 const registryHostVariable = "PKO_REPOSITORY_HOST"
 
 type updateCommand struct {
@@ -83,7 +82,6 @@ func (c *updateCommand) resolve(ctx context.Context, ref string) (string, error)
 	return c.registry.resolve(ctx, ref)
 }
 
-// elsewhere is an image reference at the registry that the environment names.
 func elsewhere(ref string) (string, error) {
 	host := os.Getenv(registryHostVariable)
 	if host == "" {
@@ -114,7 +112,7 @@ func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1
 	return repository.FromImage(source.Image, image.Files)
 }
 
-// writeFile writes a file completely or not at all. A link of that name is replaced.
+// writeFile is atomic, and replaces a link.
 func writeFile(path string, data []byte) error {
 	err := writeAtomically(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -126,7 +124,6 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// writeAtomically writes a temporary file beside another, which it replaces.
 func writeAtomically(path string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".kubectl-package-*")
 	if err != nil {

@@ -75,15 +75,13 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	return err
 }
 
-// checkFlags say how strictly a package is checked.
 type checkFlags struct{ ignoreSchemas bool }
 
 func (c *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.ignoreSchemas, "ignore-schemas", false, "do not check objects against schemas; for fields of later versions of Kubernetes")
 }
 
-// validate checks a package, out of a folder where there is one; an error is one
-// of checking. Test cases without fixtures are warnings here.
+// validate treats test cases without fixtures as warnings.
 func (c *checkFlags) validate(ctx context.Context, folder string, files loader.Files) (findings, error) {
 	result, err := testrunner.Run(ctx, files, testrunner.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
-// buildReport is what is known of a build.
 type buildReport struct {
 	Version  string            `json:"version"`
 	Go       string            `json:"go"`

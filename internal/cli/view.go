@@ -16,15 +16,12 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// view shows the progress of a package.
 type view interface {
-	// show is called for every State, with the time since the beginning.
+	// show is called for every State.
 	show(progress.State, progress.Verdict, time.Duration)
-	// close draws the last picture.
 	close(progress.State)
 }
 
-// newView returns a picture on a terminal, and lines elsewhere.
 func newView(streams genericiooptions.IOStreams, title string, before progress.State) view {
 	if terminal.IsTerminal(streams.ErrOut) {
 		return newLive(streams.ErrOut, title)
@@ -32,7 +29,7 @@ func newView(streams genericiooptions.IOStreams, title string, before progress.S
 	return &plain{out: streams.ErrOut, last: before}
 }
 
-// plain writes one line for every transition, with the time since the beginning.
+// plain writes a line for each transition.
 type plain struct {
 	out  io.Writer
 	last progress.State
@@ -53,7 +50,6 @@ func (p *plain) close(progress.State) {}
 // frameInterval is the time between two pictures.
 const frameInterval = 100 * time.Millisecond
 
-// live redraws a picture in place.
 type live struct {
 	out   io.Writer
 	size  func() (width, height int)
@@ -63,8 +59,7 @@ type live struct {
 	mu      sync.Mutex
 	state   progress.State
 	options progress.FrameOptions
-	// height of the picture on the screen.
-	height int
+	height  int
 }
 
 func newLive(out io.Writer, title string) *live {
@@ -89,7 +84,6 @@ func (l *live) close(s progress.State) {
 	fmt.Fprintln(l.out)
 }
 
-// draw changes the picture and writes it over the last one.
 func (l *live) draw(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

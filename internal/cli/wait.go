@@ -19,30 +19,28 @@ var (
 )
 
 const (
-	// waitTimeout is the default of --timeout: the default progress deadline of a Package.
+	// waitTimeout is the default progress deadline.
 	waitTimeout = 10 * time.Minute
 	// refineInterval is the time between polls of what is not watched.
 	refineInterval = 3 * time.Second
 )
 
-// waiter waits for a package.
 type waiter struct {
 	streams genericiooptions.IOStreams
 	cluster *cluster.Cluster
 	target  progress.Target
 	uid     types.UID
-	// title of the picture, and the beginning of an error, such as "is not available".
+	// title of the picture; failing begins an error, as in "is not available".
 	title, failing string
-	// before is the state that was known before.
-	before  progress.State
-	judge   func(progress.State, time.Time) progress.Verdict
-	timeout time.Duration
+	before         progress.State
+	judge          func(progress.State, time.Time) progress.Verdict
+	timeout        time.Duration
 	// refine, which may be nil, adds to a Snapshot what is not watched.
 	refine func(context.Context, progress.Snapshot) progress.Snapshot
 }
 
-// run shows the package until the judge is done, the timeout, or an interrupt. It
-// returns the last State and the time that it took; everything but success is an error.
+// run follows the package until it is done, the timeout, or an interrupt. Everything but success
+// is an error.
 func (w *waiter) run(ctx context.Context) (progress.State, time.Duration, error) {
 	begin := time.Now()
 	ctx, cancel := context.WithCancel(ctx)

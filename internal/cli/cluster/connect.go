@@ -30,8 +30,7 @@ type Cluster struct {
 	Config *rest.Config
 }
 
-// Connect prepares a connection; nothing is sent yet. Warnings of the API server are
-// written to warnings.
+// Connect sends nothing yet. Warnings of the API server go to warnings.
 func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cluster, error) {
 	loader := getter.ToRawKubeConfigLoader()
 	namespace, _, err := loader.Namespace()
@@ -55,7 +54,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	return c, nil
 }
 
-// New makes a Cluster of a client that is built with the kinds of this project.
+// New makes a Cluster of a client that knows the kinds of this project.
 func New(host, namespace string, build func(client.Options) (client.WithWatch, error)) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
@@ -68,7 +67,6 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 	return &Cluster{WithWatch: c, Namespace: namespace, Host: host}, nil
 }
 
-// mapper maps the kinds that commands use, without discovery.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet", "ObjectSlice"} {
@@ -86,7 +84,6 @@ func explainConfig(err error) error {
 	return fmt.Errorf("the kubeconfig cannot be used: %w. Check --kubeconfig, KUBECONFIG and --context", err)
 }
 
-// escaped escapes what is written to a terminal.
 type escaped struct{ io.Writer }
 
 // Write implements io.Writer.

@@ -16,8 +16,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Explain adds the remedy to an error of the API server. doing begins the sentence, as
-// in "cannot create package shop/web".
+// Explain adds the remedy to an error of the API server; doing is such as "cannot create package
+// shop/web".
 func (c *Cluster) Explain(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -61,7 +61,6 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. %s", doing, c.Host, err, remedy)
 }
 
-// brief is an error without its URL.
 func brief(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -70,8 +69,7 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Unserved reports whether the API server does not serve the kind: then its 404 is
-// that of an unknown path.
+// Unserved reports whether a 404 is about the kind, not the object.
 func Unserved(err error) bool {
 	details := notFound(err)
 	return details != nil && slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
@@ -79,7 +77,7 @@ func Unserved(err error) bool {
 	})
 }
 
-// missingNamespace returns the namespace that a creation lacks; empty for other errors.
+// missingNamespace is the namespace that a creation lacks.
 func missingNamespace(err error) string {
 	if details := notFound(err); details != nil && details.Kind == "namespaces" {
 		return details.Name

@@ -20,13 +20,11 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// listFrom is the number of objects of one kind and namespace from which on they are
-// listed.
+// listFrom is the number of objects from which on one list replaces GETs.
 const listFrom = 4
 
-// Live reads the objects of a revision from the cluster. Absent objects are left out;
-// unreadable has the reason why objects of a kind cannot be read. Secrets have their
-// values.
+// Live reads the objects of a revision, without absent ones; unreadable has reasons by kind.
+// Secrets have their values.
 func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string, err error) {
 	if c.Config == nil {
 		return nil, nil, errors.New("the connection cannot read other kinds")
@@ -63,7 +61,6 @@ func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live ma
 	return live, unreadable, nil
 }
 
-// readGroup reads objects of one kind and namespace into live.
 func readGroup(
 	ctx context.Context, reader client.Client, kind schema.GroupVersionKind, namespace string, keys []objects.Key,
 	live map[objects.Key]*unstructured.Unstructured,
@@ -99,7 +96,7 @@ func readGroup(
 	return nil
 }
 
-// listManaged lists the objects of a kind that have our label, by name.
+// listManaged lists the objects with the label of the engine, by name.
 func listManaged(ctx context.Context, reader client.Client, kind schema.GroupVersionKind, namespace string) (map[string]*unstructured.Unstructured, error) {
 	managed := labels.SelectorFromSet(labels.Set{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue})
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

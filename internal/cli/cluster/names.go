@@ -90,8 +90,8 @@ type NotFoundError string
 // Error implements error.
 func (e NotFoundError) Error() string { return string(e) }
 
-// Find reads a package: without a kind, the Package of the namespace or else the
-// ClusterPackage of that name. It is an error if both exist.
+// Find reads a package: without a kind, the Package or else the ClusterPackage of that name,
+// unless both exist.
 func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alpha1.GenericPackage, error) {
 	scopes := []corev1alpha1.Scope{n.Scope}
 	if n.Scope == "" {
@@ -127,8 +127,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
 }
 
-// Look reads a package with its deployment and its newest revision; what may not be
-// read is nil.
+// Look reads a package with its deployment and newest revision; nil if they may not be read.
 func (c *Cluster) Look(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
 	snap := progress.Snapshot{Target: t, Package: pkg}
 	dep := t.Scope.NewObjectDeployment()
@@ -149,8 +148,7 @@ func (c *Cluster) Look(ctx context.Context, t progress.Target, pkg corev1alpha1.
 	return snap, dep, nil
 }
 
-// Complete lists the names with a prefix, for completion in a shell, as far as they may
-// be read.
+// Complete lists the readable names with a prefix.
 func (c *Cluster) Complete(ctx context.Context, begin string) []string {
 	var names []string
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {

@@ -21,11 +21,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// pollInterval is the time between two reads of Await.
 const pollInterval = 200 * time.Millisecond
 
-// Await reads an object until done reports true or fails, or ctx ends, whose cause is
-// the error then. doing begins the sentence of an error.
+// Await polls an object until done, or until ctx ends, and then returns its cause.
 func (c *Cluster) Await(ctx context.Context, doing string, obj client.Object, done func() (bool, error)) error {
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -54,8 +52,8 @@ type Observer struct {
 	lost error
 }
 
-// Observe watches the package of a target and UID until ctx ends. A package of the same
-// name and another UID counts as deleted. Revisions are watched where that is allowed.
+// Observe watches the package of a target and UID, and its revisions where that is allowed, until
+// ctx ends.
 func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID) *Observer {
 	o := &Observer{cluster: c, target: t, uid: uid, changed: make(chan struct{}, 1), slices: map[string][]corev1alpha1.ObjectSetObject{}}
 	one := client.ListOptions{Namespace: t.Namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name)}
@@ -70,7 +68,7 @@ func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID)
 // Changed is sent to after one or more changes.
 func (o *Observer) Changed() <-chan struct{} { return o.changed }
 
-// inform runs an informer until ctx ends, and passes every result of a request to report.
+// inform passes the result of every request to report.
 func (o *Observer) inform(ctx context.Context, opts client.ListOptions, example runtime.Object, list client.ObjectList, report func(error)) cache.SharedIndexInformer {
 	with := func(raw metav1.ListOptions) *client.ListOptions {
 		own := opts
@@ -157,7 +155,6 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	return snap, true, nil
 }
 
-// newest returns the set of the highest revision that is not archived.
 func newest(sets []corev1alpha1.GenericObjectSet) (found corev1alpha1.GenericObjectSet) {
 	for _, set := range sets {
 		spec := set.ObjectSetSpec()
@@ -168,8 +165,7 @@ func newest(sets []corev1alpha1.GenericObjectSet) (found corev1alpha1.GenericObj
 	return found
 }
 
-// readSlices reads each slice of a set once. Objects of one that cannot be read are not
-// shown.
+// readSlices reads each slice once, and skips those that cannot be read.
 func (o *Observer) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) {
 	for _, ph := range set.ObjectSetSpec().Phases {
 		for _, name := range ph.Slices {

@@ -88,8 +88,7 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 	return nil
 }
 
-// Revision returns the revision of a number, or an error that names those there
-// are.
+// Revision returns a revision, or an error that lists the existing ones.
 func (r *Rollout) Revision(number int64) (corev1alpha1.GenericObjectSet, error) {
 	var numbers []string
 	for _, set := range r.Sets {
@@ -109,8 +108,8 @@ func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
 	return r.Sets[len(r.Sets)-1]
 }
 
-// Objects returns the objects of a revision, without those in Secrets; sealed reports
-// whether there are such.
+// Objects returns the objects of a revision, without those in Secrets; sealed reports whether
+// there are such.
 func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet) (all []objectdiff.Object, sealed bool, err error) {
 	scope := corev1alpha1.ScopeOf(set.GetNamespace())
 	for _, phase := range set.ObjectSetSpec().Phases {

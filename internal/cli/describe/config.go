@@ -22,16 +22,13 @@ type Key struct {
 	// Default as JSON; absent where there is none.
 	Default     json.RawMessage `json:"default,omitempty"`
 	Description string          `json:"description,omitempty"`
-	// Required is set for keys that have to be there.
-	Required bool `json:"required"`
-	// Allowed describes the values.
-	Allowed string `json:"allowed,omitempty"`
+	Required    bool            `json:"required"`
+	Allowed     string          `json:"allowed,omitempty"`
 }
 
 // hidden stands for the default of a password.
 var hidden = json.RawMessage(strconv.Quote(objectdiff.Hidden))
 
-// configKeys are the keys of a schema, a mapping before what is in it.
 func configKeys(schema *apiextensionsv1.JSONSchemaProps) []Key {
 	keys := []Key{}
 	if schema != nil {
@@ -68,7 +65,6 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 	}
 }
 
-// typeOf names the type of a schema.
 func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case props.XIntOrString:
@@ -83,7 +79,6 @@ func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	return props.Type
 }
 
-// allowed describes the values that a schema admits.
 func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	var parts []string
 	if len(props.Enum) > 0 {
@@ -121,7 +116,6 @@ func allowed(props *apiextensionsv1.JSONSchemaProps) string {
 	return strings.Join(parts, "; ")
 }
 
-// plain is a JSON value, text without quotes.
 func plain(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

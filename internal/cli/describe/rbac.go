@@ -25,7 +25,6 @@ type Grant struct {
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 }
 
-// grants are the roles and bindings of a package.
 func grants(all []*unstructured.Unstructured) []Grant {
 	byRole := map[string]*Grant{}
 	of := func(kind, namespace, name string) *Grant {
@@ -78,8 +77,8 @@ func roleName(kind, namespace, name string) string {
 // appliedBy are the verbs that the engine uses on what it manages.
 var appliedBy = []string{"get", "list", "watch", "create", "patch", "delete"}
 
-// needs are the rights to apply and delete the objects, one rule for each API group.
-// Roles need what they allow as well, or the verbs escalate and bind.
+// needs are the rights to apply and delete the objects. Roles need what they allow as well, or
+// escalate and bind.
 func needs(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 	plurals := map[schema.GroupKind]string{}
 	for _, u := range all {

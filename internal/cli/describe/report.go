@@ -34,9 +34,8 @@ type Report struct {
 	// Grants are the rights that objects of the package give to others.
 	Grants []Grant `json:"grants,omitempty"`
 	// Needs are the rights that the identity needs which applies the objects.
-	Needs []rbacv1.PolicyRule `json:"needs"`
-	// TestCases of the manifest.
-	TestCases []string `json:"testCases,omitempty"`
+	Needs     []rbacv1.PolicyRule `json:"needs"`
+	TestCases []string            `json:"testCases,omitempty"`
 }
 
 // Phase of the rollout.
@@ -48,14 +47,12 @@ type Phase struct {
 
 // Object of a phase.
 type Object struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-	// Path of the file that it comes from.
-	Path string `json:"path,omitempty"`
-	// Probes of the object, in words.
-	Probes []string `json:"probes,omitempty"`
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Name       string   `json:"name"`
+	Path       string   `json:"path,omitempty"`
+	Probes     []string `json:"probes,omitempty"`
 	// Keep is set for an object that is kept when the package is deleted.
 	Keep bool `json:"keep,omitempty"`
 }
@@ -118,7 +115,6 @@ func images(pkg *loader.Package) []Image {
 	return out
 }
 
-// probesOf are the probes of an object.
 func probesOf(probes []corev1alpha1.ObjectSetProbe, u *unstructured.Unstructured) []string {
 	var out []string
 	kind := u.GroupVersionKind().GroupKind()

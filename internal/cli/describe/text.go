@@ -41,7 +41,6 @@ func (w *writer) line(format string, args ...any) {
 
 func (w *writer) title(text string) { w.WriteString("\n" + w.styles.Strong(text) + "\n") }
 
-// table writes rows, the first of which is the head.
 func (w *writer) table(rows [][]string) {
 	for i := range rows {
 		for j := range rows[i] {

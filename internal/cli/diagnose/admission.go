@@ -16,11 +16,10 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// webhooksExamined bounds how many webhook configurations and policies are listed.
 const webhooksExamined = 500
 
-// obstacle finds the package's own policy or webhook that denied a write, if a later
-// phase of the newest revision removes or changes it.
+// obstacle finds the package's own policy or webhook that denied a write, and that a later phase
+// removes or changes.
 func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, bool, error) {
 	denial, denied := apply.DeniedBy(message)
 	if !denied || e.deployment == nil {

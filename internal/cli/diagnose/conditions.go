@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// bad are the types of conditions that are problems if they are True, and badEnds the
-// suffixes of others. All but these and idle are problems if they are not True.
+// bad types, and suffixes of types, are problems if they are True. Others are if they are not,
+// except idle ones.
 var (
 	bad = []string{
 		"Failed", "Degraded", "Stalled", "FailureTarget", "NonStructuralSchema", "Terminating", "Suspended", "Paused", "DisruptionTarget",
@@ -19,8 +19,7 @@ var (
 	badEnds = []string{"Failure", "Failed", "Error", "Unhealthy", "Pressure", "Unavailable", "Remaining"}
 )
 
-// idle are the types of conditions that are never problems, except Progressing of a
-// Deployment.
+// idle types are never problems, except Progressing of a Deployment.
 var idle = []string{
 	"Progressing", "Reconciling", "Issuing", "ScalingLimited", "Deleting", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
 	"Resizing", "FileSystemResizePending", "ControllerResizeInProgress", "NodeResizeInProgress",
@@ -28,12 +27,10 @@ var idle = []string{
 
 var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// isBad reports whether a type of condition is wrong when it is True.
 func isBad(typ string) bool {
 	return slices.Contains(bad, typ) || slices.ContainsFunc(badEnds, func(end string) bool { return strings.HasSuffix(typ, end) })
 }
 
-// isWrong reports whether a condition is not as it should be.
 func isWrong(kind schema.GroupKind, typ, status string) bool {
 	switch {
 	case isBad(typ):
@@ -44,7 +41,6 @@ func isWrong(kind schema.GroupKind, typ, status string) bool {
 	return status == "False" || status == "Unknown"
 }
 
-// conditionFindings are the conditions of an object that are not as they should be.
 func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	var found []finding

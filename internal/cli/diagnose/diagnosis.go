@@ -33,7 +33,7 @@ const (
 	ReasonProbe          Reason = "Probe"
 )
 
-// Diagnosis is why a package is not available. Its fields are stable.
+// Diagnosis is why a package is not available. Its JSON fields are stable.
 type Diagnosis struct {
 	Kind      string           `json:"kind"`
 	Namespace string           `json:"namespace,omitempty"`
@@ -61,7 +61,6 @@ type Link struct {
 	Message string `json:"message,omitempty"`
 }
 
-// finding is what was found at one object, with what explains it below.
 type finding struct {
 	link  Link
 	cause cause
@@ -76,7 +75,6 @@ type cause struct {
 	text, remedy string
 }
 
-// Weights of causes.
 const (
 	weightProbe = iota + 1
 	weightCondition
@@ -85,7 +83,7 @@ const (
 	weightCertain
 )
 
-// best returns the cause of the highest weight, the deeper one of two that are equal.
+// best returns the cause of the highest weight, the deeper one of equal ones.
 func (f *finding) best() cause {
 	found := f.cause
 	for i := range f.below {
@@ -98,7 +96,6 @@ func (f *finding) best() cause {
 	return found
 }
 
-// flatten lists a finding and what is below it.
 func (f *finding) flatten(depth int, into []Link) []Link {
 	link := f.link
 	link.Depth = depth

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// eventsShown is how many events of one object are shown.
 const eventsShown = 3
 
 // eventFindings are the latest warnings about an object.
@@ -40,7 +39,6 @@ func eventFindings(object string, events []corev1.Event) []finding {
 	return found
 }
 
-// eventCause is what a warning explains.
 func eventCause(object string, e *corev1.Event) cause {
 	c := cause{weight: weightEvent, object: object, reason: ReasonCondition, text: object + ": " + e.Reason + ": " + e.Message}
 	says := func(text string) bool { return strings.Contains(e.Message, text) }

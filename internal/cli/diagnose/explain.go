@@ -36,7 +36,6 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 		return d, nil
 	}
 	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" {
-		// What the package itself says explains it all.
 		d.Reason = ReasonPackage
 		top.link.Message = headline(report.Message)
 		d.Cause, d.Remedy, top.below = ownCause(state)
@@ -61,7 +60,7 @@ func name(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
-// ownCause returns the problem of a package itself, its remedy, and further problems.
+// ownCause explains a problem that the package reports itself.
 func ownCause(s progress.State) (text, remedy string, below []finding) {
 	flags := s.Target.Flags()
 	text, remedy = split(progress.Culprit(s))
@@ -91,13 +90,12 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 	return text, remedy, below
 }
 
-// outside are reasons of problems in the installation or in the cluster.
+// outside are reasons of problems that are not in the package.
 var outside = []violation.Reason{
 	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
 	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
 }
 
-// ofThePackage reports whether a problem has to be corrected in the package.
 func ofThePackage(problem string) bool {
 	reason, _, _ := strings.Cut(problem, ": ")
 	return !slices.Contains(outside, violation.Reason(reason))
@@ -113,7 +111,7 @@ func lastSentence(text string) (before, last string) {
 	return text, ""
 }
 
-// split returns the first line of a text, or two if it ends in a colon, and the others.
+// split returns the first line, with the second one if it ends in a colon, and the others.
 func split(text string) (cause, rest string) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
@@ -126,13 +124,11 @@ func split(text string) (cause, rest string) {
 	return lines[0], strings.Join(lines[1:], "; ")
 }
 
-// headline returns the first line of a text that goes on in the cause.
 func headline(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.TrimSuffix(line, ":")
 }
 
-// chain puts the deployment and the revision above the phase.
 func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, phase finding) finding {
 	if set := snap.Set; set != nil {
 		phase = finding{
@@ -166,7 +162,6 @@ func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
 	return strings.TrimSuffix(phases.DescribeCompleted(keys), ".")
 }
 
-// failing is the reason of a condition that is not True; empty where it is.
 func failing(obj corev1alpha1.Conditioned, typ string) string {
 	if c := meta.FindStatusCondition(*obj.StatusConditions(), typ); c != nil && c.Status != "True" {
 		return c.Reason
@@ -181,7 +176,6 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 	return ""
 }
 
-// explainer reads what explains blocking objects.
 type explainer struct {
 	client client.Client
 	// set is the newest revision of deployment; nil if there is none.
@@ -192,7 +186,6 @@ type explainer struct {
 // objectsExamined is the number of blocking objects that are examined; others are named.
 const objectsExamined = 5
 
-// phase examines the objects that block the first phase that is blocked.
 func (e *explainer) phase(ctx context.Context, report progress.Report) (finding, error) {
 	first := firstPhase(report)
 	f := finding{link: Link{Object: "phase " + first}}
@@ -225,8 +218,7 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 	return f, nil
 }
 
-// splitUnlessRefused groups objects that are refused for the same reason. Others are
-// examined one by one: each has its own pods and events.
+// splitUnlessRefused groups refused objects; others have pods and events of their own.
 func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
 	var out []objects.Remark
 	for _, remark := range remarks {
@@ -241,7 +233,7 @@ func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.Remark) [
 	return out
 }
 
-// names returns the names of the objects of a remark, without their groups.
+// names leaves out groups.
 func names(keys map[string]objects.Key, remark objects.Remark) string {
 	shorter := objects.Remark{Objects: make([]string, len(remark.Objects))}
 	for i, object := range remark.Objects {
@@ -250,8 +242,7 @@ func names(keys map[string]objects.Key, remark objects.Remark) string {
 	return shorter.Names()
 }
 
-// object examines a blocking object; names and message are also those of others with
-// the same message.
+// object examines one of the objects with a message.
 func (e *explainer) object(ctx context.Context, key objects.Key, names, message string) (finding, error) {
 	f := finding{link: Link{Object: names, Message: message}}
 	if c, is := refused(key, names, message); is {
@@ -291,7 +282,6 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	return f, err
 }
 
-// below are the conditions of an object, its dependents and its events.
 func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	dependents, err := e.dependents(ctx, key, live)
 	if err != nil {
@@ -304,8 +294,7 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 // ruleFailed is how messages begin about rules that cannot be evaluated.
 const ruleFailed = "CEL program failed: "
 
-// served completes the cause for a kind that is not served because its APIService is not
-// available.
+// served looks for an APIService that is not available.
 func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
 	services, err := e.apiServices(ctx)
 	if err != nil {
@@ -339,7 +328,6 @@ func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Un
 	return u, nil
 }
 
-// version is the version of a kind that the API server prefers.
 func (e *explainer) version(key objects.Key) string {
 	if m, err := e.client.RESTMapper().RESTMapping(key.GroupKind()); err == nil {
 		return m.GroupVersionKind.Version

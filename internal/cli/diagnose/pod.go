@@ -11,7 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// pod examines the status and the events of a pod.
 func pod(p *corev1.Pod, events []corev1.Event) finding {
 	object := "Pod " + p.Namespace + "/" + p.Name
 	f := finding{link: Link{Object: object, State: string(p.Status.Phase), Message: p.Status.Message}}
@@ -41,7 +40,6 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 	return f
 }
 
-// gates names the scheduling gates of a pod.
 func gates(p *corev1.Pod) string {
 	var names []string
 	for _, g := range p.Spec.SchedulingGates {
@@ -50,7 +48,7 @@ func gates(p *corev1.Pod) string {
 	return strings.TrimSpace("a scheduling gate " + strings.Join(names, ", "))
 }
 
-// overcome reports whether a pod has got past what an event warned of.
+// overcome reports whether an event is outdated.
 func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	switch e.Reason {
 	case "FailedScheduling":
@@ -71,7 +69,6 @@ func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition 
 	return &p.Status.Conditions[i]
 }
 
-// container examines the status of a container; bad reports whether it has a problem.
 func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	object := fmt.Sprintf("Pod %s/%s", p.Namespace, p.Name)
 	f.link = Link{Object: "container " + s.Name}
@@ -100,7 +97,6 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	return f, true
 }
 
-// waiting is the cause of a container that does not start.
 func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 	w := s.State.Waiting
 	switch w.Reason {
@@ -125,7 +121,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 	return c
 }
 
-// imageOf is the image of the spec; that of the status may have another name.
+// imageOf is the image of the spec; that of the status may be named otherwise.
 func imageOf(p *corev1.Pod, s *corev1.ContainerStatus) string {
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if c.Name == s.Name {
@@ -156,7 +152,6 @@ func said(message string) string {
 	return ": " + message
 }
 
-// logs is the command for the log of a container, or of its previous run.
 func logs(p *corev1.Pod, container string, previous bool) string {
 	text := fmt.Sprintf("See its log: kubectl -n %s logs %s", p.Namespace, p.Name)
 	if container != "" {

@@ -7,8 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// refused reports whether a message of blocking objects, which object names, is about a
-// refused write, and its cause.
+// refused reports whether the message of a blocking object is about a refused write.
 func refused(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
 		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
@@ -44,7 +43,7 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	return unfit(key, object, message)
 }
 
-// unfit is refused, for problems of the object or its kind.
+// unfit is the part of refused about the object or its kind.
 func unfit(key objects.Key, object, message string) (cause, bool) {
 	of := func(reason Reason, text, remedy string) (cause, bool) {
 		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
@@ -84,7 +83,6 @@ func unserved(reason string) (kind, remedy string) {
 
 var missingNamespace = regexp.MustCompile(`^namespaces "[^"]*" not found`)
 
-// webhookFailed explains a webhook that cannot be called.
 func webhookFailed(object, message string) cause {
 	name := quoted(message)
 	_, why, _ := strings.Cut(message, "failed calling webhook")
@@ -111,12 +109,10 @@ func quotaCause(object, reason string) cause {
 
 var request = regexp.MustCompile(`^(dry-run apply|dry-run update|apply|create|patch|delete|get) [^:]*: `)
 
-// trimRequest removes the request from a message.
 func trimRequest(message string) string {
 	return request.ReplaceAllString(strings.TrimSpace(message), "")
 }
 
-// webhookReason is the reason that a webhook gives.
 func webhookReason(message string) string {
 	if _, says, found := strings.Cut(message, "denied the request: "); found {
 		return says
@@ -126,7 +122,6 @@ func webhookReason(message string) string {
 
 var quotation = regexp.MustCompile(`"([^"]+)"`)
 
-// quoted returns the first name in quotes.
 func quoted(message string) string {
 	if m := quotation.FindStringSubmatch(message); m != nil {
 		return m[1]
@@ -134,7 +129,6 @@ func quoted(message string) string {
 	return "that is configured"
 }
 
-// short names an object without its group.
 func short(key objects.Key) string {
 	key.Group = ""
 	return key.String()
@@ -147,7 +141,7 @@ func upper(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// inNamespace completes a remedy that names a namespace.
+// inNamespace replaces NAMESPACE in the remedy.
 func (c cause) inNamespace(namespace string) cause {
 	if namespace == "" {
 		namespace = "NAMESPACE"

@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// remainsListed is the most objects of a kind that are listed, remainsNamed that are named.
+	// remainsListed bounds objects of a kind that are listed, remainsNamed those that are named.
 	remainsListed = 500
 	remainsNamed  = 3
-	// kindsListed is the most kinds that are listed in a namespace.
+	// kindsListed bounds the kinds of a namespace that are listed.
 	kindsListed = 5
 )
 
-// Remains returns what the deletion of each blocking object waits for: the content of a
-// Namespace, the resources of a CustomResourceDefinition, APIs that are not available.
-// Entries are empty for other objects.
+// Remains returns what the deletion of Namespaces and CustomResourceDefinitions waits for; empty
+// for other objects.
 func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
 	e := explainer{client: c}
 	messages := make([]string, len(blocking))
@@ -62,7 +61,7 @@ var (
 	apiService = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
 )
 
-// remains finds what keeps an object that is being deleted.
+// remains explains an object that is being deleted.
 func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	switch key.GroupKind() {
 	case crd:
@@ -77,7 +76,6 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 
 var remaining = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
 
-// namespaceRemains explains the conditions of a namespace that is being deleted.
 func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	var found []finding
 	if message := trueCondition(live, "NamespaceDeletionDiscoveryFailure"); message != "" {
@@ -102,7 +100,6 @@ func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live 
 	return found, nil
 }
 
-// conditionOf returns a condition of an object; nil if there is none of the type.
 func conditionOf(live *unstructured.Unstructured, typ string) map[string]any {
 	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, item := range list {
@@ -113,7 +110,7 @@ func conditionOf(live *unstructured.Unstructured, typ string) map[string]any {
 	return nil
 }
 
-// trueCondition returns the message of a condition that is True; empty for others.
+// trueCondition returns the message of a condition that is True.
 func trueCondition(live *unstructured.Unstructured, typ string) string {
 	c := conditionOf(live, typ)
 	if c["status"] != "True" {
@@ -122,7 +119,6 @@ func trueCondition(live *unstructured.Unstructured, typ string) string {
 	return text(c["message"])
 }
 
-// left names the remaining objects of a kind, with their finalizers.
 func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupKind, namespace string) ([]finding, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: e.version(objects.Key{Group: kind.Group, Kind: kind.Kind}), Kind: kind.Kind + "List"})
@@ -136,7 +132,6 @@ func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupK
 	return []finding{remainsOf(of, kind, list)}, nil
 }
 
-// remainsOf describes the remaining objects of a kind.
 func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObjectMetadataList) finding {
 	total := len(list.Items)
 	if more := list.GetRemainingItemCount(); more != nil {
@@ -173,8 +168,7 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	return f
 }
 
-// unavailable names the unavailable APIs, without which the content of a namespace is
-// unknown.
+// unavailable lists the unavailable APIs, whose objects in a namespace are unknown.
 func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding, error) {
 	services, err := e.apiServices(ctx)
 	if err != nil {

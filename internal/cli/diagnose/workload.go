@@ -24,10 +24,9 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// podsExamined is how many pods of a workload are shown.
 const podsExamined = 3
 
-// dependents examines what an object runs: its ReplicaSet and pods.
+// dependents examines what an object runs.
 func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	switch key.GroupKind() {
 	case deployment:
@@ -59,7 +58,6 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 	return nil, nil
 }
 
-// loadBalancer finds a Service that waits for its address.
 func loadBalancer(key objects.Key, live *unstructured.Unstructured) []finding {
 	typ, _, _ := unstructured.NestedString(live.Object, "spec", "type")
 	addresses, _, _ := unstructured.NestedSlice(live.Object, "status", "loadBalancer", "ingress")
@@ -75,7 +73,7 @@ func loadBalancer(key objects.Key, live *unstructured.Unstructured) []finding {
 	return []finding{{link: Link{Object: "load balancer", State: "no address"}, cause: c.inNamespace(key.Namespace)}}
 }
 
-// selectorOf is the selector of a workload; all objects of the namespace if it has none.
+// selectorOf selects everything if the workload has no selector.
 func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	raw, _, _ := unstructured.NestedMap(live.Object, "spec", "selector")
 	var selector metav1.LabelSelector
@@ -89,7 +87,7 @@ func selectorOf(live *unstructured.Unstructured) labels.Selector {
 	return s
 }
 
-// readable ignores that the caller may not read.
+// readable ignores Forbidden.
 func readable(what string, err error) error {
 	if err == nil || apierrors.IsForbidden(err) {
 		return nil
@@ -97,7 +95,7 @@ func readable(what string, err error) error {
 	return fmt.Errorf("read %s: %w", what, err)
 }
 
-// replicaSet examines the newest ReplicaSet of a Deployment.
+// replicaSet examines the newest ReplicaSet.
 func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Unstructured) ([]finding, error) {
 	list := &appsv1.ReplicaSetList{}
 	err := e.client.List(ctx, list, client.InNamespace(deployment.GetNamespace()), client.MatchingLabelsSelector{Selector: selectorOf(deployment)})
@@ -119,13 +117,12 @@ func (e *explainer) replicaSet(ctx context.Context, deployment *unstructured.Uns
 	return []finding{f}, err
 }
 
-// revision is the number that the Deployment's controller gave to a ReplicaSet.
 func revision(rs *appsv1.ReplicaSet) int {
 	n, _ := strconv.Atoi(rs.Annotations["deployment.kubernetes.io/revision"])
 	return n
 }
 
-// pods examines the pods that an object controls, the worst first.
+// pods examines the worst pods that an object controls.
 func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) ([]finding, error) {
 	list := &corev1.PodList{}
 	err := e.client.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selectorOf(owner)})
@@ -152,19 +149,17 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 	return found, nil
 }
 
-// healthy reports whether nothing is wrong with a pod.
 func healthy(p *corev1.Pod) bool {
 	ready := condition(p, corev1.PodReady)
 	return p.Status.Phase == corev1.PodSucceeded || ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// events returns the events about an object.
 func (e *explainer) events(ctx context.Context, u *unstructured.Unstructured) ([]corev1.Event, error) {
 	return e.eventsOf(ctx, u.GetNamespace(), u.GetUID())
 }
 
-// eventsOf lists the events of a UID; those of cluster-scoped objects are in the namespace
-// default.
+// eventsOf lists the events of a UID; those of cluster-scoped objects are in the default
+// namespace.
 func (e *explainer) eventsOf(ctx context.Context, namespace string, uid types.UID) ([]corev1.Event, error) {
 	list := &corev1.EventList{}
 	err := e.client.List(ctx, list, client.InNamespace(cmp.Or(namespace, metav1.NamespaceDefault)),

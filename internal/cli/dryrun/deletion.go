@@ -66,14 +66,12 @@ func Stranded(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	return plan.Stranded, nil
 }
 
-// workloads are the kinds that controllers run as.
 var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, statefulSetKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"},
 }
 
-// stranded names custom resources with finalizers that block the deletion of their
-// definition: their controller may be a workload of the package, which is deleted before
-// the definition, or with it.
+// stranded returns definitions whose resources have finalizers of a controller that may be deleted
+// first.
 func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 	revisions := s.installed
 	if len(revisions) == 0 {
@@ -111,14 +109,12 @@ func lastWorkload(rev *rollout.Revision) int {
 }
 
 const (
-	// resourcesListed bounds how many custom resources of a kind are listed, and
-	// resourcesNamed how many are named.
+	// resourcesListed and resourcesNamed bound the custom resources of a kind.
 	resourcesListed = 500
 	resourcesNamed  = 3
 )
 
-// held names the resources of a definition that have finalizers, without those that the
-// package itself deletes before its workloads.
+// held names the resources with finalizers that the package does not delete before its workloads.
 func (s *simulation) held(ctx context.Context, rev *rollout.Revision, last int, crd *unstructured.Unstructured) (string, error) {
 	definition := definitionOf(crd)
 	list, served, err := s.resources(ctx, definition, resourcesListed)
@@ -151,8 +147,7 @@ func (s *simulation) held(ctx context.Context, rev *rollout.Revision, last int, 
 	return "waits for " + strings.Join(names, ", ") + ", whose controller may be one of this package and goes first: delete them before, and wait until they are gone", nil
 }
 
-// foreignFinalizers are those that neither the garbage collector nor the engine
-// removes.
+// foreignFinalizers leaves out those of the garbage collector and the engine.
 func foreignFinalizers(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents || strings.HasPrefix(f, "package-operator.run/")

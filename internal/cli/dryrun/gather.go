@@ -24,7 +24,6 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// gather reads the deployment, its revisions and their slices.
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	in := &input{Cluster: c, Request: r, now: time.Now(), stored: newStored()}
 	in.uid = uuid.NewUUID()
@@ -70,11 +69,9 @@ func (in *input) readSets(ctx context.Context) error {
 	return nil
 }
 
-// setsPage is how many revisions one answer holds: they may be large, and all of a
-// cluster need not be in memory at the same time.
+// setsPage bounds memory: revisions may be large.
 const setsPage = 50
 
-// eachSet visits the sets of a scope, in a namespace where one is given.
 func (c *Cluster) eachSet(ctx context.Context, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error) error {
 	next := ""
 	for {
@@ -100,8 +97,8 @@ func newStored() rollout.Stored {
 	}
 }
 
-// readStored adds the objects of a set that are stored elsewhere; such a slice never
-// changes. manager is the namespace of the Secrets of cluster sets.
+// readStored adds the objects of slices, which never change. manager has the Secrets of cluster
+// sets.
 func (c *Cluster) readStored(
 	ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into rollout.Stored,
 ) error {
@@ -134,7 +131,6 @@ func (c *Cluster) readStored(
 	return nil
 }
 
-// TemplateOf returns the template of a revision, with the objects of its slices.
 func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) (corev1alpha1.ObjectSetTemplateSpec, error) {
 	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
 	stored := newStored()
@@ -143,8 +139,7 @@ func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set 
 	return spec, err
 }
 
-// decide reports whether a new revision is due, by the rule of package revisions:
-// only the newest one can be the current one.
+// decide compares the template with the newest revision, the only one that can be current.
 func (in *input) decide() error {
 	if len(in.Template.Phases) == 0 {
 		return nil
@@ -174,8 +169,7 @@ func (in *input) decide() error {
 	return nil
 }
 
-// contentOf is a digest of what a template rolls out, however it is sliced, and
-// with the defaults of the API server; sealed means that it has sensitive values.
+// contentOf is a digest of what a template rolls out, however it is sliced.
 func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored rollout.Stored, sealed bool) (objects.Digest, error) {
 	spec = *spec.DeepCopy()
 	stored.Inline(spec.Phases)
@@ -193,7 +187,7 @@ func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string
 	return drift.Digest([]any{digest[:], labels}), err
 }
 
-// foreign says why the deployment is not the package's to write; empty where it is.
+// foreign returns why the package may not write the deployment; empty if it may.
 func (in *input) foreign() string {
 	dep := in.deployment
 	if dep == nil {
@@ -215,9 +209,8 @@ func (in *input) foreign() string {
 	return ""
 }
 
-// objects are the deployment and the sets that a simulation begins with: with the new
-// template, and nothing paused. A paused package is simulated as if it went on. Where the
-// revision of the template is not claimed, sets of others are added.
+// objects are the deployment with the new template and its sets, as if nothing were paused. Unless
+// the revision is claimed, sets of other owners are added.
 func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, error) {
 	dep := in.Scope.NewObjectDeployment()
 	if in.deployment != nil {
@@ -256,8 +249,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	return append(all, others...), err
 }
 
-// others are the sets of other owners, for their claims, with the metadata of their
-// deployments.
+// others are sets of other owners, for their claims.
 func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	deployments := map[rollout.OwnerKey]bool{}
@@ -293,7 +285,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	return all, nil
 }
 
-// inline puts the objects of its slices into a set, as far as they can be read.
+// inline adds readable slices to a set.
 func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
 	stored := newStored()
 	err := in.readStored(ctx, scope, set, in.ManagerNamespace, stored)

@@ -126,7 +126,7 @@ func changeOf(key objects.Key, version string) Change {
 	return Change{Group: key.Group, Version: version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// Object names what changes, such as "Deployment shop/web".
+// Object is such as "Deployment shop/web".
 func (c *Change) Object() string {
 	key := objects.Key{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 	return key.String()
@@ -135,8 +135,7 @@ func (c *Change) Object() string {
 // Field is one field that differs.
 type Field struct {
 	Path string `json:"path"`
-	// Before and After are absent where there is no value; those of Secrets are
-	// hidden.
+	// Before and After are absent without a value; those of Secrets are hidden.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 	// Managers are the field managers that have the field now, beside the engine.
@@ -158,8 +157,7 @@ type Refusal struct {
 	Obstacle *BlockingPolicy `json:"obstacle,omitempty"`
 }
 
-// BlockingPolicy is a policy or webhook of a package that denies a write which has to precede
-// its own deletion or update.
+// BlockingPolicy denies a write that has to precede its own deletion or update.
 type BlockingPolicy struct {
 	Group  string `json:"group"`
 	Kind   string `json:"kind"`
@@ -167,12 +165,12 @@ type BlockingPolicy struct {
 	Remedy string `json:"remedy"`
 }
 
-// Object names what is refused; empty where it is the package as a whole.
+// Object is empty for the package as a whole.
 func (r *Refusal) Object() string {
 	return objects.Key{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}.String()
 }
 
-// Key of what is refused; empty where it is the package as a whole.
+// Key is empty for the package as a whole.
 func (r *Refusal) Key() objects.Key {
 	return objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
@@ -185,8 +183,7 @@ type DataLoss struct {
 
 // PrivilegeGain is a right that a subject gains.
 type PrivilegeGain struct {
-	// Subject gains it, such as "ServiceAccount shop/web"; empty for whoever the
-	// role is bound to elsewhere.
+	// Subject such as "ServiceAccount shop/web"; empty if the role is bound elsewhere.
 	Subject string `json:"subject,omitempty"`
 	// Role grants it, and Binding gives it to the subject.
 	Role    string `json:"role"`
@@ -214,7 +211,6 @@ type Summary struct {
 	Unchanged int `json:"unchanged"`
 }
 
-// counter returns the field for an action.
 func (s *Summary) counter(a Action) *int {
 	return map[Action]*int{
 		ActionCreate: &s.Create, ActionChange: &s.Change, ActionCorrect: &s.Correct, ActionTakeOver: &s.TakeOver, ActionReplace: &s.Replace,
@@ -222,7 +218,7 @@ func (s *Summary) counter(a Action) *int {
 	}[a]
 }
 
-// finish counts and says what it comes to.
+// finish sets the summary and the outcome.
 func (p *Plan) finish() {
 	p.Summary = Summary{}
 	all := p.Cleanup
@@ -243,7 +239,6 @@ func (p *Plan) finish() {
 	}
 }
 
-// String is the summary in words.
 func (s Summary) String() string {
 	var parts []string
 	for _, part := range []struct {

@@ -18,7 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// grants are the roles and bindings of a package in one state.
 type grants struct {
 	roles    map[objects.Key]role
 	bindings map[objects.Key]binding

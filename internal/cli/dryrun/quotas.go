@@ -14,15 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// need is what one new object takes of the quotas of its namespace.
 type need struct {
 	phase int
 	of    corev1.ResourceList
 }
 
-// quotas finds the quotas that the new objects exhaust together: each dry run
-// stands alone. It is about numbers of objects, and about the storage that claims
-// ask for; what pods take is counted when their controllers make them.
+// quotas finds the quotas that the new objects exhaust together, since each dry run stands alone:
+// numbers of objects, and the storage of claims.
 func (s *simulation) quotas(ctx context.Context, in *input) error {
 	needs := s.needs()
 	for _, namespace := range slices.Sorted(maps.Keys(needs)) {
@@ -43,8 +41,7 @@ func (s *simulation) quotas(ctx context.Context, in *input) error {
 	return nil
 }
 
-// needs are those of the objects that are created in namespaces that exist, in the
-// order of the phases.
+// needs returns the objects that are created in existing namespaces.
 func (s *simulation) needs() map[string][]need {
 	found := map[string][]need{}
 	for i := range s.next.Phases {
@@ -95,7 +92,7 @@ func usage(gr schema.GroupResource, u *unstructured.Unstructured) corev1.Resourc
 	return of
 }
 
-// exhaust notes where a quota does not suffice.
+// exhaust records where a quota does not suffice.
 func (s *simulation) exhaust(quota *corev1.ResourceQuota, needs []need) {
 	if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
 		return // it is about some pods alone
@@ -120,7 +117,6 @@ func (s *simulation) exhaust(quota *corev1.ResourceQuota, needs []need) {
 	}
 }
 
-// refuseQuota notes that the engine would stop in a phase, for want of room.
 func (s *simulation) refuseQuota(quota *corev1.ResourceQuota, phase int, message string) {
 	s.refusals = append(s.refusals, Refusal{
 		Phase: s.next.Phases[phase].Name, Kind: "ResourceQuota", Namespace: quota.Namespace, Name: quota.Name, Message: message,
@@ -138,7 +134,7 @@ func (s *simulation) refuseQuota(quota *corev1.ResourceQuota, phase int, message
 	}
 }
 
-// place is where a refusal stands: those of the package as a whole first.
+// place is the index of the phase, or -1.
 func (s *simulation) place(r Refusal) int {
 	for i := range s.next.Phases {
 		if s.next.Phases[i].Name == r.Phase {

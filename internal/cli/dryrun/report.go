@@ -111,7 +111,6 @@ func (s *simulation) has(key objects.Key) *objects.Desired {
 	return nil
 }
 
-// cleanup returns what was removed, in order.
 func (s *simulation) cleanup(seen map[objects.Key]bool) []Change {
 	var gone []Change
 	for _, key := range s.removedKeys() {
@@ -152,7 +151,6 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	return c, c.Action != ""
 }
 
-// rewritten classifies a change of an object that exists before and after.
 func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action Action, from string) {
 	if o.live.GetUID() != o.now.GetUID() {
 		return ActionReplace, ""

@@ -29,12 +29,10 @@ type simulation struct {
 	installed []*rollout.Revision
 	next      *rollout.Revision
 	// jobs are those that have finished, by the record.
-	jobs map[objects.Key]phases.Run
-	// refusals are what has blocked it so far.
+	jobs     map[objects.Key]phases.Run
 	refusals []Refusal
 }
 
-// revisions are the present ones and that of the template, in ascending order.
 func (s *simulation) revisions() []*rollout.Revision {
 	all := slices.Clone(s.installed)
 	if s.in.fresh {
@@ -104,7 +102,6 @@ func (s *simulation) wait(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-// current returns the revision of the template as the controller has it, or nil.
 func (s *simulation) current() *rollout.Revision {
 	all := s.rollout.Revisions()
 	if len(all) == 0 || all[len(all)-1].Number != s.in.number {
@@ -113,7 +110,6 @@ func (s *simulation) current() *rollout.Revision {
 	return all[len(all)-1]
 }
 
-// complete reports whether the revision of the template has succeeded and nothing is left.
 func (s *simulation) complete() bool {
 	next := s.current()
 	return next != nil && next.Succeeded && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil

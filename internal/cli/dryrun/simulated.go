@@ -33,7 +33,6 @@ type simulatedCluster struct {
 	// owner of the objects, and the UIDs by which it controls them.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]
-	// definitions are the kinds that the package defines.
 	definitions *definitions
 
 	mu      sync.Mutex
@@ -42,9 +41,8 @@ type simulatedCluster struct {
 	// reached means that the engine would get this far.
 	reached bool
 	// removed objects, in order of their batches.
-	removed []removal
-	batch   int
-	// pretended are objects of kinds that are not served, as if they were.
+	removed   []removal
+	batch     int
 	pretended map[schema.GroupKind]*objects.Desired
 	// failed is an error that ends the simulation.
 	failed error
@@ -97,7 +95,6 @@ func keyOf(m *meta.RESTMapping, namespace, name string) objects.Key {
 	return objects.Key{Group: m.GroupVersionKind.Group, Kind: m.GroupVersionKind.Kind, Namespace: namespace, Name: name}
 }
 
-// Get returns the object as it would be.
 func (c *simulatedCluster) Get(_ context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	o := c.object(keyOf(m, namespace, name))
 	c.mu.Lock()
@@ -108,7 +105,6 @@ func (c *simulatedCluster) Get(_ context.Context, m *meta.RESTMapping, namespace
 	return o.now.DeepCopy(), nil
 }
 
-// GetMetadata returns the metadata of the object as it would be.
 func (c *simulatedCluster) GetMetadata(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*metav1.PartialObjectMetadata, error) {
 	live, err := c.Get(ctx, m, namespace, name)
 	if err != nil {
@@ -136,12 +132,10 @@ func (c *simulatedCluster) ListMetadata(
 	return list, nil
 }
 
-// Create predicts a POST.
 func (c *simulatedCluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
 	return c.predict(ctx, m, namespace, name, body, true)
 }
 
-// Apply predicts a server-side apply.
 func (c *simulatedCluster) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
 	return c.predict(ctx, r.Mapping, r.Namespace, r.Name, r.Body, !r.DryRun)
 }
@@ -179,7 +173,6 @@ func (c *simulatedCluster) Patch(ctx context.Context, m *meta.RESTMapping, names
 	return after.DeepCopy(), nil
 }
 
-// Delete removes the object.
 func (c *simulatedCluster) Delete(
 	_ context.Context, m *meta.RESTMapping, namespace, name string, _ types.UID, _ string, _ metav1.DeletionPropagation,
 ) (gone bool, live *unstructured.Unstructured, err error) {
@@ -248,7 +241,6 @@ func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.R
 	return m, err
 }
 
-// Observed returns the record of an object as it would be.
 func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
 	c.mu.Lock()
 	o := c.objects[key]
@@ -265,7 +257,6 @@ func (c *simulatedCluster) Observed(key objects.Key) (*objects.Observed, bool) {
 	return observed, true
 }
 
-// Remember keeps the record of a response.
 func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
 	c.remember(key, c.object(key).now, obs)
 }
@@ -284,7 +275,6 @@ func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructur
 // Gone does nothing.
 func (c *simulatedCluster) Gone(objects.Key, types.UID) {}
 
-// Passed is true.
 func (c *simulatedCluster) Passed(schema.GroupKind, string) bool { return true }
 
 // Relist does nothing: no probe reads records.
@@ -315,14 +305,12 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 	return errs
 }
 
-// Now is the time of the simulation.
 func (c *simulatedCluster) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Run performs a batch of steps.
 func (c *simulatedCluster) Run(ctx context.Context, _ string, _ bool, n int, do func(int)) {
 	c.mu.Lock()
 	c.batch++

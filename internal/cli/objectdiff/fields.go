@@ -18,8 +18,7 @@ import (
 type Change struct {
 	// Path of the field, such as spec.template.spec.containers[name=web].image.
 	Path string `json:"path"`
-	// Before and After are the values; nil where the field is absent. What is
-	// hidden is the text [Hidden].
+	// Before and After are nil if the field is absent.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }
@@ -27,8 +26,7 @@ type Change struct {
 // Hidden stands for a value that must not be shown.
 const Hidden = "(hidden)"
 
-// Fields returns what differs between two states of an object. A nil state is
-// an object that is absent. Values of Secrets are hidden.
+// Fields compares two states of an object; nil is an absent one. Values of Secrets are hidden.
 func Fields(before, after map[string]any) []Change {
 	d := differ{}
 	switch {
@@ -82,8 +80,7 @@ func (d *differ) values(path string, before, after any) {
 	}
 }
 
-// equal compares values of JSON; 1 and 1.0 are the same number. Whole numbers are
-// compared as such: as floating point, large ones that differ are the same.
+// equal holds for 1 and 1.0. Whole numbers are not compared as floating point, which is not exact.
 func equal(a, b any) bool {
 	m, isWhole := a.(int64)
 	n, bothWhole := b.(int64)
@@ -149,8 +146,7 @@ func (d *differ) lists(path string, before, after []any) {
 	}
 }
 
-// keyed compares lists whose elements have names. Another order alone is a
-// change of the list as a whole: in some lists it matters.
+// keyed matches elements by key. Their order is compared, too: in some lists it matters.
 func (d *differ) keyed(path, key string, before, after []any) {
 	index := func(list []any) (names []string, byName map[string]any) {
 		byName = map[string]any{}
@@ -184,11 +180,10 @@ func (d *differ) keyed(path, key string, before, after []any) {
 
 func element(path, key, name string) string { return path + "[" + key + "=" + name + "]" }
 
-// keys are what names the elements of the lists of Kubernetes, the best first.
+// keys of list elements in Kubernetes, the best first.
 var keys = []string{"name", "key", "type", "containerPort", "port", "mountPath", "devicePath", "topologyKey", "ip", "host", "path"}
 
-// listKey returns the first key that names every element of both lists, each
-// once; empty where there is none.
+// listKey returns the first key that is unique in both lists; empty if there is none.
 func listKey(before, after []any) string {
 	for _, key := range keys {
 		if len(before)+len(after) > 0 && names(before, key) && names(after, key) {
@@ -228,7 +223,6 @@ func allMaps(list []any) bool {
 	return true
 }
 
-// plainKey is what stands in a path as it is.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Child is the path of a key below another path.

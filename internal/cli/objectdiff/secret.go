@@ -12,7 +12,6 @@ func isSecret(obj map[string]any) bool {
 // lastApplied is an annotation with a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// hide removes the values of a Secret from changes.
 func hide(changes []Change) []Change {
 	for i := range changes {
 		c := &changes[i]

@@ -41,7 +41,6 @@ func Culprit(s State) string {
 	return "the manager has not reported that the rollout is complete"
 }
 
-// holding is what a deletion waits for.
 func (s State) holding() string {
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
@@ -60,7 +59,6 @@ func (s State) holding() string {
 
 const managerRunning = "Is lockstep-manager running? See: kubectl -n " + corev1alpha1.DefaultNamespace + " get deployment,pods"
 
-// unfinished returns the first phase, in the order of work, that is not finished.
 func (s State) unfinished() (Phase, bool) {
 	for _, ph := range s.inOrder() {
 		if !ph.finished() {
@@ -70,7 +68,6 @@ func (s State) unfinished() (Phase, bool) {
 	return Phase{}, false
 }
 
-// blocked names the objects that block the first phase that is blocked.
 func (s State) blocked(verb string) string {
 	name := s.Blocking[0].Phase
 	var items []string
@@ -87,7 +84,6 @@ func (s State) blocked(verb string) string {
 	return listed(head, items)
 }
 
-// remarks groups objects that are blocked for the same reason.
 func remarks(blocking []Object, which func(Object) bool) []objects.Remark {
 	var notes []objects.Note
 	for _, b := range blocking {
@@ -98,7 +94,6 @@ func remarks(blocking []Object, which func(Object) bool) []objects.Remark {
 	return objects.Remarks(notes)
 }
 
-// listed puts items below a head, each on a line of its own.
 func listed(head string, items []string) string {
 	var b strings.Builder
 	b.WriteString(head + ":")

@@ -19,9 +19,8 @@ type FrameOptions struct {
 	// Width and Height of the terminal. The frame fits into them.
 	Width, Height int
 	Elapsed       time.Duration
-	// Tick counts the pictures.
-	Tick   int
-	Styles terminal.Styles
+	Tick          int
+	Styles        terminal.Styles
 	// Done is set for the last picture.
 	Done bool
 }
@@ -55,7 +54,6 @@ type frame struct {
 	lines []string
 }
 
-// put adds a line: a mark, and text that is truncated and then styled.
 func (f *frame) put(indent int, mark, text string, style func(string) string) {
 	room := f.Width - indent - 2
 	if mark == "" {
@@ -66,7 +64,7 @@ func (f *frame) put(indent int, mark, text string, style func(string) string) {
 	f.lines = append(f.lines, strings.Repeat(" ", indent)+mark+style(terminal.Truncate(unbroken(text), room)))
 }
 
-// unbroken is oneLine with the spaces of columns.
+// unbroken keeps runs of spaces.
 func unbroken(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(text)
 }
@@ -84,7 +82,6 @@ func (f *frame) head() {
 	f.lines = append(f.lines, f.Styles.Strong(terminal.Pad(title, f.Width-len(elapsed)-1))+" "+f.Styles.Faint(elapsed))
 }
 
-// image shows what is installed.
 func (f *frame) image() {
 	text := "image " + f.Image
 	switch problem := cmp.Or(f.PullError, f.Invalid); {
@@ -107,7 +104,7 @@ func (f *frame) image() {
 	}
 }
 
-// message wraps a problem below its subject, in three lines at most.
+// message wraps a problem in three lines at most.
 func (f *frame) message(indent int, text string) {
 	const most = 3
 	lines := terminal.Wrap(oneLine(text), f.Width-indent)
@@ -127,7 +124,6 @@ func (f *frame) phases() {
 		wide = max(wide, min(len([]rune(ph.Name)), 30))
 	}
 	rows := f.folded(f.Height - len(f.lines) - 3)
-	// Objects have the remaining lines.
 	room := f.Height - len(f.lines) - len(rows) - 2
 	for _, row := range rows {
 		if len(row) > 1 {
@@ -142,8 +138,7 @@ func (f *frame) phases() {
 	}
 }
 
-// folded returns the phases in the order of work, one a row. If they do not fit, adjacent
-// ones that are not busy share a row.
+// folded returns rows of phases. If they do not fit, adjacent idle ones share a row.
 func (f *frame) folded(fit int) [][]Phase {
 	var rows [][]Phase
 	for _, ph := range f.inOrder() {
@@ -157,7 +152,7 @@ func (f *frame) folded(fit int) [][]Phase {
 	return rows
 }
 
-// cut keeps the end of the frame within the screen, less a line for the cursor.
+// cut leaves a line for the cursor.
 func (f *frame) cut() {
 	if over := len(f.lines) - max(f.Height-1, 4); over > 0 {
 		f.lines = append([]string{f.lines[0], f.Styles.Faint("…")}, f.lines[over+2:]...)
@@ -188,7 +183,7 @@ func (f *frame) tone(ph Phase) func(string) string {
 
 func plain(text string) string { return text }
 
-// objects draws the objects of a phase in at most room lines, and returns their number.
+// objects draws at most room lines, and returns their number.
 func (f *frame) objects(ph Phase, room int) int {
 	begin := len(f.lines)
 	shown := f.shown(ph)
@@ -207,7 +202,7 @@ func (f *frame) objects(ph Phase, room int) int {
 	return len(f.lines) - begin
 }
 
-// shown are the objects of a phase, the blocked ones first, which are grouped by message.
+// shown groups the blocked objects of a phase by message, and puts them first.
 func (f *frame) shown(ph Phase) []Object {
 	blocked := func(o Object) bool { return o.State == ObjectBlocked }
 	first, rest := slices.Clone(ph.Objects), slices.DeleteFunc(slices.Clone(ph.Objects), blocked)
@@ -224,7 +219,6 @@ func (f *frame) shown(ph Phase) []Object {
 	return append(once, rest...)
 }
 
-// countObjects counts objects, grouped ones as well.
 func countObjects(shown []Object) int {
 	n := len(shown)
 	for i := range shown {
@@ -251,7 +245,6 @@ func (f *frame) object(o Object, room int) {
 	}
 }
 
-// note is the last line.
 func (f *frame) note() {
 	switch {
 	case f.Gone:

@@ -5,16 +5,15 @@ import "time"
 const (
 	// UnnoticedAfter is the time after which a manager should have reported on a package.
 	UnnoticedAfter = 10 * time.Second
-	// pullGrace is the grace period of pull errors. The manager retries after 10 s.
+	// pullGrace is the grace period of pull errors, which the manager retries after 10 s.
 	pullGrace = 15 * time.Second
-	// stallGrace is the grace period of Stalled: some refusals are transient, such as those
-	// of a webhook that is starting.
+	// stallGrace is the grace period of Stalled: some refusals are transient.
 	stallGrace = 5 * time.Second
 )
 
 // Verdict is the result of a Judge.
 type Verdict struct {
-	// Done: there is nothing left to wait for. Failed: it cannot succeed.
+	// Done: nothing is left to wait for. Failed: it cannot succeed.
 	Done, Failed bool
 	// Reason of a failure; it may have several lines.
 	Reason string
@@ -24,14 +23,13 @@ type Verdict struct {
 
 // Install judges an installation.
 type Install struct {
-	// Retry is the retry that the status has to have handled before; empty for none.
+	// Retry that the status has to have handled before; empty for none.
 	Retry string
 
 	pulling, stalled time.Time
 }
 
-// Judge returns whether the installation is done or has failed; pull errors and Stalled
-// have a grace period.
+// Judge has grace periods for pull errors and Stalled.
 func (j *Install) Judge(s State, now time.Time) Verdict {
 	if s.PullError == "" {
 		j.pulling = time.Time{}
@@ -60,7 +58,6 @@ func (j *Install) Judge(s State, now time.Time) Verdict {
 	return Verdict{}
 }
 
-// lasting fails after a grace period that began at since.
 func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Verdict {
 	if since.IsZero() {
 		*since = now

@@ -11,15 +11,13 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// objectLines is the size of a phase up to which each object that becomes ready has a
-// line; in larger phases each tenth has one.
+// objectLines is the largest phase with a line for each object; larger ones have ten.
 const objectLines = 20
 
 // Unnoticed is reported when no manager has reported on a package.
 const Unnoticed = "no manager has looked at it yet: is lockstep-manager running?"
 
-// Lines describes what changed from one State to the next, one transition a line. The zero
-// State is one of which nothing is known.
+// Lines describes the transitions from one State to the next, one a line.
 func Lines(before, after State) []string {
 	var lines []string
 	add := func(changed bool, format string, args ...any) {
@@ -59,8 +57,7 @@ func Lines(before, after State) []string {
 	return lines
 }
 
-// forget keeps only which objects were ready: what the next revision does not change is
-// not reported again.
+// forget keeps only which objects were ready.
 func forget(s State) State {
 	phases := make([]Phase, len(s.Phases))
 	for i, ph := range s.Phases {
@@ -70,13 +67,13 @@ func forget(s State) State {
 	return s
 }
 
-// Remember is after, with what only before knows, so that Lines reports nothing twice.
+// Remember adds to after what only before has, so that Lines repeats nothing.
 func Remember(before, after State) State {
 	if after.Revision == 0 {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking
 		return after
 	}
-	// What a new revision has not reached is still ready.
+	// An object that a new revision has not reached is still ready.
 	ready := readyObjects(before.Phases)
 	after.Phases = slices.Clone(after.Phases)
 	for i := range after.Phases {
@@ -156,7 +153,6 @@ func moved(was, is Phase) bool {
 	return is.Total > objectLines && tenth(was) != tenth(is) && is.active()
 }
 
-// newlyReady names the objects of a small phase that were not ready before.
 func newlyReady(was, is Phase) []string {
 	if is.Total > objectLines || was.State == corev1alpha1.PhaseStateReady {
 		return nil
@@ -171,7 +167,7 @@ func newlyReady(was, is Phase) []string {
 	return names
 }
 
-// firstOf is the first of several lines, with the number of the others.
+// firstOf returns the first line and the number of others.
 func firstOf(text string) string {
 	first, rest, more := strings.Cut(text, "\n")
 	if !more {

@@ -39,8 +39,7 @@ const (
 
 // Object is one object of a phase.
 type Object struct {
-	// Name with kind and namespace, such as "Deployment shop/web". The namespace of the
-	// package is left out.
+	// Name with kind, and with a namespace other than that of the package.
 	Name  string
 	Group string
 	Phase string
@@ -51,8 +50,7 @@ type Object struct {
 	others int
 }
 
-// phasesOf makes phases of those of a status, which calls all phases torn down that a
-// deletion has not reached.
+// phasesOf corrects a status that calls phases torn down which the deletion has not reached.
 func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
 	phases := make([]Phase, len(status))
 	reached := true
@@ -75,7 +73,6 @@ func (p *Phase) tornDown() bool {
 	return p.State == corev1alpha1.PhaseStateTearingDown || p.State == corev1alpha1.PhaseStateGone
 }
 
-// word is the state of the phase as text.
 func (p *Phase) word() string {
 	word, known := phaseWords[p.State]
 	switch {
@@ -98,7 +95,7 @@ func (p *Phase) active() bool {
 	return false
 }
 
-// finished reports whether nothing is left to do in the phase.
+// finished reports whether nothing is left to do.
 func (p *Phase) finished() bool {
 	if p.Deleting {
 		return p.State == corev1alpha1.PhaseStateGone
@@ -106,7 +103,6 @@ func (p *Phase) finished() bool {
 	return p.State == corev1alpha1.PhaseStateReady
 }
 
-// count is the number of finished objects.
 func (p *Phase) count() string {
 	done := p.Ready
 	if p.Deleting && !p.tornDown() {
@@ -115,8 +111,7 @@ func (p *Phase) count() string {
 	return fmt.Sprintf("%d/%d", done, p.Total)
 }
 
-// blocksNow reports whether a blocking object of a status is waited for: at the beginning
-// of a deletion it is still about the rollout.
+// blocksNow is false at the beginning of a deletion, when the status is still about the rollout.
 func blocksNow(b corev1alpha1.BlockingObject, phases []corev1alpha1.PhaseStatus, deleting bool) bool {
 	i := slices.IndexFunc(phases, func(ph corev1alpha1.PhaseStatus) bool { return ph.Name == b.Phase })
 	return !deleting || i < 0 || phases[i].State == corev1alpha1.PhaseStateTearingDown
@@ -130,8 +125,7 @@ func (s *State) name(k objects.Key) string {
 	return terminal.Line(k.Kind + " " + k.NamespacedName())
 }
 
-// fillObjects adds the objects of each phase. blocked has all blocking objects if complete
-// is set.
+// fillObjects adds the objects of each phase. complete: blocked has all blocking objects.
 func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string][]corev1alpha1.ObjectSetObject, blocked map[objects.Key]string, complete bool) {
 	written := map[objects.Key]bool{}
 	for _, c := range set.ObjectSetStatus().ControllerOf {

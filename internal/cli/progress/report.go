@@ -13,17 +13,17 @@ import (
 type Summary string
 
 const (
-	// SummaryAvailable means: everything is as the spec demands.
+	// SummaryAvailable is everything as the spec demands.
 	SummaryAvailable Summary = "Available"
-	// SummaryPending means: no manager has reported on the spec.
+	// SummaryPending is a spec that no manager has reported on.
 	SummaryPending Summary = "Pending"
-	// SummaryProgressing means: a rollout goes on.
+	// SummaryProgressing is a rollout.
 	SummaryProgressing Summary = "Progressing"
-	// SummaryStalled means: a rollout does not go on without help.
+	// SummaryStalled is a rollout that needs help.
 	SummaryStalled Summary = "Stalled"
-	// SummaryUnavailable means: the rollout was complete, and something fails now.
+	// SummaryUnavailable is a failure after a complete rollout.
 	SummaryUnavailable Summary = "Unavailable"
-	// SummaryInvalid means: the package cannot be installed as it is.
+	// SummaryInvalid cannot be installed as it is.
 	SummaryInvalid Summary = "Invalid"
 	// SummaryImagePullError means: the image cannot be pulled.
 	SummaryImagePullError Summary = "ImagePullError"
@@ -42,14 +42,13 @@ var headlines = map[Summary]string{
 // Words are the Summary in a sentence, as in "package shop/web: rolling out".
 func (s Summary) Words() string { return headlines[s] }
 
-// Report is the status of a package as JSON and YAML. Its fields are stable.
+// Report is the status of a package. Its JSON fields are stable.
 type Report struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	// Summary in one word and Message in a sentence or more.
-	Summary Summary `json:"summary"`
-	Message string  `json:"message,omitempty"`
+	Kind      string  `json:"kind"`
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name"`
+	Summary   Summary `json:"summary"`
+	Message   string  `json:"message,omitempty"`
 	// Current: the status describes the latest spec.
 	Current bool `json:"current"`
 	// Available: the package works, in this revision or the one before.
@@ -101,14 +100,13 @@ func ReportOf(snap Snapshot) Report {
 	return r
 }
 
-// conditionOrder has the most important conditions first.
+// conditionOrder sorts conditions by importance.
 var conditionOrder = []string{
 	corev1alpha1.ConditionReady, corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing,
 	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
 	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
 }
 
-// ordered sorts conditions by conditionOrder, and others by type at the end.
 func ordered(conds []metav1.Condition) []metav1.Condition {
 	rank := func(c metav1.Condition) uint { return uint(slices.Index(conditionOrder, c.Type)) } // the largest if it is absent
 	return slices.SortedStableFunc(slices.Values(conds), func(a, b metav1.Condition) int {
@@ -116,7 +114,6 @@ func ordered(conds []metav1.Condition) []metav1.Condition {
 	})
 }
 
-// Summary is the State in one word.
 func (s State) Summary() Summary {
 	switch {
 	case s.Deleting:

@@ -66,7 +66,6 @@ func (s *screen) tone() func(string) string {
 	return s.Styles.Bad
 }
 
-// also reports that the revision before is available.
 func (s *screen) also() string {
 	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
 		return " (what was installed before is available)"
@@ -74,7 +73,7 @@ func (s *screen) also() string {
 	return ""
 }
 
-// why shows the message, unless the phases do.
+// why shows the message, unless the phases show it.
 func (s *screen) why() {
 	if len(s.Blocking) > 0 && s.Summary != SummaryInvalid && s.Summary != SummaryImagePullError {
 		return
@@ -94,7 +93,6 @@ func (s *screen) field(name, value string) {
 	}
 }
 
-// wrapped adds indented lines.
 func (s *screen) wrapped(text string, indent int, style func(string) string) {
 	parts := []string{text}
 	if s.Width > 0 {
@@ -132,7 +130,6 @@ func (s *screen) mark(ph Phase) string {
 	return s.Styles.Faint(markWaiting)
 }
 
-// blocking shows what blocks a phase.
 func (s *screen) blocking(phase string, indent int) {
 	var notes []objects.Note
 	for _, b := range s.Blocking {
@@ -148,7 +145,6 @@ func (s *screen) blocking(phase string, indent int) {
 	}
 }
 
-// loose shows what blocks outside the phases.
 func (s *screen) loose() {
 	known := map[string]bool{}
 	for _, ph := range s.Phases {
@@ -204,10 +200,9 @@ func (s *screen) conditions() {
 	}
 }
 
-// repeatable is the most bytes of a text that is repeated.
 const repeatable = 20
 
-// withoutShown replaces the parts of a message that are shown above.
+// withoutShown elides what is shown above.
 func (s *screen) withoutShown(message string) string {
 	above := strings.Split(terminal.Text(s.Message), "\n")
 	for _, b := range s.Blocking {

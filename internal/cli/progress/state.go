@@ -17,8 +17,7 @@ type Snapshot struct {
 	Target Target
 	// Package is nil if it does not exist.
 	Package corev1alpha1.GenericPackage
-	// Set is the newest revision that is not archived; nil if there is none or it may not
-	// be read.
+	// Set is the newest revision that is not archived; nil if unknown.
 	Set corev1alpha1.GenericObjectSet
 	// Slices of Set, as far as they are known.
 	Slices map[string][]corev1alpha1.ObjectSetObject
@@ -31,12 +30,10 @@ type State struct {
 	Target Target
 	// Gone: the package does not exist. Deleting: it has a deletion timestamp.
 	Gone, Deleting bool
-	// Noticed: a manager has set its finalizer. Observed: it has reported on the current
-	// generation. Unnoticed: it has not for longer than UnnoticedAfter, which the caller
-	// of Of sets.
+	// Noticed: a manager has set its finalizer. Observed: it has reported on the generation.
+	// Unnoticed: not within UnnoticedAfter, which the caller of Of sets.
 	Noticed, Observed, Unnoticed bool
-	// Image of the spec.
-	Image string
+	Image                        string
 	// Unpacked: the image was pulled. It contains Package, Version and Digest.
 	Unpacked                 bool
 	Package, Version, Digest string
@@ -46,8 +43,8 @@ type State struct {
 	PullError, Invalid, Paused, Stalled, Unavailable string
 	// Retried is the last retry that the manager has handled.
 	Retried string
-	// Available: this revision or the one before works. RolledOut: this revision was once
-	// complete. Ready: everything is as the spec demands.
+	// Available: this revision or the one before works. RolledOut: this revision was complete
+	// once.
 	Available, RolledOut, Ready bool
 	// Revision, its phases in their order, and what blocks them.
 	Revision int64
@@ -58,8 +55,7 @@ type State struct {
 	Lost       string
 }
 
-// Before is Of, with the phases of the existing revision even if the image of the spec is
-// another one.
+// Before is Of, with the phases of the existing revision even if the image was changed.
 func Before(snap Snapshot) State {
 	s := Of(snap)
 	if snap.Package != nil && len(s.Phases) == 0 {
@@ -115,7 +111,7 @@ func Of(snap Snapshot) State {
 }
 
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
-	// current returns a condition of the current generation; an empty one if there is none.
+	// current returns an empty condition if there is none of this generation.
 	current := func(typ string) metav1.Condition {
 		c := meta.FindStatusCondition(*pkg.StatusConditions(), typ)
 		if c == nil || c.ObservedGeneration < pkg.GetGeneration() {
@@ -125,7 +121,6 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 		return *c
 	}
 	is := func(typ string, status metav1.ConditionStatus) bool { return current(typ).Status == status }
-	// message may have several lines; it is empty unless the condition has the status.
 	message := func(typ string, status metav1.ConditionStatus) string {
 		c := current(typ)
 		switch text := strings.TrimSpace(c.Message); {
@@ -159,8 +154,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	}
 }
 
-// ignored returns the ignored parts of a package: all lines after the first of the message
-// of Unpacked.
+// ignored returns all lines after the first of the message of Unpacked.
 func ignored(message string) []string {
 	_, rest, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	var lines []string
@@ -172,8 +166,8 @@ func ignored(message string) []string {
 	return lines
 }
 
-// fromRevision adds the phases. During a rollout the status of the set is newer than that
-// of its package; a teardown is only in that of the package.
+// fromRevision adds the phases. The status of the set is newer than that of the package, except
+// for a teardown.
 func (s *State) fromRevision(snap Snapshot) {
 	status := snap.Package.PackageStatus()
 	s.Revision = status.Revision
@@ -204,7 +198,6 @@ func (s *State) fromRevision(snap Snapshot) {
 	}
 }
 
-// inOrder returns the phases in the order of work.
 func (s State) inOrder() []Phase {
 	phases := slices.Clone(s.Phases)
 	if s.Deleting {
@@ -213,7 +206,6 @@ func (s State) inOrder() []Phase {
 	return phases
 }
 
-// title names the content of the image.
 func (s State) title() string {
 	if s.Package == "" {
 		return ""

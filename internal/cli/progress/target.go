@@ -19,8 +19,7 @@ func (t Target) Kind() string { return t.Scope.Kind("Package") }
 // Arg is the target as commands take it, such as clusterpackage/cert.
 func (t Target) Arg() string { return strings.ToLower(t.Kind()) + "/" + t.Name }
 
-// Flags are the arguments by which commands find the target: Arg, and the
-// namespace where there is one.
+// Flags are the arguments that select the target.
 func (t Target) Flags() string {
 	if t.Namespace == "" {
 		return t.Arg()
@@ -28,8 +27,7 @@ func (t Target) Flags() string {
 	return t.Arg() + " -n " + t.Namespace
 }
 
-// String names the target in messages, such as "package shop/web" and
-// "clusterpackage cert".
+// String is such as "package shop/web" and "clusterpackage cert".
 func (t Target) String() string {
 	if t.Namespace == "" {
 		return strings.ToLower(t.Kind()) + " " + t.Name
