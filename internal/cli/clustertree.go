@@ -88,11 +88,7 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	tree := treeOf(r, set, wanted, live, unreadable)
-	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, tree)
-	}
-	_, err = fmt.Fprint(c.streams.Out, tree.draw(terminal.StylesFor(c.streams.Out)))
-	return err
+	return c.output.Write(ctx, c.streams.Out, tree, tree.draw)
 }
 
 func treeOf(

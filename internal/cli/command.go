@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -16,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // dialer connects to a cluster; cluster.Connect except in tests.
@@ -50,6 +56,19 @@ func (c *command) connects(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = c.completeNames
 	}
+}
+
+// onSource completes a command about a folder or an image; checks are of its flags.
+func onSource(cmd *cobra.Command, run func(ctx context.Context, source string) error, checks ...func() error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, check := range checks {
+			if err := check(); err != nil {
+				return usageError(cmd, err)
+			}
+		}
+		return run(cmd.Context(), args[0])
+	}
+	return cmd
 }
 
 // about completes a command whose arguments name one package or deployment.
@@ -115,4 +134,35 @@ func (c *command) completeNames(cmd *cobra.Command, args []string, begin string)
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return cl.Complete(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
+}
+
+var (
+	errNotConfirmed   = errors.New("nothing was changed")
+	errNotInteractive = errors.New("nothing was changed: confirm it by --yes")
+)
+
+func interactive(streams genericiooptions.IOStreams) bool {
+	in, ok := streams.In.(*os.File)
+	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)
+}
+
+// confirm prompts on a terminal; elsewhere its error names the flag to set.
+func confirm(streams genericiooptions.IOStreams, question string) error {
+	if !interactive(streams) {
+		return errNotInteractive
+	}
+	fmt.Fprint(streams.ErrOut, terminal.Line(question)+" [y/N] ")
+	return readAnswer(streams.In)
+}
+
+func readAnswer(in io.Reader) error {
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
 }

@@ -111,8 +111,12 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	}
 	at, err := connectPreview(ctx, cl)
 	if c.dryRun {
+		var plan *dryrun.Plan
 		if err == nil {
-			err = c.show(ctx, at, request)
+			plan, err = dryrun.Deletion(ctx, at, request)
+		}
+		if err == nil {
+			_, err = io.WriteString(c.streams.Out, planText(plan, terminal.StylesFor(c.streams.Out)))
 		}
 		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
 	}
@@ -132,15 +136,6 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		return false, nil
 	}
 	return false, confirm(c.streams, "Delete "+target.String()+" all the same?")
-}
-
-func (c *deleteCommand) show(ctx context.Context, at *dryrun.Cluster, request dryrun.Request) error {
-	plan, err := dryrun.Deletion(ctx, at, request)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(c.streams.Out, planText(plan, terminal.StylesFor(c.streams.Out)))
-	return err
 }
 
 func connectPreview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,11 +122,7 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return cl.Explain("cannot explain "+target.String(), err)
 	}
-	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, d)
-	}
-	_, err = io.WriteString(c.streams.Out, diagnosisText(target.String(), d, terminal.StylesFor(c.streams.Out)))
-	return err
+	return c.output.Write(ctx, c.streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
 }
 
 func (c *explainCommand) describe(ctx context.Context, source string) error {
@@ -143,11 +138,9 @@ func (c *explainCommand) describe(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, report)
-	}
-	_, err = io.WriteString(c.streams.Out, describe.Text(report, terminal.StylesFor(c.streams.Out), terminal.WidthOf(c.streams.Out)))
-	return err
+	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
+		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
+	})
 }
 
 func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 type kickstartCommand struct {
@@ -177,13 +177,8 @@ func (c *kickstartCommand) run(ctx context.Context, folder string, opts kickstar
 		opts.Name, opts.Namespace = bundle.Name, bundle.Namespace
 	}
 	made, err := kickstart.Make(inputs, opts)
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
-		return fmt.Errorf("%s in the input: nothing was written", problems(len(wrong)))
-	}
 	if err != nil {
-		return err
+		return reported(c.streams, err, "%s in the input: nothing was written")
 	}
 	made.Notes = append(notes, made.Notes...)
 	if record != nil {
@@ -292,33 +287,40 @@ func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
 
 // writeFolder creates a folder completely or not at all.
 func writeFolder(folder string, files loader.Files) error {
-	parent := filepath.Dir(folder)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	write := func() error {
+		if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+			return err
+		}
+		dir, err := os.MkdirTemp(filepath.Dir(folder), ".kubectl-package-*")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if err := cmp.Or(writeFiles(dir, files), os.Chmod(dir, 0o755)); err != nil {
+			return err
+		}
+		return os.Rename(dir, folder)
+	}
+	if err := write(); err != nil {
 		return fmt.Errorf("write the package: %w", err)
 	}
-	dir, err := os.MkdirTemp(parent, ".kubectl-package-*")
-	if err != nil {
-		return fmt.Errorf("write the package: %w", err)
-	}
-	defer os.RemoveAll(dir)
+	return nil
+}
+
+// writeFiles writes files below a folder, which their paths cannot leave.
+func writeFiles(dir string, files loader.Files) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("write the package: %w", err)
+		return err
 	}
 	defer root.Close()
 	for _, p := range files.Paths() {
 		if err := root.MkdirAll(path.Dir(p), 0o755); err != nil {
-			return fmt.Errorf("write %s: %w", p, err)
+			return fmt.Errorf("write %s: %w", filepath.Join(dir, p), err)
 		}
 		if err := root.WriteFile(p, files[p], 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", p, err)
+			return fmt.Errorf("write %s: %w", filepath.Join(dir, p), err)
 		}
-	}
-	if err := root.Chmod(".", 0o755); err != nil {
-		return fmt.Errorf("write the package: %w", err)
-	}
-	if err := os.Rename(dir, folder); err != nil {
-		return fmt.Errorf("write the package: %w", err)
 	}
 	return nil
 }

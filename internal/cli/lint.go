@@ -15,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/lint"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 type lintCommand struct {
@@ -127,13 +126,8 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	if errors.As(err, &older) {
 		source = c.from
 	}
-	var wrong violation.Violations
-	if errors.As(err, &wrong) {
-		printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), findingsOf(wrong, nil))
-		return fmt.Errorf("%s in %s: lint looks at packages that are valid", problems(len(wrong)), source)
-	}
 	if err != nil {
-		return err
+		return reported(c.streams, err, "%s in "+source+": lint looks at packages that are valid")
 	}
 	report := lintReport{Findings: found, Counts: map[lint.Level]int{lint.Error: 0, lint.Warning: 0, lint.Info: 0}}
 	for _, f := range found {

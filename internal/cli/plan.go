@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
@@ -128,7 +127,7 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 		return cl.Explain(doing, err)
 	}
 	planned.complete(plan)
-	if err := c.print(ctx, plan); err != nil {
+	if err := c.output.Write(ctx, c.streams.Out, plan, func(styles terminal.Styles) string { return planText(plan, styles) }); err != nil {
 		return err
 	}
 	switch {
@@ -142,11 +141,3 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 
 // changesCode is the exit code for a plan with changes, as terraform plan has it.
 const changesCode = 2
-
-func (c *planCommand) print(ctx context.Context, plan *dryrun.Plan) error {
-	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, plan)
-	}
-	_, err := io.WriteString(c.streams.Out, planText(plan, terminal.StylesFor(c.streams.Out)))
-	return err
-}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/output"
-	"lockstep.run/lockstep/internal/cli/rendered"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -25,7 +23,7 @@ type renderCommand struct {
 func newRender(streams genericiooptions.IOStreams) *cobra.Command {
 	c := renderCommand{streams: streams}
 	c.preview.locked = true
-	cmd := &cobra.Command{
+	cmd := onSource(&cobra.Command{
 		Use:   "render SOURCE|IMAGE",
 		Short: "Print the final objects of a package, without a cluster",
 		Long: `Render the package in a folder or an image and print its objects as they are applied, in the
@@ -44,13 +42,7 @@ case that is named, they are placeholders.`,
   # A file for each object, in folders by phase
   kubectl package render ./cert-operator --output-dir out`,
 		Args: takes("SOURCE|IMAGE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cmp.Or(c.output.Check(), c.preview.check(), c.check()); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args[0])
-		},
-	}
+	}, c.run, c.output.Check, c.preview.check, c.check)
 	c.source.add(cmd)
 	c.preview.add(cmd)
 	c.output.Add(cmd, output.Names)
@@ -75,12 +67,12 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := rendered.Objects(pkg)
+	objects, err := renderedObjects(pkg)
 	if err != nil {
 		return err
 	}
 	if c.folder != "" {
-		paths, err := rendered.WriteFolder(c.folder, objects)
+		paths, err := writeObjects(c.folder, objects)
 		if err != nil {
 			return err
 		}
@@ -94,5 +86,5 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	if c.output.Wanted() {
 		return c.output.Print(ctx, c.streams.Out, list)
 	}
-	return rendered.Print(c.streams.Out, objects)
+	return printObjects(c.streams.Out, objects)
 }

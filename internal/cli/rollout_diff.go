@@ -81,11 +81,7 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	result := compareSets(from, to, before, after)
-	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, result)
-	}
-	_, err = fmt.Fprint(c.streams.Out, diffText(r.String(), result, terminal.StylesFor(c.streams.Out)))
-	return err
+	return c.output.Write(ctx, c.streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
 }
 
 func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericObjectSet, err error) {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,11 +36,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	report := progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})
-	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, report)
-	}
-	_, err = io.WriteString(c.streams.Out, progress.Screen(report, progress.ScreenOptions{
-		Width: terminal.WidthOf(c.streams.Out), Now: time.Now(), Styles: terminal.StylesFor(c.streams.Out),
-	}))
-	return err
+	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
+		return progress.Screen(report, progress.ScreenOptions{Width: terminal.WidthOf(c.streams.Out), Now: time.Now(), Styles: styles})
+	})
 }

@@ -24,7 +24,7 @@ type testCommand struct {
 
 func newTest(streams genericiooptions.IOStreams) *cobra.Command {
 	c := testCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := onSource(&cobra.Command{
 		Use:   "test SOURCE",
 		Short: "Compare what a package renders to with its fixtures, and its objects with schemas",
 		Long: `Render the package in a folder in each of its test cases and compare the output of its
@@ -38,13 +38,7 @@ defines are looked up in its schemaLocations.`,
 		Example: `  kubectl package test ./cert-operator
   kubectl package test ./cert-operator --update && git diff`,
 		Args: takes("SOURCE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.output.Check(); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args[0])
-		},
-	}
+	}, c.run, c.output.Check)
 	c.output.Add(cmd)
 	cmd.Flags().BoolVar(&c.options.Update, "update", false, "write the fixtures instead of comparing with them")
 	cmd.Flags().BoolVar(&c.options.IgnoreSchemas, "ignore-schemas", false, "do not check objects against schemas")

@@ -23,7 +23,7 @@ type treeCommand struct {
 
 func newTree(streams genericiooptions.IOStreams) *cobra.Command {
 	c := treeCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := onSource(&cobra.Command{
 		Use:   "tree SOURCE",
 		Short: "Show the phases and objects of a package",
 		Long: `Render the package in a folder and show its objects in their phases, without a cluster.
@@ -33,13 +33,7 @@ with its default configuration for a package called name in the namespace called
 A package that can only be installed in a cluster is shown as a ClusterPackage. Components
 follow, unless a flag is about one part alone.`,
 		Args: takes("SOURCE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.preview.check(); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args[0])
-		},
-	}
+	}, c.run, c.preview.check)
 	c.preview.add(cmd)
 	return cmd
 }

@@ -28,7 +28,7 @@ type updateCommand struct {
 
 func newUpdate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := updateCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := onSource(&cobra.Command{
 		Use:   "update SOURCE",
 		Short: "Pin the images and dependencies of a package in its lock file",
 		Long: `Look up the digests of the images that the manifest of a package names, choose images for its
@@ -41,8 +41,7 @@ relative to the current folder.
 Nothing is written when nothing has changed. With PKO_REPOSITORY_HOST in the environment, all
 images are looked up at that registry; the lock file names them as the manifest does.`,
 		Args: takes("SOURCE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
-	}
+	}, c.run)
 	c.registry.add(cmd)
 	return cmd
 }

@@ -22,7 +22,7 @@ type validateCommand struct {
 
 func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := validateCommand{streams: streams}
-	cmd := &cobra.Command{
+	cmd := onSource(&cobra.Command{
 		Use:   "validate SOURCE|IMAGE",
 		Short: "Check a package and name every problem",
 		Long: `Check a package with all of its components, in a folder or in an image, and name every
@@ -36,13 +36,7 @@ problems; warnings alone are no failure.`,
 		Example: `  kubectl package validate ./cert-operator
   kubectl package validate registry.example.com/cert-operator:v1.2.0 -o json`,
 		Args: takes("SOURCE|IMAGE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.output.Check(); err != nil {
-				return usageError(cmd, err)
-			}
-			return c.run(cmd.Context(), args[0])
-		},
-	}
+	}, c.run, c.output.Check)
 	c.source.add(cmd)
 	c.check.add(cmd)
 	c.output.Add(cmd)

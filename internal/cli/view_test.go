@@ -33,7 +33,7 @@ func TestLive(t *testing.T) {
 		if got, want := drawn(""), "Installing x                        0.0s\r\n⠋ image example.com/web:v1  loading"; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-		time.Sleep(frameInterval)
+		<-time.After(frameInterval)
 		synctest.Wait()
 		if got := drawn("\x1b[1A"); !strings.Contains(got, "⠙ image") {
 			t.Errorf("nothing moves:\n%s", got)
@@ -49,7 +49,7 @@ func TestLive(t *testing.T) {
 		if got := drawn("\x1b[1A"); !strings.HasSuffix(got, "\n") {
 			t.Errorf("the last picture is %q", got)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if out.Len() > 0 {
 			t.Errorf("drawn after the last picture: %q", out.String())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/itchyny/gojq"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -17,15 +18,9 @@ import (
 const (
 	jsonFormat = "json"
 	yamlFormat = "yaml"
-	// Names is the format of kubectl's -o name, for values that are [Named].
+	// Names is the format of kubectl's -o name, for a [List].
 	Names = "name"
 )
-
-// Named is a value that -o name can print.
-type Named interface {
-	// Names returns one line for each object, such as deployment.apps/web.
-	Names() []string
-}
 
 // Flags are -o and --query of a command.
 type Flags struct {
@@ -63,8 +58,14 @@ func (f *Flags) Check() (err error) {
 // Wanted reports whether structured output is requested.
 func (f *Flags) Wanted() bool { return f.format != "" || f.query != "" }
 
-// Format is what -o says; empty where it is not given.
-func (f *Flags) Format() string { return f.format }
+// Write writes a value as requested, or else as text.
+func (f *Flags) Write(ctx context.Context, w io.Writer, value any, text func(terminal.Styles) string) error {
+	if f.Wanted() {
+		return f.Print(ctx, w, value)
+	}
+	_, err := io.WriteString(w, text(terminal.StylesFor(w)))
+	return err
+}
 
 // Print writes a value in the format of the flags, JSON by default. Without -o, results of
 // --query that are text are written as they are, for use in scripts.
@@ -76,20 +77,21 @@ func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
 		}
 		return f.printResults(w, results)
 	}
-	switch f.format {
-	case yamlFormat:
-		if list, ok := value.(List); ok {
-			return writeYAML(w, list.Items)
-		}
+	list, isList := value.(List)
+	switch {
+	case f.format == yamlFormat && isList:
+		return writeYAML(w, list.Items)
+	case f.format == yamlFormat:
 		return terminal.WriteYAML(w, value)
-	case jsonFormat, "":
+	case f.format != Names:
 		return terminal.WriteJSON(w, value)
-	case Names:
-		if named, ok := value.(Named); ok {
-			return writeNames(w, named.Names())
-		}
+	case !isList:
+		return fmt.Errorf("this cannot be printed as %s", f.format)
 	}
-	return fmt.Errorf("this cannot be printed as %s", f.format)
+	for _, name := range list.names() {
+		fmt.Fprintln(w, terminal.Line(name))
+	}
+	return nil
 }
 
 func (f *Flags) printResults(w io.Writer, results []any) error {
@@ -122,20 +124,9 @@ func (f *Flags) printResults(w io.Writer, results []any) error {
 func writeYAML(w io.Writer, values []any) error {
 	for i, value := range values {
 		if i > 0 {
-			if _, err := io.WriteString(w, "---\n"); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, "---")
 		}
 		if err := terminal.WriteYAML(w, value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeNames(w io.Writer, names []string) error {
-	for _, name := range names {
-		if _, err := fmt.Fprintln(w, terminal.Line(name)); err != nil {
 			return err
 		}
 	}
@@ -146,4 +137,37 @@ func writeNames(w io.Writer, names []string) error {
 func alternatives(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// List are objects: a List of Kubernetes as JSON, and as YAML one document for
+// each, so that either can be applied.
+type List struct{ Items []any }
+
+// MarshalJSON implements json.Marshaler.
+func (l List) MarshalJSON() ([]byte, error) {
+	items := l.Items
+	if items == nil {
+		items = []any{}
+	}
+	return json.Marshal(struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []any  `json:"items"`
+	}{"v1", "List", items})
+}
+
+// names are those of kubectl, such as deployment.apps/web.
+func (l List) names() []string {
+	var names []string
+	for _, item := range l.Items {
+		var u unstructured.Unstructured
+		raw, err := json.Marshal(item)
+		if err != nil || json.Unmarshal(raw, &u.Object) != nil {
+			continue
+		}
+		kind := u.GroupVersionKind().GroupKind()
+		kind.Kind = strings.ToLower(kind.Kind)
+		names = append(names, kind.String()+"/"+u.GetName())
+	}
+	return names
 }

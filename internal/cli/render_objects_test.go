@@ -1,4 +1,4 @@
-package rendered
+package cli
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-func pkg(objects ...string) *loader.Package {
+func loadedPackage(objects ...string) *loader.Package {
 	p := &loader.Package{Labels: map[string]string{"package-operator.run/version": "1.0.0"}}
 	for i, raw := range objects {
 		p.Phases = append(p.Phases, corev1alpha1.ObjectSetTemplatePhase{
@@ -25,9 +25,9 @@ func pkg(objects ...string) *loader.Package {
 	return p
 }
 
-func TestPrint(t *testing.T) {
+func TestPrintObjects(t *testing.T) {
 	t.Parallel()
-	objects, err := Objects(pkg(
+	objects, err := renderedObjects(loadedPackage(
 		`{"apiVersion":"v1","data":{"a":"9007199254740993"},"kind":"ConfigMap","metadata":{"name":"a","labels":{"x":"y"}}}`,
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":9007199254740993}}`,
 	))
@@ -35,7 +35,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Print(&out, objects); err != nil {
+	if err := printObjects(&out, objects); err != nil {
 		t.Fatal(err)
 	}
 	const want = `# Phase crds
@@ -65,10 +65,10 @@ spec:
 	}
 }
 
-func TestWriteFolder(t *testing.T) {
+func TestWriteObjects(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 253)
-	objects, err := Objects(pkg(
+	objects, err := renderedObjects(loadedPackage(
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"system:a"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+long+`","namespace":"shop"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"..","namespace":"shop"}}`,
@@ -77,7 +77,7 @@ func TestWriteFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "new")
-	paths, err := WriteFolder(dir, objects)
+	paths, err := writeObjects(dir, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestWriteFolder(t *testing.T) {
 	if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) != 1 {
 		t.Errorf("written outside the folder: %v", entries)
 	}
-	if _, err := WriteFolder(dir, objects); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := writeObjects(dir, objects); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a second run: %v", err)
 	}
 }
