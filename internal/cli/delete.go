@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -80,7 +83,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	w := waiter{
 		streams: c.streams, cluster: cl, target: target, uid: pkg.GetUID(), title: "Deleting", failing: "is not gone",
-		before: progress.State{Target: target}, judge: progress.Delete{}.Judge, timeout: c.timeout, refine: (&remains{cluster: cl}).refine,
+		before: progress.State{Target: target}, assess: progress.Delete{}.Assess, timeout: c.timeout, refine: (&remains{cluster: cl}).refine,
 	}
 	_, elapsed, err := w.run(ctx)
 	if err != nil {
@@ -144,4 +147,58 @@ func connectPreview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, 
 		return nil, err
 	}
 	return dryrun.Connect(ctx, cl.Config, reader)
+}
+
+// remains adds what blocking objects of a teardown wait for, since the engine watches its own
+// objects only.
+type remains struct {
+	cluster  *cluster.Cluster
+	client   client.Client
+	blocking []corev1alpha1.BlockingObject
+	// since is when blocking was first seen, queried when messages were last read.
+	since, queried time.Time
+	// messages by the index in blocking.
+	messages []string
+}
+
+// refine ignores errors: the deletion goes on.
+func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
+	blocking, now := snap.Package.PackageStatus().Blocking, time.Now()
+	if !slices.Equal(blocking, r.blocking) {
+		r.blocking, r.since, r.queried, r.messages = slices.Clone(blocking), now, time.Time{}, nil
+	}
+	if len(blocking) == 0 || now.Sub(r.since) < refineInterval {
+		return snap // most objects are gone soon
+	}
+	if now.Sub(r.queried) >= refineInterval {
+		r.queried = now
+		r.query(ctx)
+	}
+	if len(r.messages) != len(blocking) {
+		return snap
+	}
+	pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
+	for i, message := range r.messages {
+		if message != "" {
+			// In front, because long lines are cut.
+			b := &pkg.PackageStatus().Blocking[i]
+			b.Message = message + "; " + b.Message
+		}
+	}
+	snap.Package = pkg
+	return snap
+}
+
+func (r *remains) query(ctx context.Context) {
+	if r.client == nil {
+		var err error
+		if r.client, err = r.cluster.AnyKind(); err != nil {
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, refineInterval)
+	defer cancel()
+	if messages, err := diagnose.Remains(ctx, r.client, r.blocking); err == nil {
+		r.messages = messages
+	}
 }

@@ -110,7 +110,7 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	snap, deployment, err := cl.Look(ctx, target, pkg)
+	snap, deployment, err := cl.Snapshot(ctx, target, pkg)
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (c *command) follow(
 ) error {
 	w := waiter{
 		streams: c.streams, cluster: cl, target: target, uid: done.pkg.GetUID(), title: "Installing", failing: "is not available",
-		before: progress.State{Target: target}, judge: (&progress.Install{Retry: done.retry}).Judge, timeout: c.timeout, refine: refine,
+		before: progress.State{Target: target}, assess: (&progress.Install{Retry: done.retry}).Assess, timeout: c.timeout, refine: refine,
 	}
 	if done.before != nil {
 		w.title, w.before = "Updating", progress.Before(progress.Snapshot{Target: target, Package: done.before})

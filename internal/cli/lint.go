@@ -140,10 +140,10 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 	} else {
 		printLint(c.streams.Out, terminal.StylesFor(c.streams.Out), report)
 	}
-	return c.verdict(report, source)
+	return c.outcome(report, source)
 }
 
-func (c *lintCommand) verdict(report lintReport, source string) error {
+func (c *lintCommand) outcome(report lintReport, source string) error {
 	for _, f := range report.Findings {
 		if c.failOn != never && f.Level.AtLeast(lint.Level(c.failOn)) {
 			return fmt.Errorf("%s in %s", report.summary(), source)

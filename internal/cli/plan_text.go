@@ -144,9 +144,8 @@ func (t *planPrinter) paint(a dryrun.Action, text string) string {
 	return t.styles.Busy(text)
 }
 
-// change shows one object; said is set if its phase is reached, so that a line says if
-// the object is not.
-func (t *planPrinter) change(c *dryrun.Change, said bool) {
+// change prints one object, and whether it is not reached in a phase that is.
+func (t *planPrinter) change(c *dryrun.Change, inPhase bool) {
 	as := planMarks[c.Action]
 	word := as.word
 	if c.Action == dryrun.ActionTakeOver {
@@ -156,7 +155,7 @@ func (t *planPrinter) change(c *dryrun.Change, said bool) {
 	if word != "" {
 		line += "  " + terminal.Line(word)
 	}
-	if said && !c.Reached && c.Action != dryrun.ActionRefuse {
+	if inPhase && !c.Reached && c.Action != dryrun.ActionRefuse {
 		line += "  " + t.styles.Faint("not reached")
 	}
 	t.line(line)

@@ -180,7 +180,7 @@ func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	}
 	record := dep.ObjectDeploymentStatus().Jobs[at]
 	if record.UID != "" && record.UID != r.before {
-		return true, nil // it has run and is gone already
+		return true, nil // it was deleted again
 	}
 	path := fmt.Sprintf("/status/jobs/%d", at)
 	patch, err := json.Marshal([]map[string]any{

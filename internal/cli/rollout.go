@@ -207,7 +207,7 @@ func (c *rolloutStatusCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.watch {
 		w := waiter{
 			streams: c.streams, cluster: cl, target: target, uid: pkg.GetUID(), title: "Rolling out", failing: "is not rolled out",
-			before: progress.State{Target: target}, judge: (&progress.Install{}).Judge, timeout: c.timeout,
+			before: progress.State{Target: target}, assess: (&progress.Install{}).Assess, timeout: c.timeout,
 		}
 		if state, _, err = w.run(ctx); err != nil {
 			return err

@@ -28,7 +28,7 @@ func TestLive(t *testing.T) {
 			}
 			return strings.TrimPrefix(text, up+"\r\x1b[J")
 		}
-		show := func(s progress.State) { l.show(s, progress.Verdict{}, 0) }
+		show := func(s progress.State) { l.show(s, progress.Outcome{}, 0) }
 		show(progress.State{Noticed: true, Image: "example.com/web:v1"})
 		if got, want := drawn(""), "Installing x                        0.0s\r\n⠋ image example.com/web:v1  loading"; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -63,7 +63,7 @@ func TestLiveQueriesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := newLive(&out, "Installing x")
-		l.show(progress.State{Unpacked: true, Phases: []progress.Phase{{Name: "a"}, {Name: "b"}}}, progress.Verdict{}, 0)
+		l.show(progress.State{Unpacked: true, Phases: []progress.Phase{{Name: "a"}, {Name: "b"}}}, progress.Outcome{}, 0)
 		l.close(progress.State{Gone: true})
 		known := regexp.MustCompile(`\x1b\[(\d+A|J)`)
 		if rest := known.ReplaceAllString(out.String(), ""); strings.Contains(rest, "\x1b") {

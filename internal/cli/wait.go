@@ -40,7 +40,7 @@ type waiter struct {
 	// title of the picture; failing begins an error, as in "is not available".
 	title, failing string
 	before         progress.State
-	judge          func(progress.State, time.Time) progress.Verdict
+	assess         func(progress.State, time.Time) progress.Outcome
 	timeout        time.Duration
 	// refine, which may be nil, adds to a Snapshot what is not watched.
 	refine func(context.Context, progress.Snapshot) progress.Snapshot
@@ -60,9 +60,9 @@ func (w *waiter) run(ctx context.Context) (progress.State, time.Duration, error)
 	shown := newView(w.streams, w.title+" "+w.target.String(), w.before)
 
 	state := progress.State{Target: w.target}
-	var verdict progress.Verdict
+	var outcome progress.Outcome
 	var err error
-	for !verdict.Done && err == nil {
+	for !outcome.Done && err == nil {
 		select {
 		case <-observer.Changed():
 		case <-again.C:
@@ -89,19 +89,19 @@ func (w *waiter) run(ctx context.Context) (progress.State, time.Duration, error)
 			state = progress.Of(snap)
 		}
 		state.Unnoticed = !state.Gone && !state.Deleting && !state.Observed && now.Sub(begin) >= progress.UnnoticedAfter
-		verdict = w.judge(state, now)
-		if verdict.Again > 0 && !state.Unnoticed {
-			again.Reset(verdict.Again)
+		outcome = w.assess(state, now)
+		if outcome.Again > 0 && !state.Unnoticed {
+			again.Reset(outcome.Again)
 		}
-		shown.show(state, verdict, now.Sub(begin))
+		shown.show(state, outcome, now.Sub(begin))
 	}
 	elapsed := time.Since(begin)
 	shown.close(state)
-	return state, elapsed, w.failure(state, verdict, elapsed, err)
+	return state, elapsed, w.failure(state, outcome, elapsed, err)
 }
 
 // failure is the error of a wait; nil after a success.
-func (w *waiter) failure(s progress.State, v progress.Verdict, elapsed time.Duration, err error) error {
+func (w *waiter) failure(s progress.State, v progress.Outcome, elapsed time.Duration, err error) error {
 	failing := w.target.String() + " " + w.failing
 	see := "\nSee: kubectl package status " + w.target.Flags()
 	switch {
@@ -121,7 +121,7 @@ func (w *waiter) failure(s progress.State, v progress.Verdict, elapsed time.Dura
 
 type view interface {
 	// show is called for every State.
-	show(progress.State, progress.Verdict, time.Duration)
+	show(progress.State, progress.Outcome, time.Duration)
 	close(progress.State)
 }
 
@@ -138,7 +138,7 @@ type plain struct {
 	last progress.State
 }
 
-func (p *plain) show(s progress.State, v progress.Verdict, elapsed time.Duration) {
+func (p *plain) show(s progress.State, v progress.Outcome, elapsed time.Duration) {
 	if v.Failed || v.Again > 0 {
 		s.PullError, s.Invalid, s.Stalled = "", "", "" // the error of the command has them
 	}
@@ -177,7 +177,7 @@ func newLive(out io.Writer, title string) *live {
 	return l
 }
 
-func (l *live) show(s progress.State, _ progress.Verdict, _ time.Duration) {
+func (l *live) show(s progress.State, _ progress.Outcome, _ time.Duration) {
 	l.draw(func() { l.state = s })
 }
 

@@ -80,7 +80,7 @@ func readGroup(
 	}
 	for _, key := range keys {
 		u := listed[key.Name]
-		if u == nil { // it may exist without our label
+		if u == nil { // it may have no label of the engine
 			u = &unstructured.Unstructured{}
 			u.SetGroupVersionKind(kind)
 			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key.Name}, u)

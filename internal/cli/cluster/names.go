@@ -127,8 +127,8 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
 }
 
-// Look reads a package with its deployment and newest revision; nil if they may not be read.
-func (c *Cluster) Look(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
+// Snapshot reads a package with its deployment and newest revision; nil if they may not be read.
+func (c *Cluster) Snapshot(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
 	snap := progress.Snapshot{Target: t, Package: pkg}
 	dep := t.Scope.NewObjectDeployment()
 	err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, dep)

@@ -111,25 +111,31 @@ func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
 // Objects returns the objects of a revision, without those in Secrets; sealed reports whether
 // there are such.
 func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet) (all []objectdiff.Object, sealed bool, err error) {
-	scope := corev1alpha1.ScopeOf(set.GetNamespace())
+	all, err = ReadObjects(ctx, c, set)
+	return all, slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 }),
+		c.Explain(fmt.Sprintf("cannot read the objects of revision %d", set.ObjectSetSpec().Revision), err)
+}
+
+// ReadObjects reads the objects of a revision, without those in Secrets.
+func ReadObjects(ctx context.Context, reader client.Reader, set corev1alpha1.GenericObjectSet) ([]objectdiff.Object, error) {
+	var all []objectdiff.Object
 	for _, phase := range set.ObjectSetSpec().Phases {
-		sealed = sealed || len(phase.SecretSlices) > 0
 		stored := slices.Clone(phase.Objects)
 		for _, name := range phase.Slices {
-			slice := scope.NewObjectSlice()
-			if err := c.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
-				return nil, sealed, c.Explain(fmt.Sprintf("cannot read the objects of revision %d", set.ObjectSetSpec().Revision), err)
+			slice := corev1alpha1.ScopeOf(set.GetNamespace()).NewObjectSlice()
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
+				return nil, err
 			}
 			stored = append(stored, *slice.SliceObjects()...)
 		}
 		for _, o := range stored {
 			object := objectdiff.Object{Phase: phase.Name}
 			if err := json.Unmarshal(o.Object.Raw, &object.Value); err != nil {
-				return nil, sealed, fmt.Errorf("an object of revision %d in phase %s cannot be read", set.ObjectSetSpec().Revision, phase.Name)
+				return nil, fmt.Errorf("an object in phase %s cannot be read", phase.Name)
 			}
 			object.Key = objectdiff.KeyOf(object.Value, set.GetNamespace())
 			all = append(all, object)
 		}
 	}
-	return all, sealed, nil
+	return all, nil
 }

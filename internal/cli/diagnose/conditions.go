@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -42,28 +43,34 @@ func isWrong(kind schema.GroupKind, typ, status string) bool {
 }
 
 func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	var found []finding
-	for _, item := range list {
-		c, ok := item.(map[string]any)
-		if !ok {
-			continue
+	for _, c := range conditionsOf(u) {
+		if isWrong(key.GroupKind(), c.Type, string(c.Status)) {
+			found = append(found, finding{
+				link:  Link{Object: "condition " + c.Type, State: strings.TrimSpace(string(c.Status) + " " + c.Reason), Message: c.Message},
+				cause: conditionCause(key, c.Type, c.Reason, c.Message),
+			})
 		}
-		typ, status := text(c["type"]), text(c["status"])
-		if !isWrong(key.GroupKind(), typ, status) {
-			continue
-		}
-		found = append(found, finding{
-			link:  Link{Object: "condition " + typ, State: strings.TrimSpace(status + " " + text(c["reason"])), Message: text(c["message"])},
-			cause: conditionCause(key, typ, text(c["reason"]), text(c["message"])),
-		})
 	}
 	return found
 }
 
-func text(v any) string {
-	s, _ := v.(string)
-	return s
+func conditionsOf(u *unstructured.Unstructured) []status.BasicCondition {
+	o, err := status.GetObjectWithConditions(u.Object)
+	if err != nil {
+		return nil
+	}
+	return o.Status.Conditions
+}
+
+// conditionOf returns an empty condition if there is none.
+func conditionOf(u *unstructured.Unstructured, typ string) status.BasicCondition {
+	for _, c := range conditionsOf(u) {
+		if c.Type == typ {
+			return c
+		}
+	}
+	return status.BasicCondition{}
 }
 
 var (

@@ -294,7 +294,7 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 // ruleFailed is how messages begin about rules that cannot be evaluated.
 const ruleFailed = "CEL program failed: "
 
-// served looks for an APIService that is not available.
+// served finds an APIService that is not available.
 func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
 	services, err := e.apiServices(ctx)
 	if err != nil {

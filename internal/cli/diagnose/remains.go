@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,23 +101,12 @@ func (e *explainer) namespaceRemains(ctx context.Context, key objects.Key, live 
 	return found, nil
 }
 
-func conditionOf(live *unstructured.Unstructured, typ string) map[string]any {
-	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, item := range list {
-		if c, _ := item.(map[string]any); c["type"] == typ {
-			return c
-		}
-	}
-	return nil
-}
-
 // trueCondition returns the message of a condition that is True.
 func trueCondition(live *unstructured.Unstructured, typ string) string {
-	c := conditionOf(live, typ)
-	if c["status"] != "True" {
-		return ""
+	if c := conditionOf(live, typ); c.Status == corev1.ConditionTrue {
+		return c.Message
 	}
-	return text(c["message"])
+	return ""
 }
 
 func (e *explainer) left(ctx context.Context, of objects.Key, kind schema.GroupKind, namespace string) ([]finding, error) {
@@ -178,10 +168,10 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 	for i := range services {
 		service := &services[i]
 		c := conditionOf(service, "Available")
-		if c == nil || c["status"] == "True" || len(found) == remainsNamed {
+		if c.Type == "" || c.Status == corev1.ConditionTrue || len(found) == remainsNamed {
 			continue
 		}
-		message := strings.TrimSpace(text(c["reason"]) + said(text(c["message"])))
+		message := strings.TrimSpace(c.Reason + said(c.Message))
 		name := "APIService " + service.GetName()
 		found = append(found, finding{
 			link: Link{Object: name, State: "not available", Message: message},

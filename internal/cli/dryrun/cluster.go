@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -124,18 +124,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 // the lowest number.
 func parallel(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
-	var group errgroup.Group
-	group.SetLimit(limits.WritesInFlight)
-	for i := range n {
-		if ctx.Err() != nil {
-			break
-		}
-		group.Go(func() error {
-			errs[i] = do(i)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	workqueue.ParallelizeUntil(ctx, limits.WritesInFlight, n, func(i int) { errs[i] = do(i) })
 	return cmp.Or(cmp.Or(errs...), ctx.Err())
 }
 

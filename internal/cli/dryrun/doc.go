@@ -6,25 +6,20 @@
 //	                                   ▲                      │
 //	                                   └── what each left ────┘
 //
-// It holds no rules of a rollout: the controller of deployments runs as it does in the
-// manager. Its home has the deployment and its sets in memory, with the new template. Its
-// target is a [cluster.Cluster] in which a write is a dry run, and the response is what the
-// next decision sees. Every probe counts as true. What is different before and after is the
-// [Plan].
+// The controller of deployments runs as in the manager. Its home has the deployment and its
+// sets in memory, with the new template. Its target is a [cluster.Cluster] whose writes are
+// dry runs, and whose reads return their responses. All probes succeed. The [Plan] compares
+// the objects before and after.
 //
-// Where the engine would stop, the reason is a [Refusal]. The plan goes on as if
-// it were gone, so that the rest is shown as well, and says of each phase
-// whether it would be reached.
+// Where the engine would stop, the reason is a [Refusal]; the simulation continues without
+// it, and each phase has whether it would be reached.
 //
-// What a dry run cannot tell is marked as unverified: kinds whose
-// CustomResourceDefinition comes or changes with the package, namespaces that come
-// with it, webhooks without dry runs, and what the user may not write. There the
-// template is compared with the live values, and resources are checked against the
-// definition as it will be.
+// Unverified is what has no conclusive dry run: kinds and namespaces that come with the
+// package, webhooks without dry runs, and what the user may not write. There the template is
+// merged into the live object, and validated against the future definition.
 //
-// Each dry run stands alone, so quotas that the new objects exhaust together are
-// counted apart: by objects and by the storage of claims, not by what pods take.
-// It cannot foresee what others do meanwhile, and which probes fail.
+// Each dry run stands alone, so quotas are checked apart: numbers of objects, and storage of
+// claims. Failing probes, and changes of others meanwhile, cannot be foreseen.
 //
-// No value of a Secret, and of no object that holds or held one, is in a plan.
+// No value of a Secret, nor of an object with values of one, is in a plan.
 package dryrun

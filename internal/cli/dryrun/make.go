@@ -2,12 +2,22 @@ package dryrun
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"strings"
+	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -187,4 +197,77 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revisi
 		c.objects[key] = &object{liveObject: at, now: at.live, version: versions[key], reached: true}
 	}
 	return err
+}
+
+// newUID is that of the revision that does not exist yet.
+const newUID = "new"
+
+// newHome returns a client of deployments and sets in memory. Everything else is read from
+// the API server; of writes to it, only deletions have an effect, on later reads.
+func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...)
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		builder.WithStatusSubresource(scope.NewObjectDeployment().(client.Object), scope.NewObjectSet().(client.Object))
+	}
+	if err := objectdeployments.IndexSets(context.Background(), indexer{builder}); err != nil {
+		return nil, err
+	}
+	var deleted sync.Map // by UID
+	return interceptor.NewClient(builder.Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if inMemory(obj, scheme) {
+				return c.Get(ctx, key, obj, opts...)
+			}
+			if err := live.Get(ctx, key, obj, opts...); err != nil {
+				return err
+			}
+			if _, gone := deleted.Load(obj.GetUID()); gone {
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+			}
+			return nil
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if inMemory(list, scheme) {
+				return c.List(ctx, list, opts...)
+			}
+			return live.List(ctx, list, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			obj.SetUID(newUID)
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if !inMemory(obj, scheme) {
+				return nil
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if !inMemory(obj, scheme) {
+				deleted.Store(obj.GetUID(), true)
+				return nil
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+	}), nil
+}
+
+// inMemory reports whether an object is a deployment or a set, or a list of these.
+func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	kind := strings.TrimPrefix(strings.TrimSuffix(gvk.Kind, "List"), "Cluster")
+	return err == nil && gvk.Group == corev1alpha1.GroupName && (kind == "ObjectDeployment" || kind == "ObjectSet")
+}
+
+// indexer gives a fake client an index.
+type indexer struct{ *fake.ClientBuilder }
+
+// IndexField implements client.FieldIndexer.
+func (i indexer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	i.WithIndex(obj, field, extract)
+	return nil
 }

@@ -7,55 +7,46 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Outcome is what a plan comes to, in one word.
+// Outcome of a plan.
 type Outcome string
 
+// Outcomes of plans; a refused one stops before its end.
 const (
-	// OutcomeNothing is that everything is as wanted already.
 	OutcomeNothing Outcome = "Nothing"
-	// OutcomeChanges is that there is something to do, and nothing in the way.
 	OutcomeChanges Outcome = "Changes"
-	// OutcomeRefused is that the engine would stop before the end.
 	OutcomeRefused Outcome = "Refused"
 )
 
-// Plan is what an install or upgrade would do. Fields are added to it as JSON, and
-// none is taken away or changes its meaning.
+// Plan is what an install or upgrade would do. Its JSON fields are stable.
 type Plan struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	// Outcome in one word.
-	Outcome Outcome `json:"outcome"`
+	Kind      string  `json:"kind"`
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name"`
+	Outcome   Outcome `json:"outcome"`
 	// Revision is the number of the revision that there would be.
 	Revision int64 `json:"revision"`
-	// To is what would be installed, From what is; nil where nothing is.
+	// From is what is installed, if anything is.
 	To   Release  `json:"to"`
 	From *Release `json:"from,omitempty"`
 	// Refusals are why the engine would stop, in the order of the phases.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Phases of the new revision in their order.
-	Phases []Phase `json:"phases"`
-	// Cleanup are the objects that only older revisions have, in the order in which
-	// they go once the new one has succeeded.
-	Cleanup []Change `json:"cleanup,omitempty"`
-	// Powers are rights that subjects gain.
-	Powers []PrivilegeGain `json:"powers,omitempty"`
-	// Losses are data that may be lost.
-	Losses []DataLoss `json:"losses,omitempty"`
-	// Deletes means that the package is deleted: Cleanup is all that goes then.
+	Phases   []Phase   `json:"phases"`
+	// Cleanup has the objects of older revisions only, in the order of their removal.
+	Cleanup []Change        `json:"cleanup,omitempty"`
+	Powers  []PrivilegeGain `json:"powers,omitempty"`
+	Losses  []DataLoss      `json:"losses,omitempty"`
+	// Deletes means that the package is deleted, with the objects of Cleanup.
 	Deletes bool `json:"deletes,omitempty"`
-	// Stranded are definitions whose resources have finalizers that may not be removed
-	// any more once the package is being deleted.
+	// Stranded are definitions whose resources have finalizers of a controller that may be
+	// deleted first.
 	Stranded []DataLoss `json:"stranded,omitempty"`
-	// Warnings are what else is worth knowing.
-	Warnings []string `json:"warnings,omitempty"`
-	Summary  Summary  `json:"summary"`
+	Warnings []string   `json:"warnings,omitempty"`
+	Summary  Summary    `json:"summary"`
 }
 
 // Release is a package in one version.
 type Release struct {
-	// Image, or the Folder where it is not in an image.
+	// Image is empty for a package in a Folder.
 	Image   string `json:"image,omitempty"`
 	Folder  string `json:"folder,omitempty"`
 	Digest  string `json:"digest,omitempty"`
@@ -68,12 +59,11 @@ type Release struct {
 // Phase is what happens in one phase.
 type Phase struct {
 	Name string `json:"name"`
-	// Reached means that the engine would get to the phase.
+	// Reached means that the engine would begin the phase.
 	Reached   bool     `json:"reached"`
 	Changes   []Change `json:"changes,omitempty"`
 	Unchanged int      `json:"unchanged"`
-	// Completed are Jobs among the unchanged objects that completed earlier, are gone,
-	// and do not run again.
+	// Completed are absent Jobs that have succeeded and do not run again.
 	Completed []string `json:"completed,omitempty"`
 }
 
@@ -81,23 +71,23 @@ type Phase struct {
 type Action string
 
 const (
-	// ActionCreate makes an object that is absent.
+	// ActionCreate creates an absent object.
 	ActionCreate Action = "Create"
 	// ActionChange changes fields.
 	ActionChange Action = "Change"
-	// ActionCorrect puts back what others have changed.
+	// ActionCorrect removes drift.
 	ActionCorrect Action = "Correct"
-	// ActionTakeOver takes an object with another controller, or none.
+	// ActionTakeOver adopts an object with another controller, or none.
 	ActionTakeOver Action = "TakeOver"
-	// ActionReplace deletes an object and makes it anew.
+	// ActionReplace deletes an object and creates it again.
 	ActionReplace Action = "Replace"
-	// ActionRelabel changes nothing but the well-known labels.
+	// ActionRelabel changes the well-known labels only.
 	ActionRelabel Action = "Relabel"
 	// ActionDelete deletes an object.
 	ActionDelete Action = "Delete"
-	// ActionRelease leaves an object to itself.
+	// ActionRelease leaves an object without a controller.
 	ActionRelease Action = "Release"
-	// ActionRefuse is an object that the engine would not write.
+	// ActionRefuse leaves an object that the engine would not write.
 	ActionRefuse Action = "Refuse"
 )
 
@@ -109,16 +99,15 @@ type Change struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// From is who controlled an object that is taken over.
+	// From is the former controller of an adopted object.
 	From string `json:"from,omitempty"`
-	// Reached means that the engine would get to it.
+	// Reached means that the engine would write it.
 	Reached bool `json:"reached"`
-	// Fields that differ, in the order of their paths; none for objects that come
-	// or go.
+	// Fields that differ, sorted by path; none for objects that are created or deleted.
 	Fields []Field `json:"fields,omitempty"`
-	// Unverified says why no dry run was possible.
+	// Unverified is why no dry run was possible.
 	Unverified string `json:"unverified,omitempty"`
-	// Message says why an object is refused.
+	// Message is why an object is refused.
 	Message string `json:"message,omitempty"`
 }
 
@@ -138,13 +127,13 @@ type Field struct {
 	// Before and After are absent without a value; those of Secrets are hidden.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
-	// Managers are the field managers that have the field now, beside the engine.
+	// Managers of the field now, without the engine.
 	Managers []string `json:"managers,omitempty"`
 }
 
 // Refusal is why the engine would stop.
 type Refusal struct {
-	// Phase is empty where nothing of the package would be written.
+	// Phase is empty if nothing of the package would be written.
 	Phase     string `json:"phase,omitempty"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`
@@ -153,7 +142,7 @@ type Refusal struct {
 	// Fields that may not be changed.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
-	// Obstacle is the object of the package itself that denies it.
+	// Obstacle is the part of the package itself that denies it.
 	Obstacle *BlockingPolicy `json:"obstacle,omitempty"`
 }
 

@@ -56,7 +56,7 @@ func (s *simulation) needs() map[string][]need {
 	return found
 }
 
-// usage is what an object takes of a quota, as the API server counts it.
+// usage counts as the API server does.
 func usage(gr schema.GroupResource, u *unstructured.Unstructured) corev1.ResourceList {
 	one := resource.MustParse("1")
 	of := corev1.ResourceList{corev1.ResourceName("count/" + gr.String()): one}
@@ -129,7 +129,7 @@ func (s *simulation) refuseQuota(quota *corev1.ResourceQuota, phase int, message
 	}
 	for _, r := range s.removed {
 		if d, _ := s.next.Find(r.key); d == nil {
-			s.objects[r.key].reached = false // it goes after the last phase
+			s.objects[r.key].reached = false // removed after the last phase
 		}
 	}
 }

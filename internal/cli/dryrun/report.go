@@ -1,12 +1,9 @@
 package dryrun
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -52,15 +49,10 @@ func (s *simulation) ranBefore(d *objects.Desired) bool {
 func (in *input) sensitive() map[objects.Key]bool {
 	found := map[objects.Key]bool{}
 	note := func(o corev1alpha1.ObjectSetObject) {
-		u := &unstructured.Unstructured{}
-		if json.Unmarshal(o.Object.Raw, &u.Object) != nil {
-			return
+		var value map[string]any
+		if json.Unmarshal(o.Object.Raw, &value) == nil {
+			found[objectdiff.KeyOf(value, "")], found[objectdiff.KeyOf(value, in.Namespace)] = true, true
 		}
-		gvk := u.GroupVersionKind()
-		key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
-		found[key] = true
-		key.Namespace = cmp.Or(key.Namespace, in.Namespace)
-		found[key] = true
 	}
 	for _, sealed := range in.stored.Secrets {
 		for _, o := range sealed {

@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -205,9 +207,6 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	}
 }
 
-// Use does nothing: all objects were read before.
-func (c *simulatedCluster) Use(string, []schema.GroupKind) {}
-
 // State reports whether a kind is served, or defined by the package so far.
 func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
 	m, err := c.Mapping(gk, "")
@@ -272,15 +271,12 @@ func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructur
 	}
 }
 
-// Gone does nothing.
-func (c *simulatedCluster) Gone(objects.Key, types.UID) {}
+// Reads and watches are current at all times, and no probe reads records.
 
+func (c *simulatedCluster) Use(string, []schema.GroupKind)       {}
+func (c *simulatedCluster) Gone(objects.Key, types.UID)          {}
 func (c *simulatedCluster) Passed(schema.GroupKind, string) bool { return true }
-
-// Relist does nothing: no probe reads records.
-func (c *simulatedCluster) Relist(schema.GroupKind) int64 { return 0 }
-
-// Confirm is true.
+func (c *simulatedCluster) Relist(schema.GroupKind) int64        { return 0 }
 func (c *simulatedCluster) Confirm(context.Context, map[objects.Key]string, string) (bool, error) {
 	return true, nil
 }
@@ -315,7 +311,7 @@ func (c *simulatedCluster) Run(ctx context.Context, _ string, _ bool, n int, do 
 	c.mu.Lock()
 	c.batch++
 	c.mu.Unlock()
-	_ = parallel(ctx, n, func(i int) error { do(i); return nil })
+	workqueue.ParallelizeUntil(ctx, limits.WritesInFlight, n, do)
 }
 
 // removals returns the removed objects; at orders those of one batch.

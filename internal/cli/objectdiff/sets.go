@@ -25,7 +25,7 @@ func KeyOf(value map[string]any, namespace string) objects.Key {
 	}
 }
 
-// Kind says what happens to an object from one set to the other.
+// Kind of a difference between two sets.
 type Kind string
 
 // What happens to an object.
@@ -62,7 +62,7 @@ func Sets(before, after []Object) []ObjectChange {
 	for _, o := range after {
 		old, had := was[o.Key]
 		if stays[o.Key] {
-			continue // a set holds an object once
+			continue // duplicate
 		}
 		stays[o.Key] = true
 		if !had {

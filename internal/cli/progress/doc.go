@@ -4,7 +4,7 @@
 //	Snapshot ─► Of ─► State ─┬─► Frame    a picture for a terminal
 //	                         ├─► Lines    what changed since another State
 //	                         ├─► Screen   the one-screen status
-//	                         └─► Install.Judge, Delete.Judge   go on, done, or failed and why
+//	                         └─► Install.Assess, Delete.Assess   continue, done, or failed and why
 //
 // A State is about the current generation: conditions of an earlier one are not in it.
 // Texts from the cluster are escaped when a State is made.

@@ -209,11 +209,11 @@ func TestGolden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		title string
 		steps []step
-		judge func(progress.State, time.Time) progress.Verdict
+		judge func(progress.State, time.Time) progress.Outcome
 	}{
-		"install": {"Installing clusterpackage cert", installSteps(), install.Judge},
-		"refused": {"Installing clusterpackage cert", refusedSteps(), refused.Judge},
-		"delete":  {"Deleting clusterpackage cert", deleteSteps(), remove.Judge},
+		"install": {"Installing clusterpackage cert", installSteps(), install.Assess},
+		"refused": {"Installing clusterpackage cert", refusedSteps(), refused.Assess},
+		"delete":  {"Deleting clusterpackage cert", deleteSteps(), remove.Assess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

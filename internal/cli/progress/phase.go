@@ -26,14 +26,11 @@ type Phase struct {
 // ObjectState is the state of one object.
 type ObjectState int
 
+// States of objects. Whether a written object is ready is unknown.
 const (
-	// ObjectWaiting was not written yet.
 	ObjectWaiting ObjectState = iota
-	// ObjectWritten was written; whether it is ready is not known.
 	ObjectWritten
-	// ObjectBlocked blocks its phase.
 	ObjectBlocked
-	// ObjectReady passes its probes.
 	ObjectReady
 )
 

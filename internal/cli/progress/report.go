@@ -12,25 +12,18 @@ import (
 // Summary is the state of a package in one word, for programs.
 type Summary string
 
+// Summaries. Available is everything as the spec demands; Pending is a spec without a report;
+// Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout.
 const (
-	// SummaryAvailable is everything as the spec demands.
-	SummaryAvailable Summary = "Available"
-	// SummaryPending is a spec that no manager has reported on.
-	SummaryPending Summary = "Pending"
-	// SummaryProgressing is a rollout.
-	SummaryProgressing Summary = "Progressing"
-	// SummaryStalled is a rollout that needs help.
-	SummaryStalled Summary = "Stalled"
-	// SummaryUnavailable is a failure after a complete rollout.
-	SummaryUnavailable Summary = "Unavailable"
-	// SummaryInvalid cannot be installed as it is.
-	SummaryInvalid Summary = "Invalid"
-	// SummaryImagePullError means: the image cannot be pulled.
+	SummaryAvailable      Summary = "Available"
+	SummaryPending        Summary = "Pending"
+	SummaryProgressing    Summary = "Progressing"
+	SummaryStalled        Summary = "Stalled"
+	SummaryUnavailable    Summary = "Unavailable"
+	SummaryInvalid        Summary = "Invalid"
 	SummaryImagePullError Summary = "ImagePullError"
-	// SummaryPaused means: nothing is written.
-	SummaryPaused Summary = "Paused"
-	// SummaryDeleting means: the package is being torn down.
-	SummaryDeleting Summary = "Deleting"
+	SummaryPaused         Summary = "Paused"
+	SummaryDeleting       Summary = "Deleting"
 )
 
 var headlines = map[Summary]string{

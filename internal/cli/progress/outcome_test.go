@@ -59,12 +59,12 @@ func TestJudgeInstall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			judge := &progress.Install{Retry: tc.retry}
-			var v progress.Verdict
+			var v progress.Outcome
 			for _, l := range tc.looks {
 				if v.Done {
 					t.Fatalf("done too early: %+v", v)
 				}
-				v = judge.Judge(progress.Of(l.snap), begin.Add(l.at))
+				v = judge.Assess(progress.Of(l.snap), begin.Add(l.at))
 			}
 			if v.Done != tc.done || v.Reason != tc.reason || v.Failed != (tc.reason != "") {
 				t.Errorf("got %+v, want done %t, reason %q", v, tc.done, tc.reason)

@@ -11,8 +11,8 @@ const (
 	stallGrace = 5 * time.Second
 )
 
-// Verdict is the result of a Judge.
-type Verdict struct {
+// Outcome is the result of a Assess.
+type Outcome struct {
 	// Done: nothing is left to wait for. Failed: it cannot succeed.
 	Done, Failed bool
 	// Reason of a failure; it may have several lines.
@@ -29,8 +29,8 @@ type Install struct {
 	pulling, stalled time.Time
 }
 
-// Judge has grace periods for pull errors and Stalled.
-func (j *Install) Judge(s State, now time.Time) Verdict {
+// Assess has grace periods for pull errors and Stalled.
+func (j *Install) Assess(s State, now time.Time) Outcome {
 	if s.PullError == "" {
 		j.pulling = time.Time{}
 	}
@@ -43,35 +43,35 @@ func (j *Install) Judge(s State, now time.Time) Verdict {
 	case s.Deleting:
 		return failed("it is being deleted")
 	case j.Retry != "" && s.Retried != j.Retry && s.Paused == "":
-		return Verdict{}
+		return Outcome{}
 	case s.Invalid != "", s.Paused != "":
 		return failed(Culprit(s))
 	case s.Ready:
-		return Verdict{Done: true}
+		return Outcome{Done: true}
 	case s.PullError != "" && s.Stalled == "":
 		return lasting(s, &j.pulling, now, pullGrace)
 	case s.Stalled != "":
 		return lasting(s, &j.stalled, now, stallGrace)
 	case !s.Observed:
-		return Verdict{Again: UnnoticedAfter}
+		return Outcome{Again: UnnoticedAfter}
 	}
-	return Verdict{}
+	return Outcome{}
 }
 
-func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Verdict {
+func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Outcome {
 	if since.IsZero() {
 		*since = now
 	}
 	if rest := grace - now.Sub(*since); rest > 0 {
-		return Verdict{Again: rest}
+		return Outcome{Again: rest}
 	}
 	return failed(Culprit(s))
 }
 
-func failed(reason string) Verdict { return Verdict{Done: true, Failed: true, Reason: reason} }
+func failed(reason string) Outcome { return Outcome{Done: true, Failed: true, Reason: reason} }
 
 // Delete judges a deletion.
 type Delete struct{}
 
-// Judge returns whether the package is deleted.
-func (Delete) Judge(s State, _ time.Time) Verdict { return Verdict{Done: s.Gone} }
+// Assess returns whether the package is deleted.
+func (Delete) Assess(s State, _ time.Time) Outcome { return Outcome{Done: s.Gone} }
