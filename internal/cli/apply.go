@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -171,16 +172,13 @@ func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []oper
 
 // sameJSON compares two JSON values, whatever the order of their fields.
 func sameJSON(a, b []byte) bool {
-	canonical := func(raw []byte) []byte {
-		var value any
+	var values [2]any
+	for i, raw := range [][]byte{a, b} {
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.UseNumber()
-		if dec.Decode(&value) != nil {
-			return nil
+		if dec.Decode(&values[i]) != nil {
+			return false
 		}
-		out, _ := json.Marshal(value)
-		return out
 	}
-	ca, cb := canonical(a), canonical(b)
-	return ca != nil && bytes.Equal(ca, cb)
+	return reflect.DeepEqual(values[0], values[1])
 }

@@ -125,6 +125,20 @@ func (c *command) rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster
 	return cl, r, err
 }
 
+// completeSource completes a folder or a name, and then names up to a number of arguments.
+func (c *command) completeSource(most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, end := c.completeNames(cmd, nil, begin)
+		if len(args) == 0 {
+			end = cobra.ShellCompDirectiveDefault
+		}
+		return names, end
+	}
+}
+
 func (c *command) completeNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

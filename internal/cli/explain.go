@@ -41,15 +41,9 @@ and the flags beside it say as with render.`,
 		Example: `  kubectl package explain clusterpackage/cert-operator
   kubectl package explain ./cert-operator
   kubectl package explain registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
-		Args: takes("NAME|SOURCE|IMAGE"),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-			names, end := c.completeNames(cmd, args, begin)
-			if len(args) == 0 {
-				end = cobra.ShellCompDirectiveDefault // folders, too
-			}
-			return names, end
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+		Args:              takes("NAME|SOURCE|IMAGE"),
+		ValidArgsFunction: c.completeSource(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
 	c.connects(cmd)
 	c.source.add(cmd)

@@ -203,9 +203,6 @@ func (c *kickstartCommand) begin(ctx context.Context, folder string, opts kickst
 	if err := writeFolder(folder, files); err != nil {
 		return err
 	}
-	if err := writeFixtures(ctx, folder, made, found.Valid); err != nil {
-		return err
-	}
 	c.print(folder, opts.Name, made)
 	printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
@@ -239,15 +236,6 @@ func (c *kickstartCommand) readBundle(ctx context.Context) (*kickstart.Bundle, e
 		return nil, fmt.Errorf("the bundle %s suggests the namespace %q, which cannot be one: choose another by --namespace", c.bundle, bundle.Namespace)
 	}
 	return bundle, nil
-}
-
-// writeFixtures writes the fixtures of the test case of a valid package.
-func writeFixtures(ctx context.Context, folder string, made *kickstart.Result, valid bool) error {
-	if !valid {
-		return nil // test --update does it once the package is right
-	}
-	_, err := testrunner.Run(ctx, provisional(made), testrunner.Options{Folder: folder, Update: true, IgnoreSchemas: true})
-	return err
 }
 
 func (c *kickstartCommand) print(folder, called string, made *kickstart.Result) {

@@ -49,7 +49,7 @@ exits with 1 after an error, and where the engine would refuse the change.`,
   # What a folder would be as a new package, for a pipeline
   kubectl package plan ./web -n shop --exit-code -o json`,
 		Args:              takes("SOURCE|IMAGE", "[NAME]"),
-		ValidArgsFunction: c.completeArgs,
+		ValidArgsFunction: c.completeSource(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := c.wanted(args)
 			if err := cmp.Or(c.output.Check(), err); err != nil {
@@ -64,17 +64,6 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
 	c.output.Add(cmd)
 	return cmd
-}
-
-func (c *planCommand) completeArgs(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	names, end := c.completeNames(cmd, nil, begin)
-	if len(args) == 0 {
-		end = cobra.ShellCompDirectiveDefault // folders, too
-	}
-	if len(args) > 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return names, end
 }
 
 type plannedPackage struct {

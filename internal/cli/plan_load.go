@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -254,31 +254,28 @@ func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Clien
 }
 
 func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
-	asking, err := discovery.NewDiscoveryClientForConfig(cl.Config)
+	versions, err := discovery.NewDiscoveryClientForConfig(cl.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
 	}
-	info, err := asking.ServerVersion()
+	info, err := versions.ServerVersion()
 	if err != nil {
 		return nil, cl.Explain("cannot ask for the cluster's version", err)
 	}
-	reading, err := dynamic.NewForConfig(cl.Config)
+	reader, err := dynamic.NewForConfig(cl.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the environment: %w", err)
 	}
 	seen, err := environment.Look(ctx, info.GitVersion,
 		func(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-			if version == "" {
-				return mapper.RESTMapping(gk)
-			}
-			return mapper.RESTMapping(gk, version)
+			return mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
 		},
 		func(ctx context.Context, s livestate.Selection) ([]metav1.Object, error) {
 			opts := metav1.ListOptions{}
 			if s.Name != "" {
-				opts.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.Name).String()
+				opts = metav1.SingleObject(metav1.ObjectMeta{Name: s.Name})
 			}
-			list, err := reading.Resource(s.Resource).Namespace(s.Namespace).List(ctx, opts)
+			list, err := reader.Resource(s.Resource).Namespace(s.Namespace).List(ctx, opts)
 			if err != nil {
 				return nil, err
 			}

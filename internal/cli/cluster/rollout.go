@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -34,11 +35,8 @@ func (r *Rollout) String() string {
 	if r.Package != nil {
 		return r.Target.String()
 	}
-	kind := strings.ToLower(r.Target.Scope.Kind("ObjectDeployment"))
-	if r.Target.Namespace == "" {
-		return kind + " " + r.Target.Name
-	}
-	return kind + " " + r.Target.Namespace + "/" + r.Target.Name
+	key := objects.Key{Kind: strings.ToLower(r.Target.Scope.Kind("ObjectDeployment")), Namespace: r.Target.Namespace, Name: r.Target.Name}
+	return key.String()
 }
 
 // Rollout reads a package or deployment with its revisions.

@@ -38,7 +38,7 @@ type Cluster struct {
 	Metadata metadata.Interface
 	// Mapper knows the kinds that the API server serves now.
 	Mapper meta.RESTMapper
-	// Schemas checks what is to be created as the engine does before a phase.
+	// Schemas validates objects that a phase creates.
 	Schemas *schemas.Checker
 }
 
@@ -69,7 +69,6 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	return c, nil
 }
 
-// namespaced reports whether a kind is namespaced.
 func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	m, err := c.Mapper.RESTMapping(gk, version)
 	return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
@@ -83,7 +82,6 @@ type liveObject struct {
 	live *unstructured.Unstructured
 }
 
-// read reads objects; versions are those of their templates.
 func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (map[objects.Key]liveObject, error) {
 	found := make(map[objects.Key]liveObject, len(versions))
 	keys := slices.SortedFunc(maps.Keys(versions), objects.Key.Compare)

@@ -249,7 +249,6 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	return append(all, others...), err
 }
 
-// others are sets of other owners, for their claims.
 func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
 	deployments := map[rollout.OwnerKey]bool{}
@@ -285,7 +284,6 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	return all, nil
 }
 
-// inline adds readable slices to a set.
 func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
 	stored := newStored()
 	err := in.readStored(ctx, scope, set, in.ManagerNamespace, stored)

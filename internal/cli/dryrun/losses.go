@@ -17,8 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// losses are the data that may be lost: with what is deleted, and with what leaves
-// CustomResourceDefinitions.
 func (s *simulation) losses(ctx context.Context) []DataLoss {
 	var found []DataLoss
 	for _, key := range sortedKeys(s.objects) {
@@ -118,7 +116,6 @@ func (s *simulation) resources(ctx context.Context, crd *definition, limit int64
 	return list, true, err
 }
 
-// definitionLosses compares two states of a CustomResourceDefinition.
 func definitionLosses(before, after *definition) []string {
 	var found []string
 	lose := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }

@@ -29,7 +29,6 @@ import (
 
 // Request is what to plan.
 type Request struct {
-	// Scope, Namespace and Name are those of the package.
 	Scope           corev1alpha1.Scope
 	Namespace, Name string
 	// Template is what the package was rendered to, and Labels its well-known labels.
@@ -111,8 +110,6 @@ type input struct {
 	warnings []string
 }
 
-// simulation prepares the simulated cluster and its reconciler. The next revision is nil if
-// the package has no objects.
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	owner := objects.Owner{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name, UID: string(in.uid)}
 	c := &simulatedCluster{
@@ -159,7 +156,6 @@ func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *r
 	return rollout.Load(set, in.stored, owner, in.namespaced)
 }
 
-// newSet is the set of a new revision.
 func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
@@ -172,7 +168,6 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	return set
 }
 
-// labels are those that the new revision gets.
 func (in *input) labels() map[string]string {
 	labels := map[string]string{}
 	if in.deployment != nil {
@@ -182,7 +177,6 @@ func (in *input) labels() map[string]string {
 	return labels
 }
 
-// fill reads all objects of revisions, the newest of which comes last.
 func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revision) error {
 	versions := map[objects.Key]string{}
 	for _, rev := range revisions {
@@ -263,10 +257,8 @@ func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {
 	return err == nil && gvk.Group == corev1alpha1.GroupName && (kind == "ObjectDeployment" || kind == "ObjectSet")
 }
 
-// indexer gives a fake client an index.
 type indexer struct{ *fake.ClientBuilder }
 
-// IndexField implements client.FieldIndexer.
 func (i indexer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	i.WithIndex(obj, field, extract)
 	return nil

@@ -58,7 +58,6 @@ func (c *simulatedCluster) predict(
 	return after.DeepCopy(), nil
 }
 
-// templateOf decodes a body, without its preconditions.
 func templateOf(body []byte) (map[string]any, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
@@ -118,7 +117,6 @@ func (c *simulatedCluster) dryRun(
 	return c.withoutLeaving(ctx, m, key, dry, migrated)
 }
 
-// creating adds the precondition that the object is absent.
 func creating(body []byte) ([]byte, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(body); err != nil {
@@ -237,10 +235,8 @@ type cause struct {
 	text string
 }
 
-// Error implements error.
 func (c *cause) Error() string { return c.text }
 
-// Unwrap returns the error with its request.
 func (c *cause) Unwrap() error { return c.error }
 
 // invalid is what the API server would return for an object that is not valid.
@@ -248,7 +244,6 @@ func invalid(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: message}}
 }
 
-// controls reports whether the package controls an object.
 func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 	ref := metav1.GetControllerOf(live)
 	return ref != nil && c.controllers.Has(ref.UID)

@@ -73,7 +73,6 @@ func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[obj
 	return found, bound
 }
 
-// gainsByRole are those of roles that others may have bound, or that are aggregated.
 func (s *simulation) gainsByRole(before, after *grants, bound map[objects.Key]bool) []PrivilegeGain {
 	var found []PrivilegeGain
 	for _, key := range sortedKeys(after.roles) {

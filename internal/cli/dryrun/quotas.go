@@ -92,7 +92,6 @@ func usage(gr schema.GroupResource, u *unstructured.Unstructured) corev1.Resourc
 	return of
 }
 
-// exhaust records where a quota does not suffice.
 func (s *simulation) exhaust(quota *corev1.ResourceQuota, needs []need) {
 	if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
 		return // it is about some pods alone
@@ -134,7 +133,6 @@ func (s *simulation) refuseQuota(quota *corev1.ResourceQuota, phase int, message
 	}
 }
 
-// place is the index of the phase, or -1.
 func (s *simulation) place(r Refusal) int {
 	for i := range s.next.Phases {
 		if s.next.Phases[i].Name == r.Phase {

@@ -55,7 +55,6 @@ func (s *simulation) loaded(rev *rollout.Revision) {
 	rev.Blocked = ""
 }
 
-// run reconciles until nothing is left to do.
 func (s *simulation) run(ctx context.Context) error {
 	rounds := 100 + 10*len(s.objects)
 	ctx = logr.NewContext(ctx, logr.Discard())
@@ -207,7 +206,6 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	return nil
 }
 
-// stop records that the engine would stop at an object.
 func (s *simulation) stop(b phases.Blocker) {
 	o := s.object(b.Key)
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
@@ -219,7 +217,6 @@ func (s *simulation) stop(b phases.Blocker) {
 	s.refusals = append(s.refusals, r)
 }
 
-// refusePackage records that nothing of the package would be written.
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
 	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
@@ -238,7 +235,6 @@ func (s *simulation) blockingPolicy(message string) *BlockingPolicy {
 	return &BlockingPolicy{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.Remedy(key)}
 }
 
-// removedKeys returns the objects that went, in their order.
 func (s *simulation) removedKeys() []objects.Key {
 	at := map[objects.Key]int{}
 	for _, rev := range slices.Backward(s.revisions()) {

@@ -52,13 +52,11 @@ type simulatedCluster struct {
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)
 
-// removal is an object that was removed in a batch of steps.
 type removal struct {
 	key   objects.Key
 	batch int
 }
 
-// object is one object of a simulated cluster.
 type object struct {
 	liveObject
 	// now is the object after the writes; nil if it would not exist.
@@ -67,8 +65,7 @@ type object struct {
 	observed *objects.Observed
 	// changed by a write; released to be managed by nothing.
 	changed, released bool
-	// version of the template that was written last.
-	version string
+	version           string
 	// unverified is why no dry run was possible.
 	unverified string
 	// refusal is why the engine would not write it, immutable the fields that caused that.
@@ -207,7 +204,6 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	}
 }
 
-// State reports whether a kind is served, or defined by the package so far.
 func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
 	m, err := c.Mapping(gk, "")
 	if meta.IsNoMatchError(err) {

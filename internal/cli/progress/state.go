@@ -236,8 +236,5 @@ func (t Target) Flags() string {
 
 // String is such as "package shop/web" and "clusterpackage cert".
 func (t Target) String() string {
-	if t.Namespace == "" {
-		return strings.ToLower(t.Kind()) + " " + t.Name
-	}
-	return strings.ToLower(t.Kind()) + " " + t.Namespace + "/" + t.Name
+	return objects.Key{Kind: strings.ToLower(t.Kind()), Namespace: t.Namespace, Name: t.Name}.String()
 }
