@@ -304,10 +304,10 @@ func writeFiles(dir string, files loader.Files) error {
 	defer root.Close()
 	for _, p := range files.Paths() {
 		if err := root.MkdirAll(path.Dir(p), 0o755); err != nil {
-			return fmt.Errorf("write %s: %w", filepath.Join(dir, p), err)
+			return fmt.Errorf("write %s: %w", p, err)
 		}
 		if err := root.WriteFile(p, files[p], 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", filepath.Join(dir, p), err)
+			return fmt.Errorf("write %s: %w", p, err)
 		}
 	}
 	return nil

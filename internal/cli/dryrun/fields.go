@@ -52,10 +52,11 @@ func without(meta map[string]any, field string, keys ...string) {
 	for _, key := range keys {
 		delete(values, key)
 	}
-	meta[field] = values
 	if len(values) == 0 {
 		delete(meta, field)
+		return
 	}
+	meta[field] = values
 }
 
 // managers are the field managers of an object, without the engine.

@@ -225,7 +225,8 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 			return nil
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if inMemory(list, scheme) {
+			switch list.(type) {
+			case *corev1alpha1.ObjectSetList, *corev1alpha1.ClusterObjectSetList:
 				return c.List(ctx, list, opts...)
 			}
 			return live.List(ctx, list, opts...)
@@ -250,10 +251,10 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 	}), nil
 }
 
-// inMemory reports whether an object is a deployment or a set, or a list of these.
+// inMemory reports whether an object is a deployment or a set.
 func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
-	kind := strings.TrimPrefix(strings.TrimSuffix(gvk.Kind, "List"), "Cluster")
+	kind := strings.TrimPrefix(gvk.Kind, "Cluster")
 	return err == nil && gvk.Group == corev1alpha1.GroupName && (kind == "ObjectDeployment" || kind == "ObjectSet")
 }
 
