@@ -6,6 +6,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -55,12 +56,16 @@ func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding 
 	return found
 }
 
-func conditionsOf(u *unstructured.Unstructured) []status.BasicCondition {
-	o, err := status.GetObjectWithConditions(u.Object)
-	if err != nil {
-		return nil
+// conditionsOf leaves out what is no condition.
+func conditionsOf(u *unstructured.Unstructured) (found []status.BasicCondition) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		var c status.BasicCondition
+		if fields, ok := item.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &c) == nil {
+			found = append(found, c)
+		}
 	}
-	return o.Status.Conditions
+	return found
 }
 
 // conditionOf returns an empty condition if there is none.
