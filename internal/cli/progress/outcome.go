@@ -11,17 +11,17 @@ const (
 	stallGrace = 5 * time.Second
 )
 
-// Outcome is the result of a Assess.
+// Outcome is the result of an assessment.
 type Outcome struct {
 	// Done: nothing is left to wait for. Failed: it cannot succeed.
 	Done, Failed bool
 	// Reason of a failure; it may have several lines.
 	Reason string
-	// Again is when to judge again without a change; 0 means never.
+	// Again is when to assess again without a change; 0 means never.
 	Again time.Duration
 }
 
-// Install judges an installation.
+// Install assesses an installation.
 type Install struct {
 	// Retry that the status has to have handled before; empty for none.
 	Retry string
@@ -70,7 +70,7 @@ func lasting(s State, since *time.Time, now time.Time, grace time.Duration) Outc
 
 func failed(reason string) Outcome { return Outcome{Done: true, Failed: true, Reason: reason} }
 
-// Delete judges a deletion.
+// Delete assesses a deletion.
 type Delete struct{}
 
 // Assess returns whether the package is deleted.
