@@ -119,9 +119,10 @@ func (s *simulation) resources(ctx context.Context, crd *definition, limit int64
 func definitionLosses(before, after *definition) []string {
 	var found []string
 	lose := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	for _, v := range before.Spec.Versions {
+	type version = apiextensionsv1.CustomResourceDefinitionVersion
+	for _, v := range slices.SortedFunc(slices.Values(before.Spec.Versions), func(a, b version) int { return cmp.Compare(a.Name, b.Name) }) {
 		switch {
-		case !slices.ContainsFunc(after.Spec.Versions, func(is apiextensionsv1.CustomResourceDefinitionVersion) bool { return is.Name == v.Name }):
+		case !slices.ContainsFunc(after.Spec.Versions, func(is version) bool { return is.Name == v.Name }):
 			lose("version %s is dropped: clients that use it fail, and objects cannot be read in it any more", v.Name)
 		case v.Served && !apihelpers.HasServedCRDVersion(after, v.Name):
 			lose("version %s is not served any more: clients that use it fail", v.Name)
