@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/cli/author/schemacheck"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objects"
@@ -27,14 +27,7 @@ type object struct {
 }
 
 // is reports whether the object is of one of some kinds.
-func (o *object) is(kinds ...schema.GroupKind) bool {
-	for _, kind := range kinds {
-		if o.kind == kind {
-			return true
-		}
-	}
-	return false
-}
+func (o *object) is(kinds ...schema.GroupKind) bool { return slices.Contains(kinds, o.kind) }
 
 func (o *object) annotated(key, value string) bool { return o.GetAnnotations()[key] == value }
 
@@ -91,37 +84,19 @@ func (c *oneCase) namespaceOf(o *object) string {
 
 // of returns the objects of some kinds.
 func (c *oneCase) of(kinds ...schema.GroupKind) []*object {
-	var found []*object
-	for _, o := range c.objects {
-		if o.is(kinds...) {
-			found = append(found, o)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(c.objects), func(o *object) bool { return !o.is(kinds...) })
 }
 
-// first reports whether the case is the first one of its component, which reports
-// what all of them have in common.
-func (c *oneCase) first() bool { return c.siblings[0] == c }
-
-// inAnyCase reports whether an object of any case of the component is such.
-func (c *oneCase) inAnyCase(such func(*object) bool) bool {
-	for _, sibling := range c.siblings {
-		if slices.ContainsFunc(sibling.objects, such) {
-			return true
-		}
-	}
-	return false
+// inAnyCase reports whether an object of any case of the component matches.
+func (c *oneCase) inAnyCase(matches func(*object) bool) bool {
+	return slices.ContainsFunc(c.siblings, func(s *oneCase) bool { return slices.ContainsFunc(s.objects, matches) })
 }
 
-// probed reports whether a probe of the manifest judges an object.
+// probed reports whether a probe of the manifest evaluates an object.
 func (c *oneCase) probed(o *object) bool {
-	for _, probe := range c.manifest.Spec.AvailabilityProbes {
-		if len(probe.Probes) > 0 && selects(probe.Selector, o) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.manifest.Spec.AvailabilityProbes, func(p corev1alpha1.ObjectSetProbe) bool {
+		return len(p.Probes) > 0 && selects(p.Selector, o)
+	})
 }
 
 // selects reports whether a probe's selector picks an object.
@@ -136,27 +111,19 @@ func selects(s corev1alpha1.ProbeSelector, o *object) bool {
 	return err == nil && selector.Matches(labels.Set(o.GetLabels()))
 }
 
-// backends are the workloads of the package that a Service sends requests to.
-func (c *oneCase) backends(namespace, service string) (found *object, backends []*object) {
-	for _, o := range c.of(serviceKind) {
-		if o.GetName() == service && c.namespaceOf(o) == namespace {
-			found = o
-		}
-	}
-	if found == nil {
-		return nil, nil
-	}
-	selector, _, _ := unstructured.NestedStringMap(found.Object, "spec", "selector")
+// backends returns the objects of some kinds whose pods a Service selects.
+func (c *oneCase) backends(service *object, kinds ...schema.GroupKind) []*object {
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	if len(selector) == 0 {
-		return found, nil
+		return nil
 	}
-	for _, o := range c.of(workloadKinds...) {
-		pods, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-		if c.namespaceOf(o) == namespace && labels.SelectorFromSet(selector).Matches(labels.Set(pods)) {
-			backends = append(backends, o)
+	return slices.DeleteFunc(c.of(kinds...), func(o *object) bool {
+		pods := o.GetLabels()
+		if !o.is(podKind) {
+			pods, _, _ = unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
 		}
-	}
-	return found, backends
+		return c.namespaceOf(o) != c.namespaceOf(service) || !labels.SelectorFromSet(selector).Matches(labels.Set(pods))
+	})
 }
 
 var (
@@ -185,60 +152,18 @@ var (
 	mutatingKind   = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}
 )
 
-// mappings returns the mappings of a list at a path.
-func mappings(obj map[string]any, path ...string) []map[string]any {
-	list, _, _ := unstructured.NestedFieldNoCopy(obj, path...)
-	elements, _ := list.([]any)
-	var found []map[string]any
-	for _, element := range elements {
-		if fields, ok := element.(map[string]any); ok {
-			found = append(found, fields)
-		}
-	}
-	return found
-}
-
-// at returns the value at a path; nil where there is none.
-func at(obj map[string]any, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(obj, path...)
-	return value
-}
-
-// text returns the text at a path.
-func text(obj map[string]any, path ...string) string {
-	value, _ := at(obj, path...).(string)
-	return value
-}
-
-// texts returns the texts of a list.
-func texts(value any) []string {
-	list, _ := value.([]any)
-	out := make([]string, 0, len(list))
-	for _, element := range list {
-		out = append(out, fmt.Sprint(element))
-	}
-	return out
-}
-
-// podSpec returns the specification of the pods that an object makes, and its
-// path; nil where it makes none.
+// podSpec returns the specification of the pods of an object, and its path; nil if it has
+// none.
 func podSpec(o *object) (spec map[string]any, path string) {
 	switch {
 	case o.is(podKind):
 		path = "spec"
-	case o.is(append(workloadKinds, jobKind)...):
+	case o.is(jobKind), o.is(workloadKinds...):
 		path = "spec.template.spec"
 	case o.is(cronJobKind):
 		path = "spec.jobTemplate.spec.template.spec"
 	default:
 		return nil, ""
 	}
-	spec, _ = at(o.Object, strings.Split(path, ".")...).(map[string]any)
-	return spec, path
-}
-
-// mapping returns the mapping at a path; nil where there is none.
-func mapping(obj map[string]any, path ...string) map[string]any {
-	fields, _ := at(obj, path...).(map[string]any)
-	return fields
+	return fields.Map(o.Object, strings.Split(path, ".")...), path
 }

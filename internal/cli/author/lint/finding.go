@@ -4,44 +4,39 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-
-	"lockstep.run/lockstep/internal/loader"
 )
 
-// Level is how bad it is.
+// Level is the severity of a rule.
 type Level string
 
-// Levels, the worst first.
+// Levels.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
 	Info    Level = "info"
 )
 
-// levels in their order.
+// levels from the most severe one.
 var levels = []Level{Error, Warning, Info}
 
-// AtLeast reports whether a level is as bad as another, or worse.
+// AtLeast reports whether a level is as severe as another, or more.
 func (l Level) AtLeast(other Level) bool {
 	return slices.Index(levels, l) <= slices.Index(levels, other)
 }
 
-// Finding is what a rule found.
+// Finding is a mistake that a rule found.
 type Finding struct {
 	Rule  string `json:"rule"`
 	Level Level  `json:"level"`
 	// Component of the package; empty for the root.
 	Component string `json:"component,omitempty"`
-	// Path of the file; document and line count from 1, and 0 means the file as
-	// a whole.
-	Path     string `json:"path,omitempty"`
-	Document int    `json:"document,omitempty"`
-	Line     int    `json:"line,omitempty"`
+	Path      string `json:"path,omitempty"`
+	// Document and Line count from 1; 0 means the whole file.
+	Document int `json:"document,omitempty"`
+	Line     int `json:"line,omitempty"`
 	// Object such as "apps/v1 Deployment web".
-	Object string `json:"object,omitempty"`
-	Field  string `json:"field,omitempty"`
-	// Details say what is found, Remedy what to do.
+	Object  string `json:"object,omitempty"`
+	Field   string `json:"field,omitempty"`
 	Details string `json:"details"`
 	Remedy  string `json:"remedy,omitempty"`
 }
@@ -57,48 +52,42 @@ func (f Finding) compare(o Finding) int {
 
 // reporter collects the findings of one rule in one case.
 type reporter struct {
-	rule     *Rule
-	c        *oneCase
+	base     Finding
 	findings *[]Finding
-	// known are the names of all rules.
-	known []string
 }
 
-// at reports something about an object.
-func (r reporter) at(o *object, field, remedy, format string, args ...any) {
-	*r.findings = append(*r.findings, Finding{
-		Rule: r.rule.Name, Level: r.rule.Level, Component: r.c.Component, Path: o.source.Path, Document: o.source.Document,
-		Line: o.source.Line, Object: o.source.Object, Field: field, Details: fmt.Sprintf(format, args...), Remedy: remedy,
-	})
-}
-
-// manifest reports something about the manifest.
-func (r reporter) manifest(field, remedy, format string, args ...any) {
-	*r.findings = append(*r.findings, Finding{
-		Rule: r.rule.Name, Level: r.rule.Level, Component: r.c.Component, Path: manifestPath(r.c.files), Field: field,
-		Details: fmt.Sprintf(format, args...), Remedy: remedy,
-	})
-}
-
-func manifestPath(files loader.Files) string {
-	if _, ok := files["manifest.yml"]; ok {
-		return "manifest.yml"
+func newReporter(rule Rule, c *oneCase, findings *[]Finding) reporter {
+	base := Finding{Rule: rule.Name, Level: rule.Level, Component: c.Component, Path: "manifest.yaml"}
+	if _, ok := c.files["manifest.yml"]; ok {
+		base.Path = "manifest.yml"
 	}
-	return "manifest.yaml"
+	return reporter{base, findings}
 }
 
-// unique sorts findings and drops what several cases found: the same rule, place
-// and field. The object's name may differ from case to case.
+// at reports a mistake in an object.
+func (r reporter) at(o *object, field, remedy, format string, args ...any) {
+	r.base.Path, r.base.Document, r.base.Line, r.base.Object = o.source.Path, o.source.Document, o.source.Line, o.source.Object
+	r.manifest(field, remedy, format, args...)
+}
+
+// manifest reports a mistake in the manifest.
+func (r reporter) manifest(field, remedy, format string, args ...any) {
+	r.base.Field, r.base.Details, r.base.Remedy = field, fmt.Sprintf(format, args...), remedy
+	*r.findings = append(*r.findings, r.base)
+}
+
+// unique sorts findings and drops those that several cases have in common: of the same
+// rule, place and field. Names of objects may differ between cases.
 func unique(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, Finding.compare)
-	seen := map[string]bool{}
+	seen := map[Finding]bool{}
 	return slices.DeleteFunc(findings, func(f Finding) bool {
-		key := strings.Join([]string{f.Rule, f.Component, f.Path, fmt.Sprint(f.Document), f.Field}, "\x00")
-		if f.Document == 0 {
-			key += f.Details
+		f.Line, f.Object, f.Remedy = 0, "", ""
+		if f.Document != 0 {
+			f.Details = ""
 		}
-		twice := seen[key]
-		seen[key] = true
-		return twice
+		duplicate := seen[f]
+		seen[f] = true
+		return duplicate
 	})
 }

@@ -13,57 +13,35 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Rule is one thing to look for.
-type Rule struct {
-	// Name is fixed.
-	Name string `json:"name"`
-	// Level of what it finds.
-	Level Level `json:"level"`
-	// Summary says in a sentence what it finds and why that matters.
-	Summary string `json:"summary"`
-
-	check func(*oneCase, reporter)
-}
-
-// DisableAnnotation on a manifest names rules, separated by commas, that do not
-// apply to the package.
+// DisableAnnotation on a manifest names rules, separated by commas, that do not apply to
+// the package.
 const DisableAnnotation = "lint.lockstep.run/disable"
-
-// Rules returns all rules, sorted by level and name.
-func Rules() []Rule {
-	all := slices.Concat(phaseRules, probeRules, objectRules, upgradeRules, manifestRules)
-	slices.SortFunc(all, func(a, b Rule) int {
-		if a.Level != b.Level {
-			return slices.Index(levels, a.Level) - slices.Index(levels, b.Level)
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return all
-}
 
 // Options choose the rules.
 type Options struct {
-	// Only these rules, where there are any; never those of Disable.
+	// Only these rules if not empty; never those of Disable.
 	Only, Disable []string
 	// From are the files of the package that is upgraded; nil means none.
 	From loader.Files
 }
 
-// FromError is that the package of Options.From cannot be loaded.
+// FromError reports that the package of Options.From cannot be loaded.
 type FromError struct{ Err error }
 
-// Error says of which package the cause is.
+// Error implements error.
 func (e *FromError) Error() string { return "the package that is upgraded: " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *FromError) Unwrap() error { return e.Err }
 
-// Run returns what the rules find. Where the package is not valid, its error is
-// of type violation.Violations.
+// Run returns the findings of the rules. The error for an invalid package is of type
+// violation.Violations.
 func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, error) {
-	rules, err := choose(opts)
-	if err != nil {
-		return nil, err
+	known := ruleNames()
+	for _, name := range slices.Concat(opts.Only, opts.Disable) {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
+		}
 	}
 	cases, err := load(ctx, files)
 	if err != nil {
@@ -76,36 +54,32 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 		}
 		pair(cases, older)
 	}
-	findings, known := []Finding{}, names(Rules())
+	findings := []Finding{}
 	for _, c := range cases {
-		disabled := split(c.manifest.Annotations[DisableAnnotation])
-		for i := range rules {
-			if !slices.Contains(disabled, rules[i].Name) {
-				rules[i].check(c, reporter{rule: &rules[i], c: c, findings: &findings, known: known})
+		disabled := append(disabledRules(c.manifest), opts.Disable...)
+		for _, rule := range Rules() {
+			if !slices.Contains(disabled, rule.Name) && (len(opts.Only) == 0 || slices.Contains(opts.Only, rule.Name)) {
+				rule.check(c, newReporter(rule, c, &findings))
 			}
 		}
 	}
 	return unique(findings), nil
 }
 
-// load returns the package in all of its cases.
+// load returns all cases of a package.
 func load(ctx context.Context, files loader.Files) ([]*oneCase, error) {
 	session := schemacheck.NewSession(nil)
 	var cases []*oneCase
 	var failed error
+	byComponent := map[string][]*oneCase{}
 	_, err := loader.Inspect(ctx, files, func(of loader.Case) {
 		c, err := newCase(session, files, of)
-		if err != nil && failed == nil {
-			failed = err
-		}
+		failed = cmp.Or(failed, err)
 		cases = append(cases, c)
+		byComponent[of.Component] = append(byComponent[of.Component], c)
 	})
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
-	}
-	byComponent := map[string][]*oneCase{}
-	for _, c := range cases {
-		byComponent[c.Component] = append(byComponent[c.Component], c)
 	}
 	for _, c := range cases {
 		c.siblings = byComponent[c.Component]
@@ -113,8 +87,8 @@ func load(ctx context.Context, files loader.Files) ([]*oneCase, error) {
 	return cases, nil
 }
 
-// pair gives each case the objects of the same case of an older package: of the
-// same component and name, or the first of the component.
+// pair adds to each case the objects of its counterpart in an older package: the case of
+// the same component and name, or else the first of the component.
 func pair(cases, older []*oneCase) {
 	for _, c := range cases {
 		var match *oneCase
@@ -132,36 +106,4 @@ func pair(cases, older []*oneCase) {
 			c.former[match.key(o)] = o
 		}
 	}
-}
-
-// choose returns the rules that options ask for.
-func choose(opts Options) ([]Rule, error) {
-	all := Rules()
-	known := names(all)
-	for _, name := range slices.Concat(opts.Only, opts.Disable) {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
-		}
-	}
-	return slices.DeleteFunc(all, func(rule Rule) bool {
-		return slices.Contains(opts.Disable, rule.Name) || len(opts.Only) > 0 && !slices.Contains(opts.Only, rule.Name)
-	}), nil
-}
-
-func names(rules []Rule) []string {
-	all := make([]string, len(rules))
-	for i := range rules {
-		all[i] = rules[i].Name
-	}
-	return all
-}
-
-func split(list string) []string {
-	var out []string
-	for name := range strings.SplitSeq(list, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-	return out
 }

@@ -7,48 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// phaseRules are about the order of the rollout.
-var phaseRules = []Rule{
-	{
-		"webhook-before-backend", Error,
-		"A webhook that fails closed is rolled out before, or together with, the workload that answers it: until that is ready, the API server refuses what the webhook matches.",
-		webhookBeforeBackend,
-	},
-	{
-		"webhook-own-api-group", Error,
-		"A webhook that fails closed matches the engine's own API group: while its backend is down, nothing can be rolled out or removed, this package included.",
-		webhookOwnAPIGroup,
-	},
-	{
-		"crd-and-resource-in-one-phase", Error,
-		"A resource is rolled out before, or together with, the CustomResourceDefinition of its kind, which the API server does not know until that is established.",
-		resourceBeforeDefinition,
-	},
-	{
-		"namespace-after-use", Error,
-		"An object is rolled out before, or together with, the Namespace that it is in.",
-		namespaceAfterUse,
-	},
-	{
-		"foreign-namespace", Warning,
-		"A ClusterPackage has an object in a namespace that it does not bring: the installation fails where the namespace does not exist.",
-		foreignNamespace,
-	},
-	{
-		"empty-phase", Info,
-		"A phase has no objects.",
-		emptyPhase,
-	},
-}
-
-// webhooks calls visit for every webhook that fails closed.
+// webhooks visits all webhooks that fail closed.
 func (c *oneCase) webhooks(visit func(o *object, webhook map[string]any, field string)) {
 	for _, o := range c.of(validatingKind, mutatingKind) {
-		for _, webhook := range mappings(o.Object, "webhooks") {
-			if text(webhook, "failurePolicy") != "Ignore" {
-				visit(o, webhook, `webhooks[name="`+text(webhook, "name")+`"]`)
+		for _, webhook := range fields.Maps(o.Object, "webhooks") {
+			if fields.Text(webhook, "failurePolicy") != "Ignore" {
+				visit(o, webhook, `webhooks[name="`+fields.Text(webhook, "name")+`"]`)
 			}
 		}
 	}
@@ -56,19 +23,17 @@ func (c *oneCase) webhooks(visit func(o *object, webhook map[string]any, field s
 
 func webhookBeforeBackend(c *oneCase, r reporter) {
 	c.webhooks(func(o *object, webhook map[string]any, field string) {
-		name := text(webhook, "clientConfig", "service", "name")
-		if name == "" {
-			return
-		}
-		service, backends := c.backends(text(webhook, "clientConfig", "service", "namespace"), name)
-		if service == nil {
-			return
-		}
-		for _, backend := range append(backends, service) {
-			if backend.phase >= o.phase {
-				r.at(o, field, "Put the webhook into a later phase than its backend, and probe that.",
-					"it is in phase %q, and %s %s, which it needs, in phase %q", o.phaseName, backend.kind.Kind, backend.GetName(), backend.phaseName)
-				return
+		name, namespace := fields.Text(webhook, "clientConfig", "service", "name"), fields.Text(webhook, "clientConfig", "service", "namespace")
+		for _, service := range c.of(serviceKind) {
+			if service.GetName() != name || c.namespaceOf(service) != namespace {
+				continue
+			}
+			for _, backend := range append(c.backends(service, workloadKinds...), service) {
+				if backend.phase >= o.phase {
+					r.at(o, field, "Put the webhook into a later phase than its backend, and probe that.",
+						"it is in phase %q, and %s %s, which it needs, in phase %q", o.phaseName, backend.kind.Kind, backend.GetName(), backend.phaseName)
+					return
+				}
 			}
 		}
 	})
@@ -76,49 +41,30 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 
 func webhookOwnAPIGroup(c *oneCase, r reporter) {
 	c.webhooks(func(o *object, webhook map[string]any, field string) {
-		for _, rule := range mappings(webhook, "rules") {
-			groups, resources := texts(rule["apiGroups"]), texts(rule["resources"])
-			group := ""
-			switch {
-			case slices.Contains(groups, corev1alpha1.GroupVersion.Group):
-				group = corev1alpha1.GroupVersion.Group
-			case slices.Contains(groups, "*") && (slices.Contains(resources, "*") || slices.Contains(resources, "*/*")):
+		// Whether conditions leave the engine out is up to the author.
+		if len(fields.List(webhook, "matchConditions"))+len(fields.Map(webhook, "namespaceSelector"))+len(fields.Map(webhook, "objectSelector")) > 0 {
+			return
+		}
+		for _, rule := range fields.Maps(webhook, "rules") {
+			groups, resources := fields.Texts(rule, "apiGroups"), fields.Texts(rule, "resources")
+			group := corev1alpha1.GroupName
+			if !slices.Contains(groups, group) {
+				if !slices.Contains(groups, "*") || !slices.Contains(resources, "*") && !slices.Contains(resources, "*/*") {
+					continue
+				}
 				group = "all API groups"
-			default:
-				continue
 			}
-			if hasConditions(webhook) {
-				continue
-			}
-			r.at(o, field, "Name the API groups that it is for, or exclude "+corev1alpha1.GroupVersion.Group+" by matchConditions, or set failurePolicy: Ignore.",
+			r.at(o, field, "Name the API groups that it is for, or exclude "+corev1alpha1.GroupName+" by matchConditions, or set failurePolicy: Ignore.",
 				"it matches %s", group)
 			return
 		}
 	})
 }
 
-// hasConditions reports whether a webhook limits itself further; whether that
-// leaves the engine out is its author's business.
-func hasConditions(webhook map[string]any) bool {
-	for _, key := range []string{"matchConditions", "namespaceSelector", "objectSelector"} {
-		switch value := webhook[key].(type) {
-		case []any:
-			if len(value) > 0 {
-				return true
-			}
-		case map[string]any:
-			if len(value) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func resourceBeforeDefinition(c *oneCase, r reporter) {
 	defined := map[schema.GroupKind]*object{}
 	for _, o := range c.of(crdKind) {
-		defined[schema.GroupKind{Group: text(o.Object, "spec", "group"), Kind: text(o.Object, "spec", "names", "kind")}] = o
+		defined[schema.GroupKind{Group: fields.Text(o.Object, "spec", "group"), Kind: fields.Text(o.Object, "spec", "names", "kind")}] = o
 	}
 	for _, o := range c.objects {
 		if crd := defined[o.kind]; crd != nil && crd.phase >= o.phase {
@@ -157,9 +103,6 @@ func foreignNamespace(c *oneCase, r reporter) {
 }
 
 func emptyPhase(c *oneCase, r reporter) {
-	if !c.first() {
-		return
-	}
 	for i, phase := range c.manifest.Spec.Phases {
 		if !c.inAnyCase(func(o *object) bool { return o.phaseName == phase.Name }) {
 			r.manifest(fmt.Sprintf("spec.phases[%d]", i), "Remove it, or add a test case in which it has objects.", "no object is in the phase %q", phase.Name)

@@ -2,14 +2,15 @@ package lint
 
 import (
 	"fmt"
-	"maps"
-	"math"
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
 // failedRollout returns the states of a workload during the rollout of a template
@@ -17,146 +18,126 @@ import (
 // none if no pods are replaced: without replicas, with the strategy OnDelete, or
 // with a partition above all of them.
 func failedRollout(o *object) []map[string]any {
-	spec := mapping(o.Object, "spec")
 	switch o.kind {
 	case deploymentKind:
-		return failedDeployment(o, spec)
+		return states(o, failedDeployment)
 	case statefulSetKind:
-		return failedStatefulSet(o, spec)
+		return states(o, failedStatefulSet)
 	case daemonSetKind:
-		return failedDaemonSet(o, spec)
+		return states(o, failedDaemonSet)
 	}
 	return nil
 }
 
-// observed returns an object with a status and with the defaults of the API server.
-func observed(o *object, defaults, status map[string]any) map[string]any {
-	live := runtime.DeepCopyJSON(o.Object)
-	for path, value := range defaults {
-		keys := strings.Split(path, ".")
-		if at(live, keys...) == nil {
-			_ = unstructured.SetNestedField(live, value, keys...) // fails for invalid objects
+// states returns a workload with each status of a failed rollout. failed sets defaults of
+// the API server.
+func states[Workload, Status any](o *object, failed func(*Workload) []Status) (all []map[string]any) {
+	var workload Workload
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &workload) != nil {
+		return nil
+	}
+	for _, status := range failed(&workload) {
+		live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&workload)
+		observed, statusErr := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+		if err != nil || statusErr != nil {
+			return nil
 		}
+		fields.Map(live, "metadata")["generation"], observed["observedGeneration"] = int64(2), int64(2)
+		live["status"] = observed
+		all = append(all, live)
 	}
-	_ = unstructured.SetNestedField(live, int64(2), "metadata", "generation")
-	status["observedGeneration"] = int64(2)
-	maps.DeleteFunc(status, func(_ string, value any) bool { return value == nil })
-	live["status"] = status
-	return live
+	return all
 }
 
-// counter is a number of a status that is omitted if it is 0.
-func counter(n int64) any {
+// scaled resolves a number or a percentage of a total; invalid ones are 0.
+func scaled(value *intstr.IntOrString, fallback string, total int32, roundUp bool) int32 {
+	n, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(value, intstr.Parse(fallback))), int(total), roundUp)
+	return int32(n)
+}
+
+func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
+	n := ptr.Deref(d.Spec.Replicas, 1)
 	if n == 0 {
 		return nil
 	}
-	return n
-}
-
-// scaled resolves a number or a percentage of a total.
-func scaled(value any, fallback string, total int64, roundUp bool) int64 {
-	parsed := intstr.Parse(fallback)
-	switch value := value.(type) {
-	case int64:
-		parsed = intstr.FromInt32(int32(min(value, math.MaxInt32)))
-	case string:
-		parsed = intstr.Parse(value)
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(&parsed, int(total), roundUp)
-	if err != nil {
-		return 0
-	}
-	return int64(n)
-}
-
-func number(obj map[string]any, fallback int64, path ...string) int64 {
-	if n, ok := at(obj, path...).(int64); ok {
-		return n
-	}
-	return fallback
-}
-
-func failedDeployment(o *object, spec map[string]any) (states []map[string]any) {
-	n := number(spec, 1, "replicas")
-	if n == 0 {
-		return nil
-	}
-	surge := scaled(at(spec, "strategy", "rollingUpdate", "maxSurge"), "25%", n, true)
-	unavailable := min(n, scaled(at(spec, "strategy", "rollingUpdate", "maxUnavailable"), "25%", n, false))
+	update := ptr.Deref(d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+	surge, unavailable := scaled(update.MaxSurge, "25%", n, true), min(n, scaled(update.MaxUnavailable, "25%", n, false))
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1 // as the controller does
 	}
-	stuck := []struct{ old, updated int64 }{{n, 0}, {n, min(surge, n)}, {n - unavailable, min(surge, n)}, {n - unavailable, min(n, surge+unavailable)}}
-	strategy := "RollingUpdate"
-	if text(spec, "strategy", "type") == "Recreate" {
-		strategy, unavailable = "Recreate", 0
-		stuck = []struct{ old, updated int64 }{{n, 0}, {0, 0}, {0, n}}
+	stuck := []struct{ old, updated int32 }{{n, 0}, {n, min(surge, n)}, {n - unavailable, min(surge, n)}, {n - unavailable, min(n, surge+unavailable)}}
+	d.Spec.Replicas = &n
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		unavailable = 0
+		stuck = []struct{ old, updated int32 }{{n, 0}, {0, 0}, {0, n}}
+	} else {
+		d.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
 	}
 	for _, s := range stuck {
-		for _, progressing := range []string{"True", "False"} {
-			available := "True"
-			if s.old < n-unavailable {
-				available = "False"
-			}
-			states = append(states, observed(o, map[string]any{"spec.replicas": n, "spec.strategy.type": strategy}, map[string]any{
-				"replicas": counter(s.old + s.updated), "updatedReplicas": counter(s.updated), "unavailableReplicas": counter(s.updated),
-				"readyReplicas": counter(s.old), "availableReplicas": counter(s.old),
-				"conditions": []any{
-					map[string]any{"type": "Available", "status": available},
-					map[string]any{"type": "Progressing", "status": progressing},
-				},
-			}))
+		available := corev1.ConditionTrue
+		if s.old < n-unavailable {
+			available = corev1.ConditionFalse
+		}
+		for _, progressing := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
+			all = append(all, appsv1.DeploymentStatus{
+				Replicas: s.old + s.updated, UpdatedReplicas: s.updated, UnavailableReplicas: s.updated, ReadyReplicas: s.old, AvailableReplicas: s.old,
+				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}, {Type: appsv1.DeploymentProgressing, Status: progressing}},
+			})
 		}
 	}
-	return states
+	return all
 }
 
-func failedStatefulSet(o *object, spec map[string]any) (states []map[string]any) {
-	n, partition := number(spec, 1, "replicas"), number(spec, 0, "updateStrategy", "rollingUpdate", "partition")
-	if n <= partition || text(spec, "updateStrategy", "type") == "OnDelete" {
+func failedStatefulSet(set *appsv1.StatefulSet) (all []appsv1.StatefulSetStatus) {
+	n, strategy := ptr.Deref(set.Spec.Replicas, 1), &set.Spec.UpdateStrategy
+	update := ptr.Deref(strategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	partition := ptr.Deref(update.Partition, 0)
+	if n <= partition || strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return nil
 	}
-	down := min(n-partition, max(1, scaled(at(spec, "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", n, true)))
-	for _, s := range []struct{ pods, ready, updated int64 }{{n, n, 0}, {n - down, n - down, 0}, {n, n - down, down}} {
-		states = append(states, observed(o, map[string]any{
-			"spec.replicas": n, "spec.updateStrategy.type": "RollingUpdate", "spec.updateStrategy.rollingUpdate.partition": partition,
-		}, map[string]any{
-			"replicas": s.pods, "readyReplicas": counter(s.ready), "availableReplicas": s.ready, "currentReplicas": counter(s.pods - s.updated),
-			"updatedReplicas": counter(s.updated), "currentRevision": o.GetName() + "-1", "updateRevision": o.GetName() + "-2",
-		}))
+	update.Partition = &partition
+	set.Spec.Replicas, strategy.Type, strategy.RollingUpdate = &n, appsv1.RollingUpdateStatefulSetStrategyType, &update
+	down := min(n-partition, max(1, scaled(update.MaxUnavailable, "1", n, true)))
+	for _, s := range []struct{ pods, ready, updated int32 }{{n, n, 0}, {n - down, n - down, 0}, {n, n - down, down}} {
+		all = append(all, appsv1.StatefulSetStatus{
+			Replicas: s.pods, ReadyReplicas: s.ready, AvailableReplicas: s.ready, CurrentReplicas: s.pods - s.updated, UpdatedReplicas: s.updated,
+			CurrentRevision: set.Name + "-1", UpdateRevision: set.Name + "-2",
+		})
 	}
-	return states
+	return all
 }
 
 // failedDaemonSet assumes clusters of one node and of three. With a surge, the
 // controller counts the older of two pods on a node.
-func failedDaemonSet(o *object, spec map[string]any) (states []map[string]any) {
-	if text(spec, "updateStrategy", "type") == "OnDelete" {
+func failedDaemonSet(set *appsv1.DaemonSet) (all []appsv1.DaemonSetStatus) {
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
 		return nil
 	}
-	for _, nodes := range []int64{1, 3} {
-		stuck := []struct{ pods, ready, updated int64 }{{nodes, nodes, 0}}
-		if scaled(at(spec, "updateStrategy", "rollingUpdate", "maxSurge"), "0", nodes, true) == 0 {
-			down := min(nodes, max(1, scaled(at(spec, "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", nodes, true)))
-			stuck = append(stuck, struct{ pods, ready, updated int64 }{nodes - down, nodes - down, 0}, struct{ pods, ready, updated int64 }{nodes, nodes - down, down})
-		}
-		for _, s := range stuck {
-			states = append(states, observed(o, map[string]any{"spec.updateStrategy.type": "RollingUpdate"}, map[string]any{
-				"desiredNumberScheduled": nodes, "currentNumberScheduled": s.pods, "numberMisscheduled": int64(0), "numberReady": s.ready,
-				"numberAvailable": counter(s.ready), "numberUnavailable": counter(nodes - s.ready), "updatedNumberScheduled": counter(s.updated),
-			}))
+	set.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
+	update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+	add := func(nodes, pods, ready, updated int32) {
+		all = append(all, appsv1.DaemonSetStatus{
+			DesiredNumberScheduled: nodes, CurrentNumberScheduled: pods, NumberReady: ready, NumberAvailable: ready, NumberUnavailable: nodes - ready, UpdatedNumberScheduled: updated,
+		})
+	}
+	for _, nodes := range []int32{1, 3} {
+		add(nodes, nodes, nodes, 0)
+		if scaled(update.MaxSurge, "0", nodes, true) == 0 {
+			down := min(nodes, max(1, scaled(update.MaxUnavailable, "1", nodes, true)))
+			add(nodes, nodes-down, nodes-down, 0)
+			add(nodes, nodes, nodes-down, down)
 		}
 	}
-	return states
+	return all
 }
 
-// brief lists the counters of a status.
-func brief(status map[string]any) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(status)) {
+// counters lists the counters of a status.
+func counters(status map[string]any) string {
+	var all []string
+	for _, key := range fields.Keys(status) {
 		if n, ok := status[key].(int64); ok && key != "observedGeneration" && n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", key, n))
+			all = append(all, fmt.Sprintf("%s %d", key, n))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(all, ", ")
 }

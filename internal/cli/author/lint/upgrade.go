@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,32 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// upgradeRules compare with an older package (--from).
-var upgradeRules = []Rule{
-	{
-		"immutable-field", Error,
-		"A field has changed since the older package that the API server does not let change: the upgrade is stuck.",
-		immutableField,
-	},
-	{
-		"definition-version-removed", Error,
-		"A version of a CustomResourceDefinition is gone or no longer served: its clients break, and the API server refuses it while objects are stored in that version.",
-		versionRemoved,
-	},
-}
-
-// immutable lists the fields of a kind that cannot change, or, where all but
-// some cannot, what is below a field and may.
+// immutable lists the fields of a kind that cannot change.
 type immutable struct {
 	fields []string
-	// below and except: everything in the field below cannot change, except these.
+	// below is a field in which nothing can change except these.
 	below  string
 	except []string
 	// defaults are those of the API server.
 	defaults map[string]any
-	// chosen are fields that the cluster fills in: a value stated later may be the same.
+	// chosen are set by the cluster if they are missing.
 	chosen []string
 }
 
@@ -97,20 +82,17 @@ func immutableField(c *oneCase, r reporter) {
 		if before == nil {
 			continue
 		}
+		changed := changedImmutable(before, o)
 		// As in the engine, the annotations of either version count, and Keep wins.
-		kept := slices.ContainsFunc([]*object{before, o}, func(o *object) bool {
-			return o.annotated(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
-		})
-		recreate := slices.ContainsFunc([]*object{before, o}, func(o *object) bool {
-			return o.annotated(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
-		})
-		fields := changedImmutable(before, o)
+		either := func(key, value string) bool { return before.annotated(key, value) || o.annotated(key, value) }
 		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which deletes it and creates it again."
-		if kept {
+		if either(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep) {
 			remedy = rename + ": it says " + corev1alpha1.DeletionPolicyAnnotation + ": " + corev1alpha1.DeletionPolicyKeep + ", so it is not deleted to be created again."
+		} else if either(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate) {
+			continue
 		}
-		if len(fields) > 0 && (kept || !recreate) {
-			r.at(o, fields[0], remedy, "differs from the older package in %s, which cannot change", strings.Join(fields, ", "))
+		if len(changed) > 0 {
+			r.at(o, changed[0], remedy, "differs from the older package in %s, which cannot change", strings.Join(changed, ", "))
 		}
 	}
 }
@@ -118,36 +100,33 @@ func immutableField(c *oneCase, r reporter) {
 // changedImmutable returns the fields that have changed and cannot.
 func changedImmutable(before, after *object) []string {
 	rule := immutables[after.kind]
-	fields := slices.Clone(rule.fields)
+	names := slices.Clone(rule.fields)
 	if rule.below != "" {
-		both := map[string]bool{}
-		for _, o := range []*object{before, after} {
-			for key := range mapping(o.Object, rule.below) {
-				both[key] = !slices.Contains(rule.except, key)
-			}
-		}
-		for _, key := range slices.Sorted(maps.Keys(both)) {
-			if both[key] {
-				fields = append(fields, rule.below+"."+key)
+		all := map[string]any{}
+		maps.Copy(all, fields.Map(before.Object, rule.below))
+		maps.Copy(all, fields.Map(after.Object, rule.below))
+		for _, key := range fields.Keys(all) {
+			if !slices.Contains(rule.except, key) {
+				names = append(names, rule.below+"."+key)
 			}
 		}
 	}
-	if frozen, _ := at(before.Object, "immutable").(bool); frozen {
-		fields = append(fields, "data", "stringData", "binaryData", "immutable")
+	if fields.Bool(before.Object, "immutable") {
+		names = append(names, "data", "stringData", "binaryData", "immutable")
 	}
-	return slices.DeleteFunc(fields, func(field string) bool {
-		old, now := rule.value(before, field), rule.value(after, field)
+	return slices.DeleteFunc(names, func(name string) bool {
+		old, now := rule.value(before, name), rule.value(after, name)
 		// A cluster never chooses to be without an address.
-		unknown := old == nil && slices.Contains(rule.chosen, field) && now != corev1.ClusterIPNone
-		// Where a Job is indexed, its completions may change with its parallelism.
-		elastic := field == "spec.completions" && text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, at(after.Object, "spec", "parallelism"))
+		unknown := old == nil && slices.Contains(rule.chosen, name) && now != corev1.ClusterIPNone
+		// The completions of an indexed Job may change with its parallelism.
+		elastic := name == "spec.completions" && fields.Text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, fields.Get(after.Object, "spec", "parallelism"))
 		return unknown || elastic || reflect.DeepEqual(old, now)
 	})
 }
 
 // value returns a field with its default.
 func (i immutable) value(o *object, field string) any {
-	if value := at(o.Object, strings.Split(field, ".")...); value != nil {
+	if value := fields.Get(o.Object, strings.Split(field, ".")...); value != nil {
 		return value
 	}
 	return i.defaults[field]
@@ -160,21 +139,19 @@ func versionRemoved(c *oneCase, r reporter) {
 			continue
 		}
 		served := map[string]bool{}
-		for _, version := range versionsOf(o) {
-			served[text(version, "name")], _ = version["served"].(bool)
+		for _, version := range fields.Maps(o.Object, "spec", "versions") {
+			served[fields.Text(version, "name")] = fields.Bool(version, "served")
 		}
-		for _, version := range versionsOf(before) {
-			name := text(version, "name")
-			if wasServed, _ := version["served"].(bool); !wasServed || served[name] {
+		for _, version := range fields.Maps(before.Object, "spec", "versions") {
+			name := fields.Text(version, "name")
+			if !fields.Bool(version, "served") || served[name] {
 				continue
 			}
-			what := "is not served any more"
-			if _, there := served[name]; !there {
-				what = "is gone"
+			problem := "is not served any more"
+			if _, exists := served[name]; !exists {
+				problem = "is gone"
 			}
-			r.at(o, "spec.versions", "Keep it served until every client and every stored object is of a later version.", "the version %s %s", fmt.Sprintf("%q", name), what)
+			r.at(o, "spec.versions", "Keep it served until every client and every stored object is of a later version.", "the version %q %s", name, problem)
 		}
 	}
 }
-
-func versionsOf(crd *object) []map[string]any { return mappings(crd.Object, "spec", "versions") }

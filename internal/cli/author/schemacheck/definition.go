@@ -1,16 +1,21 @@
 package schemacheck
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/loader/config"
 )
@@ -20,12 +25,12 @@ type definitions struct {
 	crd      *apiextensionsv1.CustomResourceDefinition
 	versions []*definition
 
-	judged   bool
+	checked  bool
 	findings []Finding
 }
 
-// decodeDefinitions reads a CustomResourceDefinition; what cannot be decoded
-// defines nothing.
+// decodeDefinitions reads a CustomResourceDefinition. It has no versions if it cannot be
+// decoded.
 func decodeDefinitions(obj *unstructured.Unstructured) *definitions {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd) != nil {
@@ -44,24 +49,24 @@ func (d *definitions) addTo(all map[schema.GroupVersionKind]*definition) {
 	}
 }
 
-// problems are what the API server would refuse of the definition itself.
+// problems returns the findings of the API server on the definition itself.
 func (d *definitions) problems(ctx context.Context) []Finding {
-	if !d.judged && d.crd != nil {
-		d.findings, d.judged = checkDefinition(ctx, d.crd), true
+	if !d.checked && d.crd != nil {
+		d.findings, d.checked = checkDefinition(ctx, d.crd), true
 	}
 	return d.findings
 }
 
-// definition is one version of a CustomResourceDefinition; its schema is
-// compiled when the first object of the kind is checked.
+// definition is one version of a CustomResourceDefinition. Its schema is compiled for the
+// first object of the kind.
 type definition struct {
 	version  *apiextensionsv1.CustomResourceDefinitionVersion
 	compiled bool
 	schema   *config.Schema
 }
 
-// props is the schema of what an author writes. Rules at the root may speak of
-// metadata, which the schema does not have; they are left to the API server.
+// props returns the schema without the fields of all objects, and without rules at the
+// root, which may read them.
 func (d *definition) props() *apiextensionsv1.JSONSchemaProps {
 	if d.version.Schema == nil || d.version.Schema.OpenAPIV3Schema == nil {
 		return nil
@@ -74,14 +79,14 @@ func (d *definition) props() *apiextensionsv1.JSONSchemaProps {
 	return props
 }
 
-// serverKeys are what every object has, whatever its definition says.
+// serverKeys are fields of all objects.
 var serverKeys = []string{"apiVersion", "kind", "metadata"}
 
 func (d *definition) known() bool { return d.props() != nil }
 
 func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) []Finding {
 	if !d.compiled {
-		// A schema that does not compile is reported with its definition.
+		// An error is reported with the definition.
 		d.schema, _ = config.Compile(ctx, nil, d.props())
 		d.compiled = true
 	}
@@ -110,38 +115,44 @@ const rootName = "object"
 
 func below(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, rootName), ".") }
 
-// hasField follows a path through the schema.
+// hasField reports whether the schema allows a path.
 func (d *definition) hasField(path []string) bool {
-	at := d.version.Schema
-	if at == nil || at.OpenAPIV3Schema == nil {
+	if !d.known() || len(path) > 0 && path[0] == "metadata" {
 		return true
 	}
-	if len(path) > 0 && path[0] == "metadata" {
-		return true
-	}
-	props := at.OpenAPIV3Schema
+	props := d.version.Schema.OpenAPIV3Schema
 	for _, name := range path {
-		preserves := props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
 		next, declared := props.Properties[name]
+		additional := props.AdditionalProperties
 		switch {
 		case declared:
 			props = &next
-		case preserves || props.XEmbeddedResource || len(props.Properties) == 0 && props.Type != "object":
+		case ptr.Deref(props.XPreserveUnknownFields, false) || props.XEmbeddedResource || len(props.Properties) == 0 && props.Type != "object":
 			return true
-		case props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil:
-			props = props.AdditionalProperties.Schema
-		case props.AdditionalProperties != nil && props.AdditionalProperties.Allows:
-			return true
+		case additional != nil && additional.Schema != nil:
+			props = additional.Schema
 		default:
-			return false
+			return additional != nil && additional.Allows
 		}
 	}
 	return true
 }
 
+// scheme converts and defaults definitions.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	install.Install(s)
+	return s
+})
+
 // checkDefinition applies the API server's rules on definitions.
-func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []Finding {
+func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) (findings []Finding) {
+	crd = crd.DeepCopy()
+	scheme().Default(crd)
 	for i, version := range crd.Spec.Versions {
+		if version.Storage {
+			crd.Status.StoredVersions = []string{version.Name}
+		}
 		if version.Schema == nil {
 			continue
 		}
@@ -150,43 +161,28 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 			return []Finding{{Field: err.Field, Problem: "not checked: " + err.ErrorBody(), Doubtful: true}}
 		}
 	}
-	scheme := runtime.NewScheme()
 	internal := &apiextensions.CustomResourceDefinition{}
-	err := apiextensions.AddToScheme(scheme)
-	if err == nil {
-		err = apiextensionsv1.AddToScheme(scheme)
-	}
-	if err == nil {
-		err = apiextensionsv1.RegisterConversions(scheme)
-	}
-	crd = crd.DeepCopy()
-	scheme.Default(crd)
-	for _, version := range crd.Spec.Versions {
-		if version.Storage {
-			crd.Status.StoredVersions = []string{version.Name}
-		}
-	}
-	if err == nil {
-		err = scheme.Convert(crd, internal, nil)
-	}
-	if err != nil {
+	if err := scheme().Convert(crd, internal, nil); err != nil {
 		return []Finding{{Problem: err.Error()}}
 	}
-	var findings []Finding
 	for _, e := range crdvalidation.ValidateCustomResourceDefinition(ctx, internal) {
 		if strings.HasPrefix(e.Field, "status") || strings.HasPrefix(e.Field, "metadata.") && e.Type == field.ErrorTypeForbidden {
 			continue
 		}
-		findings = append(findings, Finding{Field: versioned(e.Field, crd), Problem: e.ErrorBody()})
+		path := e.Field
+		// The schema that all versions share, for the validator.
+		if rest, shared := strings.CutPrefix(path, "spec.validation"); shared && len(crd.Spec.Versions) == 1 {
+			path = "spec.versions[0].schema" + rest
+		}
+		findings = append(findings, Finding{Field: path, Problem: e.ErrorBody()})
 	}
 	return sorted(findings)
 }
 
-// versioned turns the path of a schema that all versions share, as the rules
-// know it, into one that the author has written.
-func versioned(path string, crd *apiextensionsv1.CustomResourceDefinition) string {
-	if rest, shared := strings.CutPrefix(path, "spec.validation"); shared && len(crd.Spec.Versions) == 1 {
-		return "spec.versions[0].schema" + rest
-	}
-	return path
+// sorted sorts findings by field: validators iterate over maps.
+func sorted(findings []Finding) []Finding {
+	slices.SortFunc(findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Problem, b.Problem))
+	})
+	return findings
 }

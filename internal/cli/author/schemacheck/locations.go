@@ -1,13 +1,16 @@
 package schemacheck
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -15,34 +18,41 @@ import (
 	"golang.org/x/text/message"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
-// LocationOptions say where relative locations are, and what may be read.
+// LocationOptions restrict what is read.
 type LocationOptions struct {
 	// Folder of the package: file locations are below it.
 	Folder string
-	// KubernetesVersion for locations that name it.
+	// KubernetesVersion for locations with a variable for it.
 	KubernetesVersion string
 	// Download allows http and https locations.
 	Download bool
 }
 
-// locations are JSON Schemas at places that follow from an object's kind, as
-// kubeconform has them.
-type locations struct {
-	patterns []string
-	version  string
-	store    *store
-	compiler *jsonschema.Compiler
-	compiled map[string]*jsonschema.Schema
+// Locations are JSON Schemas at places that follow from an object's kind, as in
+// kubeconform. Nil has none.
+type Locations struct {
+	patterns  []string
+	options   LocationOptions
+	compiler  *jsonschema.Compiler
+	compiled  map[string]result
+	downloads int
 }
 
-// NewLocations returns the schemas at some locations, which are searched in
-// their order: paths of files below the package's folder, or URLs, with
-// variables such as {{ .ResourceKind }}. "default" stands for the schemas of
-// Kubernetes, which are known anyway.
-func NewLocations(patterns []string, opts LocationOptions) (Locations, error) {
-	l := &locations{version: opts.KubernetesVersion, store: &store{options: opts}, compiled: map[string]*jsonschema.Schema{}}
+type result struct {
+	schema *jsonschema.Schema
+	err    error
+}
+
+// NewLocations returns the schemas at some locations in their order: paths of files below
+// the package's folder, or URLs, with variables such as {{ .ResourceKind }}. "default"
+// stands for the schemas of Kubernetes, which are bundled.
+func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
+	l := &Locations{options: opts, compiler: jsonschema.NewCompiler(), compiled: map[string]result{}}
+	l.compiler.UseLoader(l)
 	for _, pattern := range patterns {
 		if pattern == "default" {
 			continue
@@ -57,60 +67,70 @@ func NewLocations(patterns []string, opts LocationOptions) (Locations, error) {
 		}
 		l.patterns = append(l.patterns, pattern)
 	}
-	l.compiler = jsonschema.NewCompiler()
-	l.compiler.UseLoader(l.store)
 	return l, nil
 }
 
-// Check implements Locations.
-func (l *locations) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, found bool, err error) {
+// Check returns the findings on an object. found reports whether there is a schema for it.
+func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, found bool, err error) {
+	if l == nil {
+		return nil, false, nil
+	}
 	for _, pattern := range l.patterns {
-		location, err := expand(pattern, obj.GroupVersionKind(), l.version)
+		location, err := expand(pattern, obj.GroupVersionKind(), l.options.KubernetesVersion)
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return nil, false, err
 		}
-		url := toURL(location)
-		if err := ctx.Err(); err != nil {
-			return nil, false, err
-		}
-		compiled, err := l.compile(url)
+		compiled, err := l.compile(toURL(location))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("the schema of %s at %s: %w", obj.GroupVersionKind(), location, err)
 		}
+		err = compiled.Validate(obj.Object)
 		var invalid *jsonschema.ValidationError
-		if err := compiled.Validate(obj.Object); errors.As(err, &invalid) {
-			return sorted(leaves(invalid)), true, nil
-		} else if err != nil {
+		if err != nil && !errors.As(err, &invalid) {
 			return nil, false, fmt.Errorf("check against the schema at %s: %w", location, err)
 		}
-		return nil, true, nil
+		return sorted(leaves(invalid)), true, nil
 	}
 	return nil, false, nil
 }
 
-func (l *locations) compile(url string) (*jsonschema.Schema, error) {
-	if known := l.compiled[url]; known != nil {
-		return known, nil
+// compile returns a schema, or fs.ErrNotExist; it reads each once.
+func (l *Locations) compile(url string) (*jsonschema.Schema, error) {
+	known, done := l.compiled[url]
+	if !done {
+		known.schema, known.err = l.compiler.Compile(url)
+		var failed *jsonschema.LoadURLError // does not unwrap
+		if errors.As(known.err, &failed) && failed.URL == url {
+			known.err = failed.Err
+		}
+		l.compiled[url] = known
 	}
-	if _, err := l.store.Load(url); err != nil {
-		return nil, err
-	}
-	compiled, err := l.compiler.Compile(url)
-	if err != nil {
-		return nil, err
-	}
-	l.compiled[url] = compiled
-	return compiled, nil
+	return known.schema, known.err
 }
 
-// variable of a location.
+// leaves returns the innermost causes of a validation error.
+func leaves(e *jsonschema.ValidationError) (findings []Finding) {
+	if e == nil {
+		return nil
+	}
+	if len(e.Causes) == 0 {
+		return []Finding{{Field: strings.Join(e.InstanceLocation, "."), Problem: e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}}
+	}
+	for _, cause := range e.Causes {
+		findings = append(findings, leaves(cause)...)
+	}
+	return findings
+}
+
 var variable = regexp.MustCompile(`{{-?\s*\.?([^}]*?)\s*-?}}`)
 
-// expand replaces the variables of a location. There is no template engine: only
-// names can stand between the braces.
+// expand replaces the variables of a location.
 func expand(pattern string, gvk schema.GroupVersionKind, version string) (string, error) {
 	groupOrVersion := gvk.Group
 	suffix := "-" + strings.ToLower(strings.SplitN(gvk.Group, ".", 2)[0]) + "-" + strings.ToLower(gvk.Version)
@@ -127,11 +147,10 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 	var unknown string
 	out := variable.ReplaceAllStringFunc(pattern, func(found string) string {
 		name := variable.FindStringSubmatch(found)[1]
-		value, known := values[name]
-		if !known {
+		if _, known := values[name]; !known {
 			unknown = name
 		}
-		return value
+		return values[name]
 	})
 	if unknown != "" {
 		return "", fmt.Errorf("test.kubeconform.schemaLocations: %q has no variable %q: there are .ResourceKind, .ResourceAPIVersion, .Group, .KindSuffix, .NormalizedKubernetesVersion and .StrictSuffix", pattern, unknown)
@@ -139,24 +158,82 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 	return out, nil
 }
 
-var printer = message.NewPrinter(language.English)
+// folderScheme is that of URLs of files below the package's folder.
+const folderScheme = "package"
 
-// sorted has findings in the order of their fields: the validator goes through maps.
-func sorted(findings []Finding) []Finding {
-	slices.SortFunc(findings, func(a, b Finding) int {
-		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Problem, b.Problem))
-	})
-	return findings
+func toURL(location string) string {
+	if strings.HasPrefix(location, "http://") || strings.HasPrefix(location, "https://") {
+		return location
+	}
+	return (&url.URL{Scheme: folderScheme, Path: path.Clean("/" + location)}).String()
 }
 
-// leaves are the causes at the ends of a validation error.
-func leaves(e *jsonschema.ValidationError) []Finding {
-	if len(e.Causes) == 0 {
-		return []Finding{{Field: strings.Join(e.InstanceLocation, "."), Problem: e.ErrorKind.LocalizedString(printer)}}
+// Load implements jsonschema.URLLoader.
+func (l *Locations) Load(location string) (any, error) {
+	parsed, err := url.Parse(location)
+	if err != nil {
+		return nil, err
 	}
-	var findings []Finding
-	for _, cause := range e.Causes {
-		findings = append(findings, leaves(cause)...)
+	var body io.ReadCloser
+	switch parsed.Scheme {
+	case folderScheme:
+		body, err = l.open(parsed.Path)
+	case "http", "https":
+		body, err = l.download(location)
+	default:
+		return nil, fmt.Errorf("%s is neither a file of the package nor a URL of http", location)
 	}
-	return findings
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, limits.SchemaFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > limits.SchemaFileBytes {
+		return nil, fmt.Errorf("more than %d bytes, which is the limit", limits.SchemaFileBytes)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, errors.New("it is no JSON") // without a quotation of it
+	}
+	return value, nil
+}
+
+// open opens a file below the package's folder; symbolic links do not lead out.
+func (l *Locations) open(p string) (io.ReadCloser, error) {
+	f, err := os.OpenInRoot(l.options.Folder, strings.TrimPrefix(p, "/"))
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s is no file", p)
+	}
+	return f, nil
+}
+
+func (l *Locations) download(location string) (io.ReadCloser, error) {
+	if !l.options.Download {
+		return nil, fmt.Errorf("schemas of URLs are read only with --download-schemas: %w", fs.ErrNotExist)
+	}
+	if l.downloads++; l.downloads > limits.SchemaDownloads {
+		return nil, fmt.Errorf("more than %d schemas to download, which is the limit", limits.SchemaDownloads)
+	}
+	client := http.Client{Timeout: limits.SchemaDownloadTime}
+	answer, err := client.Get(location)
+	if err != nil {
+		return nil, err
+	}
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return answer.Body, nil
+	case http.StatusNotFound:
+		err = fmt.Errorf("%s: %w", location, fs.ErrNotExist)
+	default:
+		err = fmt.Errorf("the server answers %s", answer.Status)
+	}
+	answer.Body.Close()
+	return nil, err
 }

@@ -18,28 +18,25 @@ import (
 
 // Options say what is tested.
 type Options struct {
-	// Folder of the package, which has the fixtures; empty for an image, which
-	// has none.
+	// Folder of the package with the fixtures; empty for an image.
 	Folder string
-	// Update writes fixtures in place of comparing with them.
+	// Update writes fixtures.
 	Update bool
-	// Download reads schemas from URLs that the manifest names.
+	// Download allows schemas from URLs.
 	Download bool
-	// IgnoreSchemas checks no object against a schema.
+	// IgnoreSchemas skips the checks of objects against schemas.
 	IgnoreSchemas bool
 }
 
 // Outcome of a test case.
 type Outcome string
 
+// Outcomes.
 const (
-	// Passed is that everything rendered is as its fixture says.
-	Passed Outcome = "passed"
-	// Failed is that something differs.
-	Failed Outcome = "failed"
-	// NoFixtures is that there is nothing to compare with.
+	Passed     Outcome = "passed"
+	Failed     Outcome = "failed"
 	NoFixtures Outcome = "no fixtures"
-	// Updated is that the fixtures were written, and differ from before.
+	// Updated is that the fixtures have changed.
 	Updated Outcome = "updated"
 )
 
@@ -53,19 +50,17 @@ type Case struct {
 	Files    []FileDiff `json:"files,omitempty"`
 }
 
-// Result is what the tests of a package found.
+// Result is the result of the tests of a package.
 type Result struct {
-	// Problems that make the package invalid, and warnings; without what differs
-	// from fixtures.
+	// Problems make the package invalid. Differences from fixtures are in Cases.
 	Problems, Warnings violation.Violations
 	// Cases that could be rendered.
 	Cases []Case
-	// Unchecked counts objects of kinds for which there is no schema, by kind.
+	// Unchecked counts objects without a schema by kind.
 	Unchecked map[string]int
 }
 
-// Run tests a package. Its error is that it cannot be tested; what is wrong with
-// the package is in the Result.
+// Run tests a package. The error is for a package that cannot be tested.
 func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error) {
 	r := &run{ctx: ctx, opts: opts, result: &Result{Unchecked: map[string]int{}}, sessions: map[string]*schemacheck.Session{}}
 	warnings, err := loader.Inspect(ctx, files, func(of loader.Case) {
@@ -82,7 +77,7 @@ func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error)
 	}
 	r.result.Problems = append(wrong, r.result.Problems...).Sorted()
 	r.result.Warnings = append(warnings, r.result.Warnings...).Sorted()
-	if err := r.strayFixtures(files); err != nil {
+	if err := r.unusedFixtures(); err != nil {
 		return nil, err
 	}
 	return r.result, nil
@@ -97,8 +92,8 @@ type run struct {
 	sessions map[string]*schemacheck.Session
 }
 
-// schemas checks the objects of a case. What admission may set right is a
-// problem where the manifest asks for a check as strict as kubeconform's.
+// schemas checks the objects of a case. Doubts are problems if the manifest requests a
+// check as strict as kubeconform's.
 func (r *run) schemas(of loader.Case) error {
 	if r.opts.IgnoreSchemas {
 		return nil
@@ -132,9 +127,9 @@ func (r *run) schemas(of loader.Case) error {
 	return nil
 }
 
-// locations are the further schemas that a manifest names. The files of an image
-// are not on disk, and its URLs are not its reader's choice.
-func (r *run) locations(settings *manifestsv1alpha1.PackageManifestTestKubeconform) (schemacheck.Locations, error) {
+// locations returns the further schemas of a manifest, none for an image: its files are not
+// on disk, and its user did not choose its URLs.
+func (r *run) locations(settings *manifestsv1alpha1.PackageManifestTestKubeconform) (*schemacheck.Locations, error) {
 	if settings == nil || len(settings.SchemaLocations) == 0 || r.opts.Folder == "" {
 		return nil, nil
 	}
@@ -152,36 +147,34 @@ func (r *run) fixtures(of loader.Case) error {
 	if !filepath.IsLocal(c.Fixtures) {
 		return fmt.Errorf("%q is no name of a folder", of.Name)
 	}
-	present, there, err := readFixtures(r.opts.Folder, c.Fixtures)
+	present, err := readFixtures(r.opts.Folder, c.Fixtures)
 	if err != nil {
 		return err
 	}
 	c.Files = compare(c.Fixtures, present, of.Rendered)
 	switch {
-	case !there && len(of.Rendered) == 0:
-		// There is nothing to compare, and version control keeps no empty folder.
-	case r.opts.Update && (!there || len(c.Files) > 0):
+	case len(c.Files) == 0 && (present != nil || len(of.Rendered) == 0):
+		// Version control keeps no empty folder.
+	case r.opts.Update:
 		if err := writeFixtures(r.opts.Folder, c.Fixtures, of.Rendered, present); err != nil {
 			return err
 		}
 		c.Outcome = Updated
-	case !there:
+	case present == nil:
 		c.Outcome, c.Files = NoFixtures, nil
-	case len(c.Files) > 0:
+	default:
 		c.Outcome = Failed
 	}
 	r.result.Cases = append(r.result.Cases, c)
 	return nil
 }
 
-// strayFixtures warns of fixture folders of cases that do not exist: what is in
-// them is compared with nothing.
-func (r *run) strayFixtures(files loader.Files) error {
+// unusedFixtures warns of fixture folders of cases that do not exist.
+func (r *run) unusedFixtures() error {
 	if r.opts.Folder == "" || len(r.result.Problems) > 0 {
 		return nil
 	}
-	used := map[string]bool{}
-	folders := map[string]bool{fixturesFolder: true}
+	used, folders := map[string]bool{}, map[string]bool{fixturesFolder: true}
 	for _, c := range r.result.Cases {
 		used[c.Fixtures] = true
 		folders[strings.TrimSuffix(c.Fixtures, "/"+c.Name)] = true
@@ -202,8 +195,8 @@ func (r *run) strayFixtures(files loader.Files) error {
 	return nil
 }
 
-// Mismatches are the cases that differ from their fixtures, as problems; and as
-// warnings those that have none.
+// Mismatches returns the cases that differ from their fixtures as problems, and those
+// without fixtures as warnings.
 func (r *Result) Mismatches() (problems, warnings violation.Violations) {
 	for _, c := range r.Cases {
 		base := violation.Violation{Reason: violation.ReasonFixtureMismatch, Component: c.Component}

@@ -1,0 +1,87 @@
+package lint
+
+// Rule is one kind of mistake.
+type Rule struct {
+	// Name is stable.
+	Name  string `json:"name"`
+	Level Level  `json:"level"`
+
+	check func(*oneCase, reporter)
+
+	// Summary is a sentence about what the rule finds and why that matters.
+	Summary string `json:"summary"`
+}
+
+// Rules returns all rules, sorted by level and name.
+func Rules() []Rule {
+	return []Rule{
+		{"crd-and-resource-in-one-phase", Error, resourceBeforeDefinition,
+			"A resource is rolled out before, or together with, the CustomResourceDefinition of its kind, which the API server does not know until that is established."},
+		{"definition-version-removed", Error, versionRemoved,
+			"A version of a CustomResourceDefinition is gone or no longer served: its clients break, and the API server refuses it while objects are stored in that version."},
+		{"immutable-field", Error, immutableField,
+			"A field has changed since the older package that the API server does not let change: the upgrade is stuck."},
+		{"latest-image", Error, imageRule(true),
+			"An image has the tag latest or none: what runs depends on the day, and a rollback brings the same tag."},
+		{"namespace-after-use", Error, namespaceAfterUse,
+			"An object is rolled out before, or together with, the Namespace that it is in."},
+		{"probe-unknown-field", Error, probeUnknownField,
+			"A probe reads a field that objects of its kind do not have: it never succeeds."},
+		{"secret-in-image", Error, secretInImage,
+			"A file of the package has a Secret with its values: whoever may pull the image can read them."},
+		{"selector-mismatch", Error, selectorMismatch,
+			"The selector of a workload does not match the labels of its own pods, which the API server refuses."},
+		{"webhook-before-backend", Error, webhookBeforeBackend,
+			"A webhook that fails closed is rolled out before, or together with, the workload that answers it: until that is ready, the API server refuses what the webhook matches."},
+		{"webhook-own-api-group", Error, webhookOwnAPIGroup,
+			"A webhook that fails closed matches the engine's own API group: while its backend is down, nothing can be rolled out or removed, this package included."},
+		{"all-powers", Warning, allPowers,
+			"A role allows everything on everything, or cluster-admin is bound."},
+		{"foreign-namespace", Warning, foreignNamespace,
+			"A ClusterPackage has an object in a namespace that it does not bring: the installation fails where the namespace does not exist."},
+		{"keep-data", Warning, keepData,
+			"A CustomResourceDefinition or a PersistentVolumeClaim is deleted with the package, and with it all resources of its kind, or the data."},
+		{"missing-probe", Warning, missingProbe,
+			"No probe judges an object of a kind that says in its status whether it works: its phase counts as complete as soon as the object exists."},
+		{"no-tests", Warning, once(noTests),
+			"The manifest has no test cases: nothing notices what a change of a template does."},
+		{"no-version", Warning, once(noVersion),
+			"The manifest states no version: unknown fields are dropped in clusters and not refused, and installations cannot be told apart."},
+		{"probe-misses-failed-rollout", Warning, once(probeMissesFailedRollout),
+			"The probes of a workload are true while pods of a new template cannot start: a broken upgrade counts as available, and later phases go on."},
+		{"probe-without-objects", Warning, once(probeWithoutObjects),
+			"A probe selects no object of the package in any case: a mistyped group, kind or label."},
+		{"service-without-backend", Warning, serviceWithoutBackend,
+			"A Service selects no pods of the package, in the namespace that it is in."},
+		{"unknown-rule", Warning, once(unknownRule),
+			"The manifest leaves out a rule that does not exist: a mistyped name, and what was meant is still reported."},
+		{"unpinned-image", Warning, imageRule(false),
+			"An image is named by a tag and not by its digest: what runs is not what was tested."},
+		{"empty-phase", Info, once(emptyPhase),
+			"A phase has no objects."},
+		{"no-display", Info, once(noDisplay),
+			"The manifest lacks what a catalogue shows: a name, a short description, maintainers."},
+		{"undocumented-config", Info, once(undocumentedConfig),
+			"A configuration key has no description, which `kubectl package explain` would show."},
+		{"unused-image", Info, once(unusedImage),
+			"An image of the manifest is used by no template."},
+	}
+}
+
+// ruleNames returns the names of all rules.
+func ruleNames() []string {
+	var all []string
+	for _, rule := range Rules() {
+		all = append(all, rule.Name)
+	}
+	return all
+}
+
+// once runs a rule for the first case of a component.
+func once(check func(*oneCase, reporter)) func(*oneCase, reporter) {
+	return func(c *oneCase, r reporter) {
+		if c.siblings[0] == c {
+			check(c, r)
+		}
+	}
+}
