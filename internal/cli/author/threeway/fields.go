@@ -1,8 +1,8 @@
 package threeway
 
 import (
+	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -43,13 +43,9 @@ func (m *merger) value(path string, base, ours, theirs *yaml.Node) *yaml.Node {
 func (m *merger) replace(ours, theirs *yaml.Node) *yaml.Node {
 	m.changed = true
 	if ours != nil && theirs != nil {
-		keepComments(theirs, ours)
+		theirs.HeadComment, theirs.LineComment, theirs.FootComment = ours.HeadComment, ours.LineComment, ours.FootComment
 	}
 	return theirs
-}
-
-func keepComments(to, from *yaml.Node) {
-	to.HeadComment, to.LineComment, to.FootComment = from.HeadComment, from.LineComment, from.FootComment
 }
 
 // entry returns the key and the value of a field; nil if there is none.
@@ -77,31 +73,34 @@ func keys(n *yaml.Node) []string {
 
 // mapping merges fields; new ones of theirs keep their predecessor.
 func (m *merger) mapping(path string, base, ours, theirs *yaml.Node) *yaml.Node {
-	order := keys(ours)
-	at := 0
+	order, at := keys(ours), 0
 	for _, key := range keys(theirs) {
-		if i := slices.Index(order, key); i >= 0 {
-			at = i + 1
-			continue
+		i := slices.Index(order, key)
+		if i < 0 {
+			i = at
+			order = slices.Insert(order, i, key)
 		}
-		order = slices.Insert(order, at, key)
-		at++
+		at = i + 1
 	}
-	out := *ours
-	out.Content = nil
+	var content []*yaml.Node
 	for _, key := range order {
 		_, b := entry(base, key)
 		name, o := entry(ours, key)
 		other, t := entry(theirs, key)
-		v := m.value(document.Child(path, key), b, o, t)
 		if name == nil {
 			name = other
 		}
-		if v != nil {
-			out.Content = append(out.Content, name, v)
+		if v := m.value(document.Child(path, key), b, o, t); v != nil {
+			content = append(content, name, v)
 		}
 	}
-	if len(out.Content) > 0 && len(ours.Content) == 0 {
+	return filled(ours, content)
+}
+
+// filled returns a mapping or list with other content.
+func filled(n *yaml.Node, content []*yaml.Node) *yaml.Node {
+	out := *n
+	if out.Content = content; len(content) > 0 && len(n.Content) == 0 {
 		out.Style = 0
 	}
 	return &out
@@ -114,19 +113,18 @@ var itemKeys = [][]string{
 }
 
 // named returns the keys of the items of each list; nil if they are not unique.
-func named(lists ...*yaml.Node) [][]string {
+func named(lists [3]*yaml.Node) (names [3][]string, ok bool) {
 	for _, fields := range itemKeys {
-		var all [][]string
-		for _, list := range lists {
-			if names := itemNames(list, fields); names != nil {
-				all = append(all, names)
-			}
+		ok = true
+		for i, list := range lists {
+			names[i] = itemNames(list, fields)
+			ok = ok && names[i] != nil
 		}
-		if len(all) == len(lists) {
-			return all
+		if ok {
+			break
 		}
 	}
-	return nil
+	return names, ok
 }
 
 func itemNames(list *yaml.Node, fields []string) []string {
@@ -151,48 +149,37 @@ func itemNames(list *yaml.Node, fields []string) []string {
 }
 
 func (m *merger) list(path string, base, ours, theirs *yaml.Node) *yaml.Node {
-	out := *ours
-	if names := named(base, ours, theirs); names != nil {
-		out.Content = m.items(path, [3]*yaml.Node{base, ours, theirs}, names)
-	} else {
-		out.Content = m.sequence(path, base, ours, theirs)
+	lists := [3]*yaml.Node{base, ours, theirs}
+	if names, ok := named(lists); ok {
+		return filled(ours, m.items(path, lists, names))
 	}
-	if len(out.Content) > 0 && len(ours.Content) == 0 {
-		out.Style = 0
-	}
-	return &out
+	return filled(ours, m.sequence(path, base, ours, theirs))
 }
 
 // items merges lists whose items have keys, in an order with the changes of both sides.
-func (m *merger) items(path string, lists [3]*yaml.Node, names [][]string) []*yaml.Node {
-	find := func(side int, name string) *yaml.Node {
-		if i := slices.Index(names[side], name); i >= 0 {
-			return lists[side].Content[i]
-		}
-		return nil
-	}
+func (m *merger) items(path string, lists [3]*yaml.Node, names [3][]string) (out []*yaml.Node) {
 	var order []string
-	add := func(list []string) {
-		for _, name := range list {
-			if !slices.Contains(order, name) {
-				order = append(order, name)
-			}
-		}
-	}
 	for _, r := range regions(names[0], names[1], names[2]) {
-		mine, other := names[1][r.ours.from:r.ours.to], names[2][r.theirs.from:r.theirs.to]
 		if r.oursChanged || !r.theirChanged {
-			add(mine)
+			order = append(order, cut(names[1], r.ours)...)
 		}
 		if r.theirChanged {
-			add(other)
+			order = append(order, cut(names[2], r.theirs)...)
 		}
 	}
-	add(names[0])
-	add(names[1])
-	var out []*yaml.Node
-	for _, name := range order {
-		if v := m.value(path+"["+strings.TrimPrefix(name, ",")+"]", find(0, name), find(1, name), find(2, name)); v != nil {
+	added := map[string]bool{}
+	for _, name := range slices.Concat(order, names[0], names[1]) {
+		if added[name] {
+			continue
+		}
+		added[name] = true
+		var sides [3]*yaml.Node
+		for side, list := range lists {
+			if i := slices.Index(names[side], name); i >= 0 {
+				sides[side] = list.Content[i]
+			}
+		}
+		if v := m.value(path+"["+strings.TrimPrefix(name, ",")+"]", sides[0], sides[1], sides[2]); v != nil {
 			out = append(out, v)
 		}
 	}
@@ -202,36 +189,22 @@ func (m *merger) items(path string, lists [3]*yaml.Node, names [][]string) []*ya
 
 // sequence merges lists without keys like lines.
 func (m *merger) sequence(path string, base, ours, theirs *yaml.Node) []*yaml.Node {
-	var out []*yaml.Node
-	for _, r := range regions(shown(base), shown(ours), shown(theirs)) {
-		was, mine, other := base.Content[r.base.from:r.base.to], ours.Content[r.ours.from:r.ours.to], theirs.Content[r.theirs.from:r.theirs.to]
-		field := document.Index(path, r.ours.from)
+	return mergeLists(base.Content, ours.Content, theirs.Content, canonical, func(r region, was, mine, other []*yaml.Node) []*yaml.Node {
 		switch {
-		case !r.theirChanged || slices.EqualFunc(mine, other, same):
-			out = append(out, mine...)
 		case !r.oursChanged || m.prefer == Theirs:
 			m.changed = true
-			out = append(out, other...)
+			return other
 		case len(was) == len(mine) && len(mine) == len(other):
+			var merged []*yaml.Node
 			for i := range mine {
-				out = append(out, m.value(document.Index(path, r.ours.from+i), was[i], mine[i], other[i]))
+				merged = append(merged, m.value(document.Index(path, r.ours.from+i), was[i], mine[i], other[i]))
 			}
-		default:
-			out = append(out, mine...)
-			if m.prefer == Neither {
-				m.conflicts = append(m.conflicts, Conflict{Field: field, Base: showAll(was), Ours: showAll(mine), Theirs: showAll(other)})
-			}
+			return merged
+		case m.prefer == Neither:
+			m.conflicts = append(m.conflicts, Conflict{Field: document.Index(path, r.ours.from), Base: showAll(was), Ours: showAll(mine), Theirs: showAll(other)})
 		}
-	}
-	return out
-}
-
-func shown(list *yaml.Node) []string {
-	out := make([]string, len(list.Content))
-	for i, item := range list.Content {
-		out[i] = canonical(item)
-	}
-	return out
+		return mine
+	})
 }
 
 // same reports whether two values are equal.
@@ -244,23 +217,14 @@ func same(a, b *yaml.Node) bool {
 
 // canonical returns the same text for equal values.
 func canonical(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		names := keys(n)
-		slices.Sort(names)
-		parts := make([]string, len(names))
-		for i, name := range names {
-			_, v := entry(n, name)
-			parts[i] = strconv.Quote(name) + ":" + canonical(v)
-		}
-		return "{" + strings.Join(parts, ",") + "}"
-	case yaml.SequenceNode:
-		return "[" + strings.Join(shown(n), ",") + "]"
+	var v any
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if n.Decode(&v) != nil || encoder.Encode(v) != nil {
+		return n.Value
 	}
-	if n.ShortTag() == "!!str" {
-		return strconv.Quote(n.Value)
-	}
-	return n.Value
+	return strings.TrimSpace(out.String())
 }
 
 // show formats a value for messages.

@@ -24,9 +24,9 @@ const (
 
 // Conflict is a value that both sides changed differently.
 type Conflict struct {
-	// Field, or the lines in ours.
+	// Field, or the line in ours.
 	Field string
-	// Base, Ours and Theirs are the values, shortened; None where there is none.
+	// Base, Ours and Theirs are the shortened values, or None.
 	Base, Ours, Theirs string
 }
 
@@ -52,7 +52,7 @@ func Merge(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
 		return ours, m.conflicts
 	}
 	o.Content[0] = merged
-	out, err := encode(o)
+	out, err := Encode(o)
 	if err != nil {
 		return mergeLines(base, ours, theirs, prefer)
 	}
@@ -101,7 +101,8 @@ func plain(n *yaml.Node) bool {
 	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !plain(c) })
 }
 
-func encode(n *yaml.Node) ([]byte, error) {
+// Encode formats YAML in the style of kubectl.
+func Encode(n *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
@@ -114,39 +115,26 @@ func encode(n *yaml.Node) ([]byte, error) {
 
 // mergeLines merges texts by their lines.
 func mergeLines(base, ours, theirs []byte, prefer Side) ([]byte, []Conflict) {
-	b, o, t := lines(base), lines(ours), lines(theirs)
-	var out []string
 	var conflicts []Conflict
-	for _, r := range regions(b, o, t) {
-		mine, other := o[r.ours.from:r.ours.to], t[r.theirs.from:r.theirs.to]
-		switch {
-		case !r.theirChanged || slices.Equal(mine, other):
-			out = append(out, mine...)
-		case !r.oursChanged || prefer == Theirs:
-			out = append(out, other...)
-		default:
-			out = append(out, mine...)
-			if prefer == Neither {
-				conflicts = append(conflicts, Conflict{
-					Field: fmt.Sprintf("line %d", r.ours.from+1), Base: brief(strings.Join(b[r.base.from:r.base.to], "")),
-					Ours: brief(strings.Join(mine, "")), Theirs: brief(strings.Join(other, "")),
-				})
-			}
+	line := func(text string) string { return text }
+	out := mergeLists(lines(base), lines(ours), lines(theirs), line, func(r region, was, mine, other []string) []string {
+		if !r.oursChanged || prefer == Theirs {
+			return other
 		}
-	}
+		if prefer == Neither {
+			conflicts = append(conflicts, Conflict{
+				Field: fmt.Sprintf("line %d", r.ours.from+1), Base: brief(strings.Join(was, "")), Ours: brief(strings.Join(mine, "")), Theirs: brief(strings.Join(other, "")),
+			})
+		}
+		return mine
+	})
 	if len(conflicts) > 0 {
 		return ours, conflicts
 	}
 	return []byte(strings.Join(out, "")), nil
 }
 
-func lines(text []byte) []string {
-	all := strings.SplitAfter(string(text), "\n")
-	if all[len(all)-1] == "" {
-		all = all[:len(all)-1]
-	}
-	return all
-}
+func lines(text []byte) []string { return slices.Collect(strings.Lines(string(text))) }
 
 // brief shortens a value to what fits into a message.
 func brief(text string) string {
