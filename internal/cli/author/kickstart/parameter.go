@@ -2,12 +2,15 @@ package kickstart
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -32,17 +35,16 @@ const (
 var Parameters = []Parameter{Namespaces, Replicas, Tolerations, NodeSelectors, Resources, Env, Images}
 
 // ParseParameters reads a list of names; all stands for all of them.
-func ParseParameters(names []string) ([]Parameter, error) {
-	var out []Parameter
+func ParseParameters(names []string) (out []Parameter, err error) {
 	for _, n := range names {
-		switch p := Parameter(strings.ToLower(n)); {
-		case p == "all":
+		p := Parameter(strings.ToLower(n))
+		if p == "all" {
 			return slices.Clone(Parameters), nil
-		case slices.Contains(Parameters, p):
-			out = append(out, p)
-		default:
+		}
+		if !slices.Contains(Parameters, p) {
 			return nil, fmt.Errorf("%q cannot be made a parameter: choose of namespaces, replicas, tolerations, nodeselectors, resources, env, images, all", n)
 		}
+		out = append(out, p)
 	}
 	return out, nil
 }
@@ -58,16 +60,16 @@ type configuration struct {
 
 // set adds a value, and returns the expression for it. Each object has a default, so that
 // the defaults within it apply.
-func (c *configuration) set(description string, schema map[string]any, path ...string) expression {
+func (c *configuration) set(description string, schema map[string]any, names ...string) expression {
 	if c.schema == nil {
 		c.schema, c.keys = map[string]any{"type": "object"}, map[[2]string]string{}
 	}
 	parent, at := c.schema, ".config"
-	for i, name := range path {
+	for i, name := range names {
 		properties := child(parent, "properties")
 		key := c.key(at, name, properties)
 		at += "." + key
-		if i == len(path)-1 {
+		if i == len(names)-1 {
 			schema["description"] = description
 			properties[key] = schema
 			break
@@ -171,17 +173,17 @@ func podOf(o *object) map[string]any {
 	return fields.Map(o.value, "spec", "template", "spec")
 }
 
-func (m *maker) container(c map[string]any, path ...string) {
+func (m *maker) container(c map[string]any, names ...string) {
 	if m.wants(Resources) {
 		c["resources"] = m.config.set("Requests and limits of the container.", map[string]any{
 			"type": "object", "default": child(c, "resources"), "x-kubernetes-preserve-unknown-fields": true,
-		}, slices.Concat(path, []string{"resources"})...)
+		}, slices.Concat(names, []string{"resources"})...)
 	}
 	if m.wants(Env) {
 		for _, e := range fields.Maps(c, "env") {
 			if value, ok := e["value"].(string); ok {
 				e["value"] = m.config.set("An environment variable of the container.", map[string]any{"type": "string", "default": value},
-					slices.Concat(path, []string{"env", fields.Text(e, "name")})...)
+					slices.Concat(names, []string{"env", fields.Text(e, "name")})...)
 			}
 		}
 	}
@@ -198,15 +200,13 @@ func (m *maker) image(ref string) any {
 		m.note("the image %q cannot be read and stays as it is", ref)
 		return ref
 	}
-	path := parsed.Context().RepositoryStr()
-	base := identifier(path[strings.LastIndex(path, "/")+1:])
+	base := identifier(path.Base(parsed.Context().RepositoryStr()))
 	for i, candidate := 2, base; ; i++ {
 		at := slices.IndexFunc(m.images, func(have any) bool { return fields.Text(have, "name") == candidate })
 		if at < 0 {
 			m.images = append(m.images, map[string]any{"name": candidate, "image": ref})
-			return expression(".images." + candidate)
 		}
-		if fields.Text(m.images[at], "image") == ref {
+		if at < 0 || fields.Text(m.images[at], "image") == ref {
 			return expression(".images." + candidate)
 		}
 		candidate = base + strconv.Itoa(i)
@@ -226,25 +226,27 @@ func (m *maker) namespaces(all []*object) {
 			}
 		}
 	}
+	mentions := map[string]int{}
 	for _, o := range all {
 		if ns := namespaceName(o); ns != "" {
 			child(o.value, "metadata")["name"] = known[ns]
 			o.fileName = ns
 		}
 		fields.Walk(o.value, func(parent map[string]any, key string, value any) {
-			if s, ok := value.(string); ok && parent != nil && key == "namespace" && known[s] != "" {
+			s, _ := value.(string)
+			if parent != nil && key == "namespace" && known[s] != "" {
 				parent[key] = known[s]
+				return
+			}
+			for ns := range known {
+				if mentioned(s, ns) {
+					mentions[ns]++
+				}
 			}
 		})
 	}
-	for _, ns := range slices.Sorted(maps.Keys(known)) {
-		mentions := 0
-		for _, o := range all {
-			mentions += mentioned(o.value, ns)
-		}
-		if mentions > 0 {
-			m.note("texts with the namespace %s in them (%d), such as names of hosts, stay as they are", ns, mentions)
-		}
+	for _, ns := range slices.Sorted(maps.Keys(mentions)) {
+		m.note("texts with the namespace %s in them (%d), such as names of hosts, stay as they are", ns, mentions[ns])
 	}
 }
 
@@ -255,16 +257,43 @@ func namespaceName(o *object) string {
 	return ""
 }
 
-// mentioned counts texts that hold a namespace as a word, behind a dot or an equals sign
-// as in the name of a host or a flag.
-func mentioned(v any, ns string) int {
+// mentioned reports whether a text holds a namespace as a word, behind a dot or an equals
+// sign as in the name of a host or a flag.
+func mentioned(text, ns string) bool {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+	return slices.Contains(words, ns) && (strings.Contains(text, "."+ns) || strings.Contains(text, "="+ns))
+}
+
+// secrets makes configuration of the values of Secrets. Their defaults, the values of
+// the input, are readable in the image.
+func (m *maker) secrets(all []*object) {
 	n := 0
-	fields.Walk(v, func(_ map[string]any, _ string, value any) {
-		s, _ := value.(string)
-		words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
-		if slices.Contains(words, ns) && (strings.Contains(s, "."+ns) || strings.Contains(s, "="+ns)) {
-			n++
+	for _, o := range all {
+		if !o.is("", "Secret") {
+			continue
 		}
-	})
-	return n
+		for _, field := range []string{"data", "stringData"} {
+			values := fields.Map(o.value, field)
+			for _, key := range fields.Keys(values) {
+				if value := fields.Text(values, key); value != "" {
+					values[key] = m.secretValue(o, field, key, value)
+					n++
+				}
+			}
+		}
+	}
+	if n > 0 {
+		m.note("values of Secrets (%d) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out", n)
+	}
+}
+
+// secretValue returns the expression for one value. Text is decoded in the configuration.
+func (m *maker) secretValue(o *object, field, key, value string) expression {
+	encode := expression("")
+	if field == "data" {
+		if plain, err := base64.StdEncoding.DecodeString(value); err == nil && utf8.Valid(plain) {
+			value, encode = string(plain), " | b64enc"
+		}
+	}
+	return m.config.set("The value of "+key+" in the Secret "+o.name()+".", map[string]any{"type": "string", "default": value}, "secrets", o.name(), key) + encode
 }

@@ -11,83 +11,76 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// Phases, by the kinds that belong into them.
+// Phases.
 const (
-	phaseCRDs       = "crds"
-	phaseNamespaces = "namespaces"
-	phasePolicies   = "policies"
-	phaseRBAC       = "rbac"
-	phaseStorage    = "storage"
-	phasePreInstall = "pre-install"
-	phaseDeploy     = "deploy"
-	// phaseAdmission has webhooks and policies, behind their servers.
+	phaseCRDs           = "crds"
+	phaseNamespaces     = "namespaces"
+	phasePolicies       = "policies"
+	phaseRBAC           = "rbac"
+	phaseStorage        = "storage"
+	phasePreInstall     = "pre-install"
+	phaseDeploy         = "deploy"
 	phaseAdmission      = "admission"
 	phaseAdmissionPatch = "admission-patch"
-	// phaseResources has resources of the package's own definitions.
-	phaseResources = "resources"
-	// phaseDependents has workloads that call what controllers create from those.
-	phaseDependents  = "dependents"
-	phasePublish     = "publish"
-	phaseOther       = "other"
-	phasePostInstall = "post-install"
+	phaseResources      = "resources"
+	phaseDependents     = "dependents"
+	phasePublish        = "publish"
+	phaseOther          = "other"
+	phasePostInstall    = "post-install"
 )
 
-var phaseOrder = []string{
-	phaseCRDs, phaseNamespaces, phasePolicies, phaseRBAC, phaseStorage, phasePreInstall,
-	phaseDeploy, phaseAdmission, phaseAdmissionPatch, phaseResources, phaseDependents, phasePublish, phaseOther, phasePostInstall,
+// phaseTable has the phases in their order, with their kinds as group/Kind, or group for
+// all others of it.
+var phaseTable = []struct {
+	name  string
+	kinds []string
+}{
+	{phaseCRDs, []string{"apiextensions.k8s.io/CustomResourceDefinition"}},
+	{phaseNamespaces, []string{"/Namespace", "project.openshift.io/Project"}},
+	{phasePolicies, []string{
+		"/LimitRange", "/ResourceQuota", "flowcontrol.apiserver.k8s.io", "networking.k8s.io/NetworkPolicy", "node.k8s.io/RuntimeClass",
+		"policy/PodDisruptionBudget", "policy/PodSecurityPolicy", "scheduling.k8s.io/PriorityClass", "security.openshift.io",
+	}},
+	{phaseRBAC, []string{"rbac.authorization.k8s.io", "/ServiceAccount"}},
+	{phaseStorage, []string{"/PersistentVolume", "storage.k8s.io", "snapshot.storage.k8s.io"}},
+	{phasePreInstall, nil},
+	{phaseDeploy, []string{
+		"/ConfigMap", "/Endpoints", "/PersistentVolumeClaim", "/Pod", "/PodTemplate", "/ReplicationController", "/Secret", "/Service",
+		"apps", "apps.openshift.io", "autoscaling", "batch", "discovery.k8s.io", "operators.coreos.com",
+		// What makes Secrets: pods wait for them, so they are not behind the pods.
+		"bitnami.com/SealedSecret", "cert-manager.io", "external-secrets.io", "secrets-store.csi.x-k8s.io",
+	}},
+	// Webhooks and policies are behind their servers.
+	{phaseAdmission, []string{"admissionregistration.k8s.io"}},
+	{phaseAdmissionPatch, nil},
+	// Resources of the package's own definitions.
+	{phaseResources, nil},
+	// Workloads that call what controllers create from those.
+	{phaseDependents, nil},
+	{phasePublish, []string{"apiregistration.k8s.io", "gateway.networking.k8s.io", "networking.k8s.io", "route.openshift.io", "extensions/Ingress"}},
+	{phaseOther, nil},
+	{phasePostInstall, nil},
 }
 
-// presets are the phases of kinds, as group/Kind, or of all kinds of a group.
-var presets = map[string]string{
-	"apiextensions.k8s.io/CustomResourceDefinition": phaseCRDs,
-
-	"/Namespace":                   phaseNamespaces,
-	"project.openshift.io/Project": phaseNamespaces,
-
-	"/LimitRange":                     phasePolicies,
-	"/ResourceQuota":                  phasePolicies,
-	"flowcontrol.apiserver.k8s.io":    phasePolicies,
-	"networking.k8s.io/NetworkPolicy": phasePolicies,
-	"node.k8s.io/RuntimeClass":        phasePolicies,
-	"policy/PodDisruptionBudget":      phasePolicies,
-	"policy/PodSecurityPolicy":        phasePolicies,
-	"scheduling.k8s.io/PriorityClass": phasePolicies,
-	"security.openshift.io":           phasePolicies,
-	"rbac.authorization.k8s.io":       phaseRBAC,
-	"/ServiceAccount":                 phaseRBAC,
-	"/PersistentVolume":               phaseStorage,
-	"storage.k8s.io":                  phaseStorage,
-	"snapshot.storage.k8s.io":         phaseStorage,
-	"/ConfigMap":                      phaseDeploy,
-	"/Endpoints":                      phaseDeploy,
-	"/PersistentVolumeClaim":          phaseDeploy,
-	"/Pod":                            phaseDeploy,
-	"/PodTemplate":                    phaseDeploy,
-	"/ReplicationController":          phaseDeploy,
-	"/Secret":                         phaseDeploy,
-	"/Service":                        phaseDeploy,
-	"apps":                            phaseDeploy,
-	"apps.openshift.io":               phaseDeploy,
-	"autoscaling":                     phaseDeploy,
-	"batch":                           phaseDeploy,
-	"discovery.k8s.io":                phaseDeploy,
-	"operators.coreos.com":            phaseDeploy,
-	"admissionregistration.k8s.io":    phaseAdmission,
-	"apiregistration.k8s.io":          phasePublish,
-	"gateway.networking.k8s.io":       phasePublish,
-	"networking.k8s.io":               phasePublish,
-	"route.openshift.io":              phasePublish,
-	"extensions/Ingress":              phasePublish,
-
-	// What makes Secrets: pods wait for them, so they are not behind the pods.
-	"bitnami.com/SealedSecret":   phaseDeploy,
-	"cert-manager.io":            phaseDeploy,
-	"external-secrets.io":        phaseDeploy,
-	"secrets-store.csi.x-k8s.io": phaseDeploy,
+// phaseIndex returns the position of a phase, or -1.
+func phaseIndex(name string) int {
+	for i, phase := range phaseTable {
+		if phase.name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 func presetOf(kind schema.GroupKind) string {
-	return cmp.Or(presets[kind.Group+"/"+kind.Kind], presets[kind.Group], phaseOther)
+	for _, key := range []string{kind.Group + "/" + kind.Kind, kind.Group} {
+		for _, phase := range phaseTable {
+			if slices.Contains(phase.kinds, key) {
+				return phase.name
+			}
+		}
+	}
+	return phaseOther
 }
 
 // phases puts every object into a phase, and returns the phases in use in their order.
@@ -117,10 +110,10 @@ func (m *maker) phases(all []*object) []string {
 // comparePhases orders phases; those of hooks are numbered.
 func comparePhases(a, b string) int {
 	index := func(phase string) int {
-		if i := slices.Index(phaseOrder, phase); i >= 0 {
+		if i := phaseIndex(phase); i >= 0 {
 			return i
 		}
-		return slices.Index(phaseOrder, phase[:strings.LastIndex(phase, "-")])
+		return phaseIndex(phase[:strings.LastIndex(phase, "-")])
 	}
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }

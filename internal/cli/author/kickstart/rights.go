@@ -43,13 +43,12 @@ func (m *maker) patchJobs(all []*object) {
 // putBehind moves a Job behind its targets. A probed APIService waits for the patch,
 // so the Job is in its phase.
 func (m *maker) putBehind(job *object, targets []*object) {
-	index := func(phase string) int { return slices.Index(phaseOrder, phase) }
-	last := slices.MaxFunc(targets, func(a, b *object) int { return cmp.Compare(index(a.phase), index(b.phase)) })
+	last := slices.MaxFunc(targets, func(a, b *object) int { return phaseIndex(a.phase) - phaseIndex(b.phase) })
 	phase := last.phase
 	if phase == phaseAdmission {
 		phase = phaseAdmissionPatch
 	}
-	earlier := index(job.phase) >= 0 && index(job.phase) < index(phase)
+	earlier := phaseIndex(job.phase) >= 0 && phaseIndex(job.phase) < phaseIndex(phase)
 	if earlier || job.hook != nil && phase == phaseAdmissionPatch {
 		job.phase = phase
 		m.note("%s may patch %s, as its rights say: it is in phase %s, behind it", job, last, phase)

@@ -1,9 +1,9 @@
 package kickstart
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -55,15 +56,12 @@ func taken(files loader.Files, p string) bool {
 	return static || template
 }
 
-// fileName is a name without characters that some file systems refuse.
+var unsafeInNames = regexp.MustCompile(`[^a-z0-9.-]`)
+
+// fileName returns a name without characters that some file systems refuse.
 func fileName(name string) string {
 	const longest = 150
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name))
+	name = unsafeInNames.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(name[:min(len(name), longest)], "-.")
 }
 
@@ -90,59 +88,43 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 		return nil, false, err
 	}
 	sortKeys(node, "", order)
-	out, err := marshal(node)
+	out, err := threeway.Encode(node)
 	if err != nil || len(expressions) == 0 {
 		return out, false, err
 	}
 	return []byte(strings.NewReplacer(append(expressions, "{{", `{{ "{{" }}`)...).Replace(string(out))), true, nil
 }
 
-func marshal(node *yaml.Node) ([]byte, error) {
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	enc.CompactSeqIndent()
-	if err := enc.Encode(node); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), enc.Close()
-}
-
 // first are the keys of objects before others, which are in alphabetical order.
 var first = []string{"apiVersion", "group", "kind", "metadata", "rule", "name", "namespace", "labels", "annotations", "type", "image", "selector", "probes", "spec", "test"}
 
-// sortKeys sorts the keys of all mappings. Those whose keys are data stay in alphabetical
-// order.
+// sortKeys sorts the keys of all mappings: those of order, "default", and the others by
+// name. Keys that are data are sorted by name.
 func sortKeys(n *yaml.Node, parent string, order []string) {
-	if n.Kind == yaml.SequenceNode {
-		for _, item := range n.Content {
-			sortKeys(item, "", order)
+	if n.Kind == yaml.MappingNode {
+		data := slices.Contains([]string{"labels", "annotations", "properties", "data"}, parent)
+		rank := func(key string) int {
+			i := slices.Index(order, key)
+			switch {
+			case data:
+				return 0
+			case i >= 0:
+				return i
+			case key == "default":
+				return len(order)
+			}
+			return len(order) + 1
 		}
-		return
+		pairs := slices.SortedFunc(slices.Chunk(n.Content, 2), func(a, b []*yaml.Node) int {
+			return cmp.Or(rank(a[0].Value)-rank(b[0].Value), strings.Compare(a[0].Value, b[0].Value))
+		})
+		n.Content = slices.Concat(pairs...)
 	}
-	if n.Kind != yaml.MappingNode {
-		return
-	}
-	pairs := slices.Collect(slices.Chunk(n.Content, 2))
-	rank := func(key string) int {
-		if i := slices.Index(order, key); i >= 0 {
-			return i
+	for i, child := range n.Content {
+		key := ""
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			key = n.Content[i-1].Value
 		}
-		if key == "default" {
-			return len(order)
-		}
-		return len(order) + 1
-	}
-	free := slices.Contains([]string{"labels", "annotations", "properties", "data"}, parent)
-	slices.SortFunc(pairs, func(a, b []*yaml.Node) int {
-		byName := strings.Compare(a[0].Value, b[0].Value)
-		if free {
-			return byName
-		}
-		return cmp.Or(rank(a[0].Value)-rank(b[0].Value), byName)
-	})
-	n.Content = slices.Concat(pairs...)
-	for _, pair := range pairs {
-		sortKeys(pair[1], pair[0].Value, order)
+		sortKeys(child, key, order)
 	}
 }
