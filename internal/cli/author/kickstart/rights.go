@@ -3,6 +3,7 @@ package kickstart
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -31,9 +32,8 @@ func (m *maker) patchJobs(all []*object) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(byAccount)) {
-		jobs := byAccount[key]
-		if targets := patched(all, jobs[0]); len(targets) > 0 {
-			for _, job := range patchers(jobs) {
+		if targets := patched(all, byAccount[key][0]); len(targets) > 0 {
+			for _, job := range patchers(byAccount[key]) {
 				m.putBehind(job, targets)
 			}
 		}
@@ -58,23 +58,18 @@ func (m *maker) putBehind(job *object, targets []*object) {
 // patchers returns the Jobs of one ServiceAccount that patch: those with a name or
 // command line that says so, such as "patch" besides one with "create"; else all.
 func patchers(jobs []*object) []*object {
-	var out []*object
-	for _, job := range jobs {
-		if slices.ContainsFunc(append(commandTexts(job), job.name()), saysPatch) {
-			out = append(out, job)
-		}
-	}
+	out := filter(jobs, func(job *object) bool { return slices.ContainsFunc(append(commandTexts(job), job.name()), saysPatch) })
 	if len(out) == 0 {
 		return jobs
 	}
 	return out
 }
 
+var patchWords = []string{"patch", "patches", "inject", "update", "webhook", "webhooks", "crd", "crds"}
+
 func saysPatch(text string) bool {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
-	return slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains([]string{"patch", "patches", "inject", "update", "webhook", "webhooks", "crd", "crds"}, w)
-	})
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(patchWords, w) })
 }
 
 // containers calls visit for the containers of an object's pods.
@@ -102,18 +97,14 @@ func commandTexts(o *object) []string {
 
 // patched returns the objects of the package that an object may patch by a rule that
 // names their resource.
-func patched(all []*object, o *object) []*object {
-	var out []*object
+func patched(all []*object, o *object) (out []*object) {
 	for _, rule := range rules(all, o) {
-		if !grants(rule, "verbs", "patch", "update", "*") {
-			continue
-		}
-		for _, target := range all {
-			resource := patchable[target.kind()]
-			named := len(fields.List(rule, "resourceNames")) == 0 || grants(rule, "resourceNames", target.name())
-			if resource != "" && named && grants(rule, "apiGroups", target.gvk.Group, "*") && grants(rule, "resources", resource) {
-				out = append(out, target)
-			}
+		if grants(rule, "verbs", "patch", "update", "*") {
+			out = append(out, filter(all, func(target *object) bool {
+				resource := patchable[target.kind()]
+				named := len(fields.List(rule, "resourceNames")) == 0 || grants(rule, "resourceNames", target.name())
+				return resource != "" && named && grants(rule, "apiGroups", target.gvk.Group, "*") && grants(rule, "resources", resource)
+			})...)
 		}
 	}
 	return out
@@ -133,17 +124,15 @@ func account(o *object) string {
 }
 
 // rules returns the rules that the roles of the input grant to the pods of an object.
-func rules(all []*object, o *object) []any {
+func rules(all []*object, o *object) (out []any) {
 	const group = "rbac.authorization.k8s.io"
-	var out []any
 	for _, binding := range all {
 		if binding.gvk.Group != group || !strings.HasSuffix(binding.gvk.Kind, "RoleBinding") || !binds(binding, account(o), o.namespace()) {
 			continue
 		}
-		ref := fields.Map(binding.value, "roleRef")
+		kind, name := fields.Text(binding.value, "roleRef", "kind"), fields.Text(binding.value, "roleRef", "name")
 		for _, role := range all {
-			here := role.is(group, "ClusterRole") || role.is(group, "Role") && role.namespace() == binding.namespace()
-			if here && role.gvk.Kind == ref["kind"] && role.name() == ref["name"] {
+			if role.is(group, kind) && role.name() == name && (kind == "ClusterRole" || kind == "Role" && role.namespace() == binding.namespace()) {
 				out = append(out, fields.List(role.value, "rules")...)
 			}
 		}
@@ -157,4 +146,80 @@ func binds(binding *object, account, namespace string) bool {
 	return slices.ContainsFunc(fields.List(binding.value, "subjects"), func(s any) bool {
 		return fields.Text(s, "kind") == "ServiceAccount" && fields.Text(s, "name") == account && fields.Text(s, "namespace") == namespace
 	})
+}
+
+// dependents moves workloads behind the package's own resources if they call a Service
+// whose pods a controller creates from those resources: before, they may never become
+// ready.
+func (m *maker) dependents(all []*object) {
+	resources := filter(all, func(o *object) bool { return o.phase == phaseResources })
+	if len(resources) == 0 {
+		return
+	}
+	generated := filter(all, func(o *object) bool { // Services without pods in the package
+		return o.is("", "Service") && len(fields.Map(o.value, "spec", "selector")) > 0 && len(selected(all, o)) == 0
+	})
+	webhooks := webhookServers(all)
+	for _, o := range all {
+		if o.gvk.Group != "apps" || o.phase != phaseDeploy || slices.Contains(webhooks, o) || controls(all, o, resources) {
+			continue
+		}
+		if i := slices.IndexFunc(generated, func(s *object) bool { return calls(o, s) }); i >= 0 {
+			o.phase = phaseDependents
+			m.note("%s calls %s, which gets its pods from resources of the package: it is in phase %s, behind them", o, generated[i], phaseDependents)
+		}
+	}
+}
+
+func filter(all []*object, keep func(*object) bool) []*object {
+	return slices.DeleteFunc(slices.Clone(all), func(o *object) bool { return !keep(o) })
+}
+
+// selected returns the objects whose pods a Service selects.
+func selected(all []*object, service *object) []*object {
+	return filter(all, func(o *object) bool {
+		labels := fields.Map(o.value, "spec", "template", "metadata", "labels")
+		if o.is("", "Pod") {
+			labels = fields.Map(o.value, "metadata", "labels")
+		}
+		for key, value := range fields.Map(service.value, "spec", "selector") {
+			if s, isText := value.(string); !isText || fields.Text(labels, key) != s {
+				return false
+			}
+		}
+		return plurals[o.gvk.Kind] != "" && o.namespace() == service.namespace()
+	})
+}
+
+// webhookServers returns the workloads that serve webhooks of the package.
+func webhookServers(all []*object) (out []*object) {
+	for _, config := range all {
+		for _, w := range fields.List(config.value, "webhooks") {
+			name, namespace := fields.Text(w, "clientConfig", "service", "name"), fields.Text(w, "clientConfig", "service", "namespace")
+			for _, service := range all {
+				if service.is("", "Service") && service.name() == name && service.namespace() == namespace {
+					out = append(out, selected(all, service)...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// controls reports whether an object may watch one of the resources.
+func controls(all []*object, o *object, resources []*object) bool {
+	return slices.ContainsFunc(rules(all, o), func(rule any) bool {
+		return grants(rule, "verbs", "watch", "*") && slices.ContainsFunc(resources, func(r *object) bool { return grants(rule, "apiGroups", r.gvk.Group, "*") })
+	})
+}
+
+// calls reports whether a command line or environment variable of an object has the host
+// name of a Service.
+func calls(o, service *object) bool {
+	name := regexp.QuoteMeta(service.name())
+	host := `(^|[^-a-z0-9])` + name + `\.` + regexp.QuoteMeta(service.namespace()) + `([^-a-z0-9]|$)`
+	if o.namespace() == service.namespace() {
+		host += `|://` + name + `([:/]|$)`
+	}
+	return slices.ContainsFunc(commandTexts(o), regexp.MustCompile(host).MatchString)
 }
