@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader"
@@ -49,22 +49,20 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 	}
 	found := false
 	for _, p := range manifests.Paths() {
-		if !strings.HasSuffix(p, ".yaml") && !strings.HasSuffix(p, ".yml") && !strings.HasSuffix(p, ".json") {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p)) {
 			continue
 		}
 		in := Input{Name: BundleManifests + "/" + p, Data: manifests[p]}
 		csv, err := csvOf(in)
+		if err == nil && csv != nil {
+			if found {
+				return nil, errors.New("the bundle has two objects of the kind " + csvKind + ", and not one")
+			}
+			found = true
+			in.Data, err = b.install(csv)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if csv != nil && found {
-			return nil, errors.New("the bundle has two objects of the kind " + csvKind + ", and not one")
-		}
-		if csv != nil {
-			found = true
-			if in.Data, err = b.install(csv); err != nil {
-				return nil, err
-			}
 		}
 		b.Inputs = append(b.Inputs, in)
 	}
@@ -153,6 +151,12 @@ func (b *Bundle) target(csv map[string]any) string {
 	return b.Namespace
 }
 
+// add adds an object with further fields.
+func (b *Bundle) add(apiVersion, kind string, meta, rest map[string]any) {
+	rest["apiVersion"], rest["kind"], rest["metadata"] = apiVersion, kind, meta
+	b.objects = append(b.objects, rest)
+}
+
 // rights adds ServiceAccounts with roles and bindings.
 func (b *Bundle) rights(permissions []any, kind string) {
 	const group = "rbac.authorization.k8s.io"
@@ -167,23 +171,19 @@ func (b *Bundle) rights(permissions []any, kind string) {
 		if kind == "Role" {
 			meta["namespace"] = b.Namespace
 		}
-		rules := fields.Get(item, "rules")
-		if rules == nil {
-			rules = []any{}
-		}
-		b.objects = append(b.objects, map[string]any{"apiVersion": group + "/v1", "kind": kind, "metadata": meta, "rules": rules}, map[string]any{
-			"apiVersion": group + "/v1", "kind": kind + "Binding", "metadata": meta,
+		b.add(group+"/v1", kind, meta, map[string]any{"rules": append([]any{}, fields.List(item, "rules")...)})
+		b.add(group+"/v1", kind+"Binding", meta, map[string]any{
 			"roleRef":  map[string]any{"apiGroup": group, "kind": kind, "name": name},
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": account, "namespace": b.Namespace}},
 		})
 	}
 }
 
-// account adds a ServiceAccount unless it is there.
+// account adds a ServiceAccount once.
 func (b *Bundle) account(name string) {
 	if !b.accounts[name] {
 		b.accounts[name] = true
-		b.objects = append(b.objects, map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": name, "namespace": b.Namespace}})
+		b.add("v1", "ServiceAccount", map[string]any{"name": name, "namespace": b.Namespace}, map[string]any{})
 	}
 }
 
@@ -200,6 +200,6 @@ func (b *Bundle) deployment(item any, target string) error {
 	if labels := fields.Map(item, "label"); labels != nil {
 		meta["labels"] = labels
 	}
-	b.objects = append(b.objects, map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+	b.add("apps/v1", "Deployment", meta, map[string]any{"spec": spec})
 	return nil
 }

@@ -2,6 +2,8 @@ package kickstart
 
 import (
 	"bytes"
+	"errors"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -9,12 +11,74 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 )
+
+// RecordFolder has the record of the current release. Like all dot files, it is not
+// part of the image.
+const RecordFolder = ".kickstart"
+
+const (
+	recordFile = "record.yaml"
+	baseFolder = "base/"
+)
+
+const recordHead = `# Written by kubectl package kickstart, which takes over new releases by what is here.
+# Commit it, and leave it as it is. It is no part of the image.
+`
+
+// Record is the input and output of the last run.
+type Record struct {
+	Options Options `json:"options"`
+	// Objects are the IDs by file.
+	Objects map[string]string `json:"objects,omitempty"`
+	// Notes of the last run, which are not repeated.
+	Notes []string `json:"notes,omitempty"`
+	// Base are the files as they were made.
+	Base loader.Files `json:"-"`
+}
+
+// Record returns the files of the record of a package.
+func (r *Result) Record(opts Options) (loader.Files, error) {
+	data, err := yaml.Marshal(Record{Options: opts, Objects: r.IDs, Notes: r.Notes})
+	if err != nil {
+		return nil, err
+	}
+	out := loader.Files{recordFile: append([]byte(recordHead), data...)}
+	for p, data := range r.Files {
+		out[baseFolder+p] = data
+	}
+	return out, nil
+}
+
+// ReadRecord reads the files of a record.
+func ReadRecord(files loader.Files) (*Record, error) {
+	data, ok := files[recordFile]
+	if !ok {
+		return nil, errors.New("it has no " + recordFile)
+	}
+	var r Record
+	if err := yaml.UnmarshalStrict(data, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", recordFile, err)
+	}
+	for _, p := range r.Options.Parameters {
+		if _, err := ParseParameters([]string{string(p)}); err != nil {
+			return nil, fmt.Errorf("%s: %w", recordFile, err)
+		}
+	}
+	r.Base = loader.Files{}
+	for p, data := range files {
+		if base, ok := strings.CutPrefix(p, baseFolder); ok {
+			r.Base[base] = data
+		}
+	}
+	return &r, nil
+}
 
 // Conflict is a field that the author and the new release changed differently.
 type Conflict struct {
@@ -37,21 +101,13 @@ type Upgrade struct {
 // Upgrade merges the changes between the recorded release and the made one into ours,
 // object by object and field by field. prefer decides conflicts.
 func (r *Record) Upgrade(ours loader.Files, made *Result, prefer threeway.Side) *Upgrade {
-	u := &upgrade{out: &Upgrade{Files: maps.Clone(ours)}, prefer: prefer, where: places(ours), known: map[string]bool{}}
 	former, now := byID(r.Objects), byID(made.IDs)
-	former[""], now[""] = manifestFile, manifestFile
-	ids := slices.Sorted(maps.Keys(now))
-	for _, id := range slices.Sorted(maps.Keys(former)) {
-		if _, ok := now[id]; !ok {
-			ids = append(ids, id)
-		}
-	}
-	for _, id := range ids {
-		u.known[id] = true
-	}
-	for _, id := range ids {
+	u := &upgrade{out: &Upgrade{Files: maps.Clone(ours)}, prefer: prefer, where: places(ours), former: former, now: now}
+	removed := maps.Clone(former)
+	maps.DeleteFunc(removed, func(id, _ string) bool { return now[id] != "" })
+	for _, id := range slices.Concat(slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(removed))) {
 		base, had := r.Base[former[id]]
-		u.object(id, former[id], now[id], base, made.Files[now[id]], had && former[id] != "")
+		u.object(id, base, made.Files[now[id]], had && former[id] != "")
 	}
 	for _, note := range made.Notes {
 		if !slices.Contains(r.Notes, note) {
@@ -65,8 +121,9 @@ func (r *Record) Upgrade(ours loader.Files, made *Result, prefer threeway.Side) 
 	return u.out
 }
 
+// byID returns the files of objects; that of the manifest is "".
 func byID(ids map[string]string) map[string]string {
-	out := map[string]string{}
+	out := map[string]string{"": manifestFile}
 	for _, p := range slices.Sorted(maps.Keys(ids)) {
 		out[ids[p]] = p
 	}
@@ -105,9 +162,8 @@ func each(p string, data []byte, use func(id string, at document.Span)) {
 type upgrade struct {
 	out    *Upgrade
 	prefer threeway.Side
-	where  map[string]string
-	// known are the objects of both releases.
-	known map[string]bool
+	// Files by object: of the package, of the recorded release, and of the new one.
+	where, former, now map[string]string
 }
 
 // place is the location of an object in a package.
@@ -117,26 +173,23 @@ type place struct {
 	at *document.Span
 }
 
-// find looks for an object in its file, in others, and as a template of the same name
-// in other folders.
-func (u *upgrade) find(id, was, is string) (place, bool) {
-	for _, p := range []string{was, is} {
-		if p == is && was == "" && u.where[id] == "" && !strings.HasSuffix(p, ".gotmpl") {
-			break // the file has another object
-		}
-		for _, candidate := range []string{p, strings.TrimSuffix(p, ".gotmpl"), p + ".gotmpl"} {
-			data, there := u.out.Files[candidate]
-			if p == "" || !there {
-				continue
-			}
-			if at, ok := u.within(id, candidate, data); ok {
-				return place{candidate, at}, true
-			}
-		}
+// find returns the place of an object: in its file, in others, or as a template of the
+// same name in other folders.
+func (u *upgrade) find(id string) (place, bool) {
+	was, is := u.former[id], u.now[id]
+	candidates := []string{was, strings.TrimSuffix(was, ".gotmpl"), was + ".gotmpl"}
+	if was != "" || u.where[id] != "" || strings.HasSuffix(is, ".gotmpl") { // else the file has another object
+		candidates = append(candidates, is, strings.TrimSuffix(is, ".gotmpl"), is+".gotmpl")
 	}
-	if p, ok := u.where[id]; ok && id != "" {
-		if at, ok := u.within(id, p, u.out.Files[p]); ok {
-			return place{p, at}, true
+	if id != "" {
+		candidates = append(candidates, u.where[id])
+	}
+	for _, candidate := range candidates {
+		if _, exists := u.out.Files[candidate]; !exists {
+			continue
+		}
+		if at, ok := u.within(id, candidate); ok {
+			return place{candidate, at}, true
 		}
 	}
 	var moved []string
@@ -153,19 +206,18 @@ func (u *upgrade) find(id, was, is string) (place, bool) {
 
 // within finds an object in a file by its ID, or as the only one, which its author may
 // have renamed. A template is taken to have it.
-func (u *upgrade) within(id, p string, data []byte) (*document.Span, bool) {
+func (u *upgrade) within(id, p string) (found *document.Span, ok bool) {
 	if id == "" || strings.HasSuffix(p, ".gotmpl") {
 		return nil, true
 	}
-	var found *document.Span
 	var all []string
-	each(p, data, func(have string, at document.Span) {
+	each(p, u.out.Files[p], func(have string, at document.Span) {
 		all = append(all, have)
 		if have == id {
 			found = &at
 		}
 	})
-	if len(all) == 1 && (found != nil || !u.known[all[0]]) {
+	if len(all) == 1 && (found != nil || u.former[all[0]]+u.now[all[0]] == "") {
 		return nil, true
 	}
 	return found, found != nil
@@ -179,20 +231,19 @@ func (u *upgrade) text(at place) []byte {
 	return data
 }
 
-// object merges an object; was and is are its files in both releases.
-func (u *upgrade) object(id, was, is string, base, theirs []byte, had bool) {
-	at, found := u.find(id, was, is)
+// object merges an object of one or both releases.
+func (u *upgrade) object(id string, base, theirs []byte, had bool) {
+	at, found := u.find(id)
 	switch {
-	case is == "":
-		u.remove(id, base, at, found)
+	case u.now[id] == "" && found:
+		u.remove(id, base, at)
+	case u.now[id] == "":
 	case !had && !found:
-		u.add(is, theirs)
-	case !found:
-		if !bytes.Equal(base, theirs) {
-			u.out.Notes = append(u.out.Notes, fmt.Sprintf("%s, which you removed, changed in the new release; it stays out", display(id)))
-		}
-	default:
-		u.change(id, was, is, base, theirs, at)
+		u.add(u.now[id], theirs)
+	case found:
+		u.change(id, base, theirs, at)
+	case !bytes.Equal(base, theirs):
+		u.out.Notes = append(u.out.Notes, fmt.Sprintf("%s, which you removed, changed in the new release; it stays out", display(id)))
 	}
 }
 
@@ -204,10 +255,7 @@ func (u *upgrade) add(is string, theirs []byte) {
 
 // remove removes an object that the new release does not have, unless its author has
 // changed it.
-func (u *upgrade) remove(id string, base []byte, at place, found bool) {
-	if !found {
-		return
-	}
+func (u *upgrade) remove(id string, base []byte, at place) {
 	ours := u.text(at)
 	if !threeway.Same(base, ours) && u.prefer != threeway.Theirs {
 		if u.prefer == threeway.Neither {
@@ -224,8 +272,8 @@ func (u *upgrade) remove(id string, base []byte, at place, found bool) {
 	u.out.Changed = append(u.out.Changed, at.path)
 }
 
-func (u *upgrade) change(id, was, is string, base, theirs []byte, at place) {
-	ours := u.text(at)
+func (u *upgrade) change(id string, base, theirs []byte, at place) {
+	ours, was, is := u.text(at), u.former[id], u.now[id]
 	merged, conflicts := threeway.Merge(base, ours, theirs, u.prefer)
 	for _, c := range conflicts {
 		if hides(id, c.Field) {
