@@ -32,14 +32,6 @@ func definitions(all []*object) map[schema.GroupKind]*definition {
 	return out
 }
 
-// clusterKinds are cluster-scoped kinds of other projects.
-var clusterKinds = map[string]bool{
-	"project.openshift.io/Project": true, "security.openshift.io/SecurityContextConstraints": true,
-	"gateway.networking.k8s.io/GatewayClass": true, "snapshot.storage.k8s.io/VolumeSnapshotClass": true,
-	"snapshot.storage.k8s.io/VolumeSnapshotContent": true, "policy/PodSecurityPolicy": true,
-	"console.openshift.io/ConsolePlugin": true, "karpenter.sh/NodePool": true,
-}
-
 // namespaced reports whether an object has a namespace; guessed is set if its kind is
 // not known.
 func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
@@ -53,7 +45,7 @@ func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 	switch {
 	case o.namespace() != "":
 		return true, false
-	case clusterKinds[kind.Group+"/"+kind.Kind], strings.HasPrefix(kind.Kind, "Cluster"):
+	case listed(kinds().ClusterScoped, kind), strings.HasPrefix(kind.Kind, "Cluster"):
 		return false, false
 	}
 	return true, true

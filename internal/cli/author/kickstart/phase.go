@@ -11,72 +11,34 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// Phases.
+// Phases with rules of their own; kinds.yaml has all of them.
 const (
-	phaseCRDs           = "crds"
-	phaseNamespaces     = "namespaces"
-	phasePolicies       = "policies"
-	phaseRBAC           = "rbac"
-	phaseStorage        = "storage"
 	phasePreInstall     = "pre-install"
 	phaseDeploy         = "deploy"
 	phaseAdmission      = "admission"
 	phaseAdmissionPatch = "admission-patch"
 	phaseResources      = "resources"
 	phaseDependents     = "dependents"
-	phasePublish        = "publish"
 	phaseOther          = "other"
 	phasePostInstall    = "post-install"
 )
 
-// phaseTable has the phases in their order, with their kinds as group/Kind, or group for
-// all others of it.
-var phaseTable = []struct {
-	name  string
-	kinds []string
-}{
-	{phaseCRDs, []string{"apiextensions.k8s.io/CustomResourceDefinition"}},
-	{phaseNamespaces, []string{"/Namespace", "project.openshift.io/Project"}},
-	{phasePolicies, []string{
-		"/LimitRange", "/ResourceQuota", "flowcontrol.apiserver.k8s.io", "networking.k8s.io/NetworkPolicy", "node.k8s.io/RuntimeClass",
-		"policy/PodDisruptionBudget", "policy/PodSecurityPolicy", "scheduling.k8s.io/PriorityClass", "security.openshift.io",
-	}},
-	{phaseRBAC, []string{"rbac.authorization.k8s.io", "/ServiceAccount"}},
-	{phaseStorage, []string{"/PersistentVolume", "storage.k8s.io", "snapshot.storage.k8s.io"}},
-	{phasePreInstall, nil},
-	{phaseDeploy, []string{
-		"/ConfigMap", "/Endpoints", "/PersistentVolumeClaim", "/Pod", "/PodTemplate", "/ReplicationController", "/Secret", "/Service",
-		"apps", "apps.openshift.io", "autoscaling", "batch", "discovery.k8s.io", "operators.coreos.com",
-		// What makes Secrets: pods wait for them, so they are not behind the pods.
-		"bitnami.com/SealedSecret", "cert-manager.io", "external-secrets.io", "secrets-store.csi.x-k8s.io",
-	}},
-	// Webhooks and policies are behind their servers.
-	{phaseAdmission, []string{"admissionregistration.k8s.io"}},
-	{phaseAdmissionPatch, nil},
-	// Resources of the package's own definitions.
-	{phaseResources, nil},
-	// Workloads that call what controllers create from those.
-	{phaseDependents, nil},
-	{phasePublish, []string{"apiregistration.k8s.io", "gateway.networking.k8s.io", "networking.k8s.io", "route.openshift.io", "extensions/Ingress"}},
-	{phaseOther, nil},
-	{phasePostInstall, nil},
-}
-
 // phaseIndex returns the position of a phase, or -1.
 func phaseIndex(name string) int {
-	for i, phase := range phaseTable {
-		if phase.name == name {
+	for i, phase := range kinds().Phases {
+		if phase.Name == name {
 			return i
 		}
 	}
 	return -1
 }
 
+// presetOf returns the phase of a kind, or else of its group.
 func presetOf(kind schema.GroupKind) string {
 	for _, key := range []string{kind.Group + "/" + kind.Kind, kind.Group} {
-		for _, phase := range phaseTable {
-			if slices.Contains(phase.kinds, key) {
-				return phase.name
+		for _, phase := range kinds().Phases {
+			if slices.Contains(phase.Kinds, key) {
+				return phase.Name
 			}
 		}
 	}

@@ -22,10 +22,6 @@ func conditions(types ...string) []any {
 	return out
 }
 
-func cel(rule, message string) []any {
-	return []any{map[string]any{"cel": map[string]any{"rule": rule, "message": message}}}
-}
-
 // recipe returns the recommended probes for a workload.
 func recipe(kind string) []any {
 	_, text := recipes.Recipe(kind)
@@ -34,43 +30,6 @@ func recipe(kind string) []any {
 		panic(err) // it is embedded
 	}
 	return fields.List(entries[0], "probes")
-}
-
-// probes are the conditions and phases by which kstatus evaluates these kinds.
-var probes = []struct {
-	group, kind string
-	probes      []any
-}{
-	{"apiextensions.k8s.io", "CustomResourceDefinition", conditions("Established", "NamesAccepted")},
-	{"", "Namespace", cel(`has(self.status) && self.status.phase == "Active"`, "the namespace is not active")},
-	{"", "PersistentVolume", cel(`has(self.status) && self.status.phase in ["Available", "Bound"]`, "the volume is neither available nor bound")},
-	{"", "PersistentVolumeClaim", cel(`has(self.status) && self.status.phase == "Bound"`, "the claim is not bound to a volume")},
-	{"apps", "Deployment", recipe("Deployment")},
-	{"apps", "StatefulSet", recipe("StatefulSet")},
-	{"apps", "DaemonSet", recipe("DaemonSet")},
-	{"apps", "ReplicaSet", recipe("ReplicaSet")},
-	{"", "ReplicationController", recipe("ReplicationController")},
-	{"batch", "Job", conditions("Complete")},
-	{"", "Pod", cel(`has(self.status) && (self.status.phase == "Succeeded" || has(self.status.conditions) && self.status.conditions.exists(c, c.type == "Ready" && c.status == "True"))`, "the pod is neither ready nor done")},
-	{"apiregistration.k8s.io", "APIService", conditions("Available")},
-	{"cert-manager.io", "Certificate", conditions("Ready")},
-	{"cert-manager.io", "Issuer", conditions("Ready")},
-	{"cert-manager.io", "ClusterIssuer", conditions("Ready")},
-	{"external-secrets.io", "ExternalSecret", conditions("Ready")},
-	{"gateway.networking.k8s.io", "Gateway", conditions("Accepted")},
-	{"route.openshift.io", "Route", cel(`has(self.status) && has(self.status.ingress) && self.status.ingress.size() > 0 && self.status.ingress.all(i, has(i.conditions) && i.conditions.exists(c, c.type == "Admitted" && c.status == "True"))`, "not all routers have admitted the route")},
-	{"operators.coreos.com", "ClusterServiceVersion", cel(`has(self.status) && has(self.status.phase) && self.status.phase == "Succeeded"`, "the operator is not installed")},
-}
-
-// readyAtOnce are kinds, as group/Kind or group, that are ready when they are written, or
-// may never become so: an Ingress and a load balancer may never get an address.
-var readyAtOnce = map[string]bool{
-	"/ConfigMap": true, "/Secret": true, "/ServiceAccount": true, "/LimitRange": true, "/ResourceQuota": true,
-	"/Endpoints": true, "/PodTemplate": true, "/Service": true, "admissionregistration.k8s.io": true, "autoscaling": true, "batch/CronJob": true,
-	"coordination.k8s.io": true, "discovery.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "networking.k8s.io": true,
-	"node.k8s.io": true, "policy": true, "rbac.authorization.k8s.io": true, "scheduling.k8s.io": true, "storage.k8s.io": true,
-	"security.openshift.io": true, "monitoring.coreos.com/ServiceMonitor": true, "monitoring.coreos.com/PodMonitor": true,
-	"monitoring.coreos.com/PrometheusRule": true, "snapshot.storage.k8s.io/VolumeSnapshotClass": true,
 }
 
 // probesOf returns the probes for the kinds in use, and the kinds without a known probe.
@@ -85,16 +44,23 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 		})
 		delete(used, kind)
 	}
-	for _, p := range probes {
-		if kind := (schema.GroupKind{Group: p.group, Kind: p.kind}); used[kind] {
-			add(kind, p.probes)
+	for _, known := range kinds().Probes {
+		kind := schema.GroupKind{Group: known.Group, Kind: known.Kind}
+		switch {
+		case !used[kind]:
+		case known.CEL != nil:
+			add(kind, []any{map[string]any{"cel": known.CEL}})
+		case len(known.Conditions) > 0:
+			add(kind, conditions(known.Conditions...))
+		default:
+			add(kind, recipe(kind.Kind))
 		}
 	}
 	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
 	for _, kind := range slices.SortedFunc(maps.Keys(used), byName) {
 		d := m.defined[kind]
 		switch {
-		case readyAtOnce[kind.Group+"/"+kind.Kind] || readyAtOnce[kind.Group]:
+		case listed(kinds().ReadyAtOnce, kind):
 		case d != nil && len(d.conditions) > 0:
 			add(kind, conditions(d.conditions...))
 		default:

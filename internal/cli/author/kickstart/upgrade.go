@@ -3,7 +3,6 @@ package kickstart
 import (
 	"bytes"
 	"errors"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
