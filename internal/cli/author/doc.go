@@ -1,9 +1,10 @@
-// Package author holds the commands for those who write packages.
+// Package author holds the commands for authors of packages.
 //
-//	scaffold     the package that init makes
+//	scaffold     the package that init creates
 //	kickstart    objects, rendered charts and bundles → a package
-//	threeway     merges what an author and a new release made of the same file
-//	lint         looks for mistakes in packages that are valid
+//	threeway     merges the changes of an author and of a new release
+//	lint         finds mistakes in valid packages
 //	schemacheck  checks objects against the schemas of their kinds, without a cluster
-//	testrunner   runs the tests that a package brings
+//	testrunner   runs the tests of a package
+//	fields       reads nested values of objects
 package author

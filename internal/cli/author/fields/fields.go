@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Get returns the value at a path.
@@ -82,4 +83,26 @@ func Walk(v any, visit func(parent map[string]any, key string, value any)) {
 		}
 	}
 	walk(nil, "", v)
+}
+
+// PodSpec returns the specification of the pods of a Pod or a workload, and its path.
+func PodSpec(object map[string]any) (spec map[string]any, path string) {
+	path = "spec.template.spec"
+	switch object["kind"] {
+	case "Pod":
+		path = "spec"
+	case "CronJob":
+		path = "spec.jobTemplate.spec.template.spec"
+	}
+	return Map(object, strings.Split(path, ".")...), path
+}
+
+// Containers visits the containers of a Pod or a workload, with the path of their list.
+func Containers(object map[string]any, visit func(path, list string, container map[string]any)) {
+	spec, path := PodSpec(object)
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range Maps(spec, list) {
+			visit(path+"."+list, list, c)
+		}
+	}
 }

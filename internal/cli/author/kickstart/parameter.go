@@ -141,7 +141,7 @@ func (m *maker) workload(o *object) {
 	if replicas, ok := spec["replicas"]; ok && m.wants(Replicas) {
 		spec["replicas"] = m.config.set("How many pods there are.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
 	}
-	pod := podOf(o)
+	pod, _ := fields.PodSpec(o.value)
 	if pod == nil {
 		return
 	}
@@ -160,17 +160,7 @@ func (m *maker) workload(o *object) {
 			"type": "object", "default": child(pod, "nodeSelector"), "additionalProperties": map[string]any{"type": "string"},
 		}, plural, o.name(), "nodeSelector")
 	}
-	containers(o, func(list string, c map[string]any) { m.container(c, plural, o.name(), list, fields.Text(c, "name")) })
-}
-
-func podOf(o *object) map[string]any {
-	switch o.gvk.Kind {
-	case "Pod":
-		return fields.Map(o.value, "spec")
-	case "CronJob":
-		return fields.Map(o.value, "spec", "jobTemplate", "spec", "template", "spec")
-	}
-	return fields.Map(o.value, "spec", "template", "spec")
+	fields.Containers(o.value, func(_, list string, c map[string]any) { m.container(c, plural, o.name(), list, fields.Text(c, "name")) })
 }
 
 func (m *maker) container(c map[string]any, names ...string) {

@@ -72,19 +72,10 @@ func saysPatch(text string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(patchWords, w) })
 }
 
-// containers calls visit for the containers of an object's pods.
-func containers(o *object, visit func(list string, container map[string]any)) {
-	for _, list := range []string{"initContainers", "containers"} {
-		for _, c := range fields.Maps(podOf(o), list) {
-			visit(list, c)
-		}
-	}
-}
-
 // commandTexts returns the command lines and environment of the containers of an object.
 func commandTexts(o *object) []string {
 	var out []string
-	containers(o, func(_ string, c map[string]any) {
+	fields.Containers(o.value, func(_, _ string, c map[string]any) {
 		for _, item := range slices.Concat(fields.List(c, "command"), fields.List(c, "args")) {
 			out = append(out, fields.Text(item))
 		}
@@ -119,7 +110,7 @@ func grants(rule any, field string, values ...string) bool {
 
 // account is the ServiceAccount of an object's pods.
 func account(o *object) string {
-	pod := podOf(o)
+	pod, _ := fields.PodSpec(o.value)
 	return cmp.Or(fields.Text(pod, "serviceAccountName"), fields.Text(pod, "serviceAccount"), "default")
 }
 

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,7 +10,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/cli/author/schemacheck"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objects"
@@ -142,6 +140,7 @@ var (
 	daemonSetKind   = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 	replicaSetKind  = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	workloadKinds   = []schema.GroupKind{deploymentKind, statefulSetKind, daemonSetKind, replicaSetKind}
+	kindsWithPods   = append([]schema.GroupKind{podKind, jobKind, cronJobKind}, workloadKinds...)
 
 	roleKind               = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}
 	clusterRoleKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
@@ -151,19 +150,3 @@ var (
 	validatingKind = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}
 	mutatingKind   = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}
 )
-
-// podSpec returns the specification of the pods of an object, and its path; nil if it has
-// none.
-func podSpec(o *object) (spec map[string]any, path string) {
-	switch {
-	case o.is(podKind):
-		path = "spec"
-	case o.is(jobKind), o.is(workloadKinds...):
-		path = "spec.template.spec"
-	case o.is(cronJobKind):
-		path = "spec.jobTemplate.spec.template.spec"
-	default:
-		return nil, ""
-	}
-	return fields.Map(o.Object, strings.Split(path, ".")...), path
-}

@@ -29,16 +29,13 @@ func keepData(c *oneCase, r reporter) {
 func imageRule(latest bool) func(*oneCase, reporter) {
 	const remedy = "List it under spec.images of the manifest, run `kubectl package update`, and write {{ .images.NAME }} in a template."
 	return func(c *oneCase, r reporter) {
-		for _, o := range c.objects {
-			spec, path := podSpec(o)
-			for _, list := range []string{"initContainers", "containers"} {
-				for _, container := range fields.Maps(spec, list) {
-					image := fields.Text(container, "image")
-					if image != "" && !pinned(image) && hasLatestTag(image) == latest {
-						r.at(o, fmt.Sprintf("%s.%s[name=%q].image", path, list, fields.Text(container, "name")), remedy, "%s", image)
-					}
+		for _, o := range c.of(kindsWithPods...) {
+			fields.Containers(o.Object, func(path, _ string, container map[string]any) {
+				image := fields.Text(container, "image")
+				if image != "" && !pinned(image) && hasLatestTag(image) == latest {
+					r.at(o, fmt.Sprintf("%s[name=%q].image", path, fields.Text(container, "name")), remedy, "%s", image)
 				}
-			}
+			})
 		}
 	}
 }

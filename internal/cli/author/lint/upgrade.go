@@ -1,79 +1,44 @@
 package lint
 
 import (
+	_ "embed" // immutable.yaml
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
+//go:embed immutable.yaml
+var immutableFile []byte
+
 // immutable lists the fields of a kind that cannot change.
 type immutable struct {
-	fields []string
-	// below is a field in which nothing can change except these.
-	below  string
-	except []string
-	// defaults are those of the API server.
-	defaults map[string]any
-	// chosen are set by the cluster if they are missing.
-	chosen []string
+	Fields   []string       `json:"fields"`
+	Below    string         `json:"below"`
+	Except   []string       `json:"except"`
+	Defaults map[string]any `json:"defaults"`
+	Chosen   []string       `json:"chosen"`
 }
 
-var roleRef = immutable{
-	fields:   []string{"roleRef.apiGroup", "roleRef.kind", "roleRef.name"},
-	defaults: map[string]any{"roleRef.apiGroup": "rbac.authorization.k8s.io"},
-}
-
-// immutables are the fields of the kinds of Kubernetes; e2e/plan compares them with
-// what an API server refuses.
-var immutables = map[schema.GroupKind]immutable{
-	deploymentKind: {fields: []string{"spec.selector"}},
-	replicaSetKind: {fields: []string{"spec.selector"}},
-	daemonSetKind:  {fields: []string{"spec.selector"}},
-	statefulSetKind: {below: "spec", except: []string{
-		"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-	}, defaults: map[string]any{"spec.podManagementPolicy": "OrderedReady"}},
-	jobKind: {
-		fields: []string{
-			"spec.selector", "spec.template", "spec.completions", "spec.completionMode", "spec.podFailurePolicy", "spec.successPolicy",
-			"spec.backoffLimitPerIndex", "spec.managedBy",
-		},
-		defaults: map[string]any{"spec.completionMode": "NonIndexed", "spec.completions": int64(1)},
-		chosen:   []string{"spec.selector"},
-	},
-	claimKind: {
-		below: "spec", except: []string{"resources", "volumeAttributesClassName"},
-		defaults: map[string]any{"spec.volumeMode": "Filesystem"}, chosen: []string{"spec.storageClassName", "spec.volumeName"},
-	},
-	serviceKind:            {fields: []string{"spec.clusterIP"}, chosen: []string{"spec.clusterIP"}},
-	secretKind:             {fields: []string{"type"}, defaults: map[string]any{"type": "Opaque"}},
-	roleBindingKind:        roleRef,
-	clusterRoleBindingKind: roleRef,
-	crdKind:                {fields: []string{"spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"}},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}: {
-		fields:   []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"},
-		defaults: map[string]any{"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
-	},
-	{Group: "storage.k8s.io", Kind: "CSIDriver"}: {
-		fields:   []string{"spec.attachRequired", "spec.volumeLifecycleModes"},
-		defaults: map[string]any{"spec.attachRequired": true, "spec.volumeLifecycleModes": []any{"Persistent"}},
-	},
-	{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {fields: []string{"driverName", "parameters"}},
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: {
-		fields:   []string{"value", "preemptionPolicy"},
-		defaults: map[string]any{"value": int64(0), "preemptionPolicy": "PreemptLowerPriority"},
-	},
-	{Kind: "ResourceQuota"}:                            {fields: []string{"spec.scopes"}},
-	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: {fields: []string{"addressType"}},
-	{Group: "node.k8s.io", Kind: "RuntimeClass"}:       {fields: []string{"handler"}},
-	{Group: "networking.k8s.io", Kind: "IngressClass"}: {fields: []string{"spec.controller"}},
-}
+// immutables are the immutable fields by kind, such as Deployment.apps.
+var immutables = sync.OnceValue(func() (all map[string]immutable) {
+	text, err := yaml.YAMLToJSON(immutableFile)
+	if err == nil {
+		err = json.Unmarshal(text, &all) // preserves integers, as objects have them
+	}
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return all
+})
 
 func immutableField(c *oneCase, r reporter) {
 	const rename = "Give the object another name"
@@ -99,15 +64,15 @@ func immutableField(c *oneCase, r reporter) {
 
 // changedImmutable returns the fields that have changed and cannot.
 func changedImmutable(before, after *object) []string {
-	rule := immutables[after.kind]
-	names := slices.Clone(rule.fields)
-	if rule.below != "" {
+	rule := immutables()[after.kind.String()]
+	names := slices.Clone(rule.Fields)
+	if rule.Below != "" {
 		all := map[string]any{}
-		maps.Copy(all, fields.Map(before.Object, rule.below))
-		maps.Copy(all, fields.Map(after.Object, rule.below))
+		maps.Copy(all, fields.Map(before.Object, rule.Below))
+		maps.Copy(all, fields.Map(after.Object, rule.Below))
 		for _, key := range fields.Keys(all) {
-			if !slices.Contains(rule.except, key) {
-				names = append(names, rule.below+"."+key)
+			if !slices.Contains(rule.Except, key) {
+				names = append(names, rule.Below+"."+key)
 			}
 		}
 	}
@@ -117,7 +82,7 @@ func changedImmutable(before, after *object) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		old, now := rule.value(before, name), rule.value(after, name)
 		// A cluster never chooses to be without an address.
-		unknown := old == nil && slices.Contains(rule.chosen, name) && now != corev1.ClusterIPNone
+		unknown := old == nil && slices.Contains(rule.Chosen, name) && now != corev1.ClusterIPNone
 		// The completions of an indexed Job may change with its parallelism.
 		elastic := name == "spec.completions" && fields.Text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, fields.Get(after.Object, "spec", "parallelism"))
 		return unknown || elastic || reflect.DeepEqual(old, now)
@@ -129,7 +94,7 @@ func (i immutable) value(o *object, field string) any {
 	if value := fields.Get(o.Object, strings.Split(field, ".")...); value != nil {
 		return value
 	}
-	return i.defaults[field]
+	return i.Defaults[field]
 }
 
 func versionRemoved(c *oneCase, r reporter) {
