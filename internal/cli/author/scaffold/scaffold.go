@@ -5,7 +5,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
+	"maps"
 	"strings"
 	"text/template"
 
@@ -28,8 +28,8 @@ type Options struct {
 	Cluster bool
 }
 
-// CheckName refuses what cannot be the name of a package: it is used as a label,
-// and as the name of objects and a namespace.
+// CheckName validates the name of a package, which is used as a label and as the name of
+// objects and a namespace.
 func CheckName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%q cannot be the name of a package: %s", name, problems[0])
@@ -49,31 +49,25 @@ func Make(ctx context.Context, opts Options) (loader.Files, error) {
 		// Probes are an entry of availabilityProbes in YAML.
 		Probes string
 	}{opts, strings.ReplaceAll(strings.TrimSpace(recipe), "\n", "\n  ")}
-	entries, err := fs.ReadDir(templates, "files")
+	parsed, err := template.New("").Delims("<%", "%>").ParseFS(templates, "files/*")
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range entries {
-		if entry.Name() == "namespace.yaml.gotmpl" && !opts.Cluster {
+	for _, t := range parsed.Templates() {
+		if t.Name() == "namespace.yaml.gotmpl" && !opts.Cluster {
 			continue
 		}
-		parsed, err := template.New(entry.Name()).Delims("<%", "%>").ParseFS(templates, "files/"+entry.Name())
-		if err != nil {
-			return nil, err
-		}
 		var out bytes.Buffer
-		if err := parsed.Execute(&out, values); err != nil {
+		if err := t.Execute(&out, values); err != nil {
 			return nil, err
 		}
-		files[entry.Name()] = out.Bytes()
+		files[t.Name()] = out.Bytes()
 	}
 	fixtures, err := testrunner.Fixtures(ctx, files)
 	if err != nil {
 		return nil, err
 	}
-	for p, data := range fixtures {
-		files[p] = data
-	}
+	maps.Copy(files, fixtures)
 	files[".schemas/"+manifestSchema], err = schemas.Files.ReadFile(manifestSchema)
 	return files, err
 }
