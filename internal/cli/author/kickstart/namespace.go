@@ -1,7 +1,6 @@
 package kickstart
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -88,9 +87,8 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) {
 	var wrong violation.Violations
 	fail := func(o *object, remedy, format string, args ...any) {
-		v := o.at
-		v.Object, v.Details, v.Remedy = o.String(), fmt.Sprintf(format, args...), remedy
-		wrong = append(wrong, v)
+		o.at.Object = o.String()
+		wrong = append(wrong, o.at.Because(remedy, format, args...))
 	}
 	var kept []*object
 	for _, o := range all {

@@ -54,9 +54,8 @@ type reader struct {
 }
 
 func (r *reader) fail(at violation.Violation, remedy, format string, args ...any) {
-	at.Details, at.Remedy = fmt.Sprintf(format, args...), remedy
 	if len(r.problems) <= limits.Violations {
-		r.problems = append(r.problems, at)
+		r.problems = append(r.problems, at.Because(remedy, format, args...))
 	}
 }
 

@@ -55,8 +55,8 @@ func (m *maker) putBehind(job *object, targets []*object) {
 	}
 }
 
-// patchers returns the Jobs of one ServiceAccount that patch: those with a name or
-// command line that says so, such as "patch" besides one with "create"; else all.
+// patchers returns the Jobs of one ServiceAccount that patch, by words of their name or
+// command line, such as "patch" besides one with "create"; else all.
 func patchers(jobs []*object) []*object {
 	out := filter(jobs, func(job *object) bool { return slices.ContainsFunc(append(commandTexts(job), job.name()), saysPatch) })
 	if len(out) == 0 {

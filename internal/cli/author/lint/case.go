@@ -41,7 +41,7 @@ type oneCase struct {
 	namespace string
 	// siblings are all cases of the component, this one included.
 	siblings []*oneCase
-	// former is the same case of an older package; nil where there is none.
+	// former is the same case of an older package; nil if there is none.
 	former map[objects.Key]*object
 }
 
