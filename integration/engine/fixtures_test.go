@@ -18,7 +18,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -225,7 +224,7 @@ func (j *journal) quiet(t *testing.T, namespace string, long time.Duration) {
 // the namespace: events wait while it works on other tests' namespaces.
 func settle(t *testing.T, namespace string) {
 	t.Helper()
-	begin(t).quiet(t, namespace, limits.EventPatience+time.Second)
+	begin(t).quiet(t, namespace, 2*time.Second)
 }
 
 func inNamespace(name string) sandbox.Filter {

@@ -27,7 +27,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -238,7 +237,7 @@ func (j *journal) quiet(t *testing.T, ns string, long time.Duration) []sandbox.E
 // the namespace: events wait while it works on other tests' namespaces.
 func settle(t *testing.T, ns string) {
 	t.Helper()
-	begin(t).quiet(t, ns, limits.EventPatience+time.Second)
+	begin(t).quiet(t, ns, 2*time.Second)
 }
 
 // tally counts requests by "verb resource/subresource".

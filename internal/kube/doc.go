@@ -6,5 +6,4 @@
 //	queueing       how much a controller has to do; short work goes past long work
 //	leadership     no write without the Lease
 //	panics         errors of recovered panics
-//	intern         one copy of equal values
 package kube

@@ -129,7 +129,7 @@ func TestCloseIdle(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	mgr, guarded, _, err := newManager(&Config{
+	mgr, guarded, err := newManager(&Config{
 		Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0", PprofAddress: "0",
 	}, &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, logr.Discard(), func(error) {})
 	if err != nil {

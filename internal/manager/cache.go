@@ -3,65 +3,40 @@ package manager
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 )
 
-// resync is how often everything is looked at again without a reason. Watches
-// tell of every change, so this is a safety net; it sends no request.
+// resync is how often everything is reconciled without a reason. Watches report
+// every change, so this is a safety net; it sends no request.
 const resync = 24 * time.Hour
 
-// cacheOptions say what is kept of our own kinds.
-func cacheOptions(o *own) cache.Options {
+// cacheOptions returns the options of the caches of this API group.
+func cacheOptions() cache.Options {
+	var newest livestate.Newest
 	return cache.Options{
 		SyncPeriod:       ptr.To(resync),
-		DefaultTransform: trim,
+		DefaultTransform: compact,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return newInformer(o.source(toolscache.ToListerWatcherWithContext(lw), obj), obj, resync, indexers, &o.newest)
+			s := newSource(lw, &newest)
+			lw = &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+			return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
 		},
 		// A kind that is not watched must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,
 	}
 }
 
-// trim drops what is not read before an object goes into a cache. Writes are
-// patches of what changed, so nothing is lost on the server. An object that was
-// trimmed is not written to: it may be in a cache already.
-func trim(obj any) (any, error) {
-	o, ok := obj.(metav1.Object)
-	if !ok {
-		return obj, nil
-	}
-	if o.GetManagedFields() != nil {
-		o.SetManagedFields(nil)
-	}
-	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-		delete(annotations, corev1.LastAppliedConfigAnnotation)
-		o.SetAnnotations(annotations)
-	}
-	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && !rollout.Owns(set) {
-		forgetObjects(set)
-	}
-	return obj, nil
-}
-
-// forgetObjects drops the objects of a revision that owns nothing any more. The names
-// of its slices stay: they say which are in use.
-func forgetObjects(set corev1alpha1.GenericObjectSet) {
-	spec := set.ObjectSetSpec()
-	for i := range spec.Phases {
-		if spec.Phases[i].Objects != nil {
-			spec.Phases[i].Objects = nil
-		}
-	}
-	if spec.AvailabilityProbes != nil {
-		spec.AvailabilityProbes = nil
+// newCache makes caches whose watches, which are many and mostly silent, share one
+// connection over HTTP/2. config has no timeout.
+func newCache(config *rest.Config) cache.NewCacheFunc {
+	return func(_ *rest.Config, options cache.Options) (cache.Cache, error) {
+		options.HTTPClient = nil
+		return cache.New(config, options)
 	}
 }

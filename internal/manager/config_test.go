@@ -178,7 +178,7 @@ func TestClientsHaveNoTimeout(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1", QPS: -1}
 	c := &Config{Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0"}
-	_, guarded, _, err := newManager(c, config, logr.Discard(), func(error) {})
+	_, guarded, err := newManager(c, config, logr.Discard(), func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

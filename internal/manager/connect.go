@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
-	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +30,7 @@ import (
 
 // connect adds everything that runs to mgr. config is guarded; version is that of
 // the API server.
-func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version string) error {
+func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
 	here, err := newConnection(config, mgr.GetLogger(), follow)
 	if err != nil {
@@ -47,21 +46,14 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 	if err != nil {
 		return err
 	}
-	client, err := eventsclient.NewForConfigAndClient(config, mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("make a client for events: %w", err)
-	}
-	recorder := newRecorder(mgr.GetScheme(), client, mgr.GetLogger().WithName("events"))
-	mgr = recording{Manager: mgr, events: recorder}
 	slices := mutationcache.NewStore()
 	underway, err := objectdeployments.Setup(mgr, objectdeployments.Options{
 		Target: &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
-		Listen: here.Listen, Fresh: own.deployments, Slices: slices, Namespace: c.Namespace,
+		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
-	recorder.underway = underway
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Pipeline: &packages.Pipeline{
 			Puller: puller, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
@@ -73,13 +65,13 @@ func connect(mgr ctrl.Manager, config *rest.Config, own *own, c *Config, version
 		Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
-		Fresh:     own.packages, Slices: slices, Namespace: c.Namespace,
+		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		here.Cache, follow.detector, watches, recorder, preparation(here.Checker, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })

@@ -2,33 +2,121 @@ package manager
 
 import (
 	"context"
-	"fmt"
-	"time"
+	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
-// newInformer returns an informer that is up to date soon after an outage, however
-// often its watch breaks: it is given a watch that never ends.
-func newInformer(source toolscache.ListerWatcherWithContext, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers, newest *livestate.Newest) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(newRelay(source, obj, newest), obj, resync, indexers)
+// source lists and watches one kind for an informer. It repeats failed requests by the
+// delays of [reflector.Backoff], since the informer's own grow to a minute, and refuses
+// lists that are older than what was observed.
+type source struct {
+	toolscache.ListerWatcherWithContext
+
+	mu       sync.Mutex
+	progress livestate.Progress
 }
 
-// ask notes that a list is requested, and returns its resource version.
-func (r *relay) ask(version string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.progress.Request(version)
+// newSource wraps lw. newest is shared by all kinds of this API group.
+func newSource(lw toolscache.ListerWatcher, newest *livestate.Newest) *source {
+	return &source{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw), progress: livestate.Progress{Newest: newest}}
 }
 
-// follow keeps the relay up to date until the informer's context ends.
-func (r *relay) follow(ctx context.Context) {
-	reflecting := reflector.Reflector{
-		Name: "informer", Type: fmt.Sprintf("%T", r.of), Of: r.of, Source: r.source, Store: r, ListVersion: r.ask,
+func (s *source) list(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
+	err = retry(ctx, func() error {
+		if options.Continue == "" { // else it is a page of the same list
+			s.ask(&options)
+		}
+		if list, err = s.ListWithContext(ctx, options); err != nil {
+			return err
+		}
+		m, err := meta.ListAccessor(list)
+		if err != nil {
+			return err
+		}
+		return s.accept(m.GetResourceVersion())
+	})
+	return list, err
+}
+
+func (s *source) watch(ctx context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
+	err = retry(ctx, func() error {
+		if ptr.Deref(options.SendInitialEvents, false) {
+			s.ask(&options)
+		}
+		w, err = s.WatchWithContext(ctx, options)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	reflecting.Run(ctx)
+	return watch.Filter(w, s.observe), nil
+}
+
+// retry repeats a request until the context ends, except for errors to which the
+// informer reacts at once by another request.
+func retry(ctx context.Context, request func() error) (err error) {
+	delays := reflector.Backoff()
+	ended := delays.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err = request()
+		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+			apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+			return true, nil
+		}
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to list or watch, and will try again")
+		return false, nil
+	})
+	if err == nil {
+		err = ended
+	}
+	return err
+}
+
+// ask makes options request a list that is as new as what was observed.
+func (s *source) ask(options *metav1.ListOptions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = "" // a list decides what is absent
+	}
+	options.ResourceVersion = s.progress.Request(options.ResourceVersion)
+}
+
+func (s *source) accept(version string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.progress.Accept(version); err != nil {
+		return err
+	}
+	s.progress.Restart(version)
+	return nil
+}
+
+// observe passes events on, except for the end of a streamed list that is too old.
+func (s *source) observe(e watch.Event) (watch.Event, bool) {
+	m, err := meta.Accessor(e.Object)
+	if e.Type == watch.Error || err != nil {
+		return e, true
+	}
+	if m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+		if err := s.accept(m.GetResourceVersion()); err != nil {
+			status := apierrors.NewServiceUnavailable(err.Error()).Status()
+			return watch.Event{Type: watch.Error, Object: &status}, true
+		}
+		return e, true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.Advance(m.GetResourceVersion())
+	return e, true
 }

@@ -48,11 +48,11 @@ func Run(ctx context.Context, c *Config) error {
 	logger.Info("starting", "version", version.Get(), "kubernetes", kubernetes, "namespace", c.Namespace)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	mgr, guarded, own, err := newManager(c, config, logger, end)
+	mgr, guarded, err := newManager(c, config, logger, end)
 	if err != nil {
 		return err
 	}
-	if err := connect(mgr, guarded, own, c, kubernetes); err != nil {
+	if err := connect(mgr, guarded, c, kubernetes); err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -98,14 +98,14 @@ func serverVersion(config *rest.Config) (string, error) {
 	return info.GitVersion, nil
 }
 
-// newManager returns a manager without controllers, the configuration for all
-// clients that write, and what watches our own kinds. restored is called where the process has to end,
-// because the cluster is not the one that it knows.
-func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, *own, error) {
+// newManager returns a manager without controllers, and the configuration for all
+// clients that write. restored is called where the process has to end because the
+// cluster was restored from a backup.
+func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
 	guard := leadership.Always()
@@ -120,7 +120,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 		guard = leadership.NewGuard(clock.RealClock{})
 		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, guard, restored)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, lock
 		options.LeaderElectionReleaseOnCancel = true
@@ -131,18 +131,14 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	guarded.Wrap(guard.WrapTransport)
 	// Warnings are an author's business, and a webhook's may quote a Secret.
 	guarded.WarningHandler = rest.NoWarnings{}
-	own, err := newOwn(guarded, scheme)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	options.Cache = cacheOptions(own)
+	options.Cache, options.NewCache = cacheOptions(), newCache(guarded)
 	// Its warnings would have no audience.
 	options.Client.FieldValidation = metav1.FieldValidationIgnore
 	mgr, err := ctrl.NewManager(apart(guarded), options)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("set up the manager: %w", err)
+		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	return mgr, guarded, own, addProbes(mgr)
+	return mgr, guarded, addProbes(mgr)
 }
 
 func addProbes(mgr ctrl.Manager) error {

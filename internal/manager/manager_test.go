@@ -24,7 +24,7 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	mgr, config, _, err := newManager(&Config{
+	mgr, config, err := newManager(&Config{
 		Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0", PprofAddress: "0",
 	}, &rest.Config{Host: server.URL}, logr.Discard(), func(error) {})
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
-	"lockstep.run/lockstep/internal/kube/intern"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -165,9 +164,6 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	l.revision.Sensitive = l.revision.Sensitive || len(spec.SecretSlices) > 0
 	all := stored.Of(spec)
 	for i := range all {
-		if i < len(spec.Objects) {
-			all[i].Object.Raw = intern.Content(all[i].Object.Raw)
-		}
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)
 		}
@@ -187,9 +183,9 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	gvk := u.GroupVersionKind()
 	d := &objects.Desired{
 		Key: objects.Key{
-			Group: intern.Text(gvk.Group), Kind: intern.Text(gvk.Kind), Namespace: intern.Text(u.GetNamespace()), Name: u.GetName(),
+			Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName(),
 		},
-		Version:   intern.Text(gvk.Version),
+		Version:   gvk.Version,
 		Raw:       o.Object.Raw,
 		Content:   drift.ContentDigest(content),
 		Mappings:  o.ConditionMappings,

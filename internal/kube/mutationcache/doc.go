@@ -6,9 +6,6 @@
 // to a write is put into a Store, and whatever is read from a cache is exchanged
 // for what the store knows to be newer.
 //
-// The event that a write causes brings the same state once more, which is taken
-// from here then, by State, instead of being decoded.
-//
 // Objects of one kind are ordered by their resourceVersion, a number (KEP-5504).
 // Where it is none, the cache is believed.
 //

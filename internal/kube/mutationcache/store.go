@@ -2,11 +2,11 @@ package mutationcache
 
 import (
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,18 +95,6 @@ func (s *Store) Newest(cached client.Object) client.Object {
 	}
 	delete(s.entries, cached.GetUID())
 	return cached
-}
-
-// State returns what is remembered of an object where that is this very state, else
-// nil. What it returns may be changed.
-func (s *Store) State(uid types.UID, resourceVersion string) client.Object {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[uid]
-	if e == nil || e.object == nil || e.object.GetResourceVersion() != resourceVersion {
-		return nil
-	}
-	return e.object.DeepCopyObject().(client.Object)
 }
 
 // Knows tells whether an object is in a state that our own writes made or went
@@ -227,10 +215,9 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// newer tells whether a's state is later than b's. Resource versions that are no
-// numbers say nothing, and then b, the cache's object, stays.
+// newer reports whether a's state is later than b's. Versions that cannot be compared
+// say nothing, and then b, the cache's object, stays.
 func newer(a, b client.Object) bool {
-	x, errX := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
-	y, errY := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
-	return errX == nil && errY == nil && x > y
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
 }

@@ -26,10 +26,10 @@ func newSet(archived bool) *corev1alpha1.ObjectSet {
 	return set
 }
 
-func TestTrim(t *testing.T) {
+func TestCompact(t *testing.T) {
 	t.Parallel()
 	for name, archived := range map[string]bool{"active": false, "archived": true} {
-		got, err := trim(newSet(archived))
+		got, err := compact(newSet(archived))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,10 +47,10 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-func TestTrimPassesWhatIsNoObject(t *testing.T) {
+func TestCompactPassesWhatIsNoObject(t *testing.T) {
 	t.Parallel()
 	tombstone := cache.DeletedFinalStateUnknown{Key: "a"}
-	if got, err := trim(tombstone); err != nil || got != any(tombstone) {
+	if got, err := compact(tombstone); err != nil || got != any(tombstone) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

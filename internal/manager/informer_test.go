@@ -1,0 +1,259 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// flaky is a source of one Package, whose next watches after each change break
+// before they tell of it.
+type flaky struct {
+	mu      sync.Mutex
+	version int
+	// breaking is how many watches are still to break; all of them do so by expired
+	// versions where expired is set, else by a connection that is cut.
+	breaking int
+	expired  bool
+	// away means that no request is answered.
+	away bool
+}
+
+var errAway = &url.Error{Op: "Get", URL: "https://here", Err: errors.New("connection refused")}
+
+func (f *flaky) change(breaking int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version, f.breaking = f.version+1, breaking
+}
+
+func (f *flaky) object() corev1alpha1.Package {
+	version := strconv.Itoa(f.version)
+	return corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one", UID: "1", ResourceVersion: version}}
+}
+
+func (f *flaky) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.away {
+		return nil, errAway
+	}
+	return &corev1alpha1.PackageList{
+		ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(f.version)}, Items: []corev1alpha1.Package{f.object()},
+	}, nil
+}
+
+func (f *flaky) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	f.mu.Lock()
+	away := f.away
+	f.mu.Unlock()
+	if away {
+		return nil, errAway
+	}
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewBadRequest("no streams")
+	}
+	events := make(chan watch.Event)
+	w := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		for {
+			f.mu.Lock()
+			now, broken, away := f.object(), f.breaking > 0, f.away
+			behind := options.ResourceVersion != now.ResourceVersion
+			if behind && broken {
+				f.breaking--
+			}
+			f.mu.Unlock()
+			event := watch.Event{Type: watch.Modified, Object: &now}
+			switch {
+			case away:
+				return
+			case behind && broken && !f.expired:
+				return
+			case behind && broken:
+				status := apierrors.NewResourceExpired("too old").Status()
+				event = watch.Event{Type: watch.Error, Object: &status}
+			}
+			if behind {
+				select {
+				case events <- event:
+					options.ResourceVersion = now.ResourceVersion
+				case <-w.StopChan():
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.StopChan():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	return w, nil
+}
+
+// newTestInformer starts an informer of a source; stop waits for its end.
+func newTestInformer(ctx context.Context, lw *cache.ListWatch) (informer cache.SharedIndexInformer, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	informer = cacheOptions().NewInformer(lw, &corev1alpha1.Package{}, 0, cache.Indexers{})
+	ended := make(chan struct{})
+	go func() { informer.RunWithContext(ctx); close(ended) }()
+	return informer, func() { cancel(); <-ended }
+}
+
+// TestInformerFollowsAfterOutage: an informer is up to date within 30 s after an outage,
+// however long that was. client-go's own may take a minute.
+func TestInformerFollowsAfterOutage(t *testing.T) {
+	t.Parallel()
+	for name, outage := range map[string]time.Duration{"short": 5 * time.Second, "long": 10 * time.Minute} {
+		for kind, expired := range map[string]bool{"connections that are cut": false, "versions that expired": true} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					source := &flaky{version: 1, expired: expired}
+					informer, stop := newTestInformer(t.Context(), &cache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext})
+					defer stop()
+					time.Sleep(time.Minute)
+					source.set(func() { source.away = true })
+					time.Sleep(outage)
+					source.change(3)
+					source.set(func() { source.away = false })
+					begun := time.Now()
+					for cachedVersion(informer) != "2" {
+						time.Sleep(10 * time.Millisecond)
+						if late := time.Since(begun); late > 30*time.Second {
+							t.Fatalf("the informer is %s late", late)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func (f *flaky) set(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+// cachedVersion is that of the object in the informer's cache.
+func cachedVersion(informer cache.SharedIndexInformer) string {
+	for _, o := range informer.GetStore().List() {
+		return o.(*corev1alpha1.Package).ResourceVersion
+	}
+	return ""
+}
+
+// TestOldLists: a list of an API server that is behind does not bring back what was
+// true before, also where that was of another kind, and also where the list is streamed.
+// Where lists stay old, the cluster was restored from a backup.
+func TestOldLists(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		// seen is what another kind, and own what this kind was seen at; ask is what the
+		// list would be requested with, and asked what it is requested with.
+		seen, own, ask, asked string
+		// lists are the versions of lists that come, one each half of limits.OldLists.
+		lists []string
+		want  string
+	}{
+		"behind once":     {"the next list is requested", "", "14", "14", "14", []string{"12", "15"}, "15"},
+		"behind for long": {"14 is not true any more", "", "14", "14", "14", []string{"12", "12", "12"}, "12"},
+		"behind at times": {"each time is short", "", "14", "14", "14", []string{"12", "15", "12", "15"}, "15"},
+		"as old as known": {"nothing was missed", "", "14", "14", "14", []string{"14"}, "14"},
+		"no number":       {"versions that cannot be compared are believed", "", "14", "14", "14", []string{"x"}, "x"},
+		"from a cache":    {"a list decides what is absent", "", "", "0", "", []string{"12"}, "12"},
+		"another kind":    {"the API server is behind once", "20", "", "", "", []string{"12", "20"}, "20"},
+		"reconnected":     {"the own version may be older", "20", "12", "12", "", []string{"20"}, "20"},
+		"further":         {"the other kind is older", "20", "30", "30", "30", []string{"30"}, "30"},
+		"restored":        {"all lists are old", "20", "12", "12", "", []string{"12", "12", "12"}, "12"},
+	} {
+		for how, streamed := range map[string]bool{"listed": false, "streamed": true} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					tc, next := tc, ""
+					lw := &cache.ListWatch{
+						ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+							if o.ResourceVersion != tc.asked {
+								t.Errorf("requested with %q, want %q: %s", o.ResourceVersion, tc.asked, tc.reason)
+							}
+							return &corev1alpha1.PackageList{ListMeta: metav1.ListMeta{ResourceVersion: next}}, nil
+						},
+						WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+							if o.ResourceVersion != tc.asked {
+								t.Errorf("requested with %q, want %q: %s", o.ResourceVersion, tc.asked, tc.reason)
+							}
+							events := watch.NewFakeWithChanSize(1, false)
+							end := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{ResourceVersion: next}}
+							end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+							events.Action(watch.Bookmark, end)
+							return events, nil
+						},
+					}
+					var newest livestate.Newest
+					other := newSource(lw, &newest)
+					other.observe(watch.Event{Type: watch.Modified, Object: at(tc.seen)})
+					s := newSource(lw, &newest)
+					s.observe(watch.Event{Type: watch.Modified, Object: at(tc.own)})
+					got := ""
+					for _, next = range tc.lists {
+						if request(t, s, tc.ask, streamed) {
+							got = next
+							tc.asked, tc.ask = next, next
+						}
+						time.Sleep(limits.OldLists / 2)
+					}
+					if got != tc.want {
+						t.Errorf("a list of version %q is accepted, want %q: %s", got, tc.want, tc.reason)
+					}
+				})
+			})
+		}
+	}
+}
+
+func at(version string) *corev1alpha1.Package {
+	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
+}
+
+// request requests a list and reports whether it is accepted.
+func request(t *testing.T, s *source, version string, streamed bool) bool {
+	t.Helper()
+	options := metav1.ListOptions{ResourceVersion: version}
+	if !streamed {
+		_, err := s.list(t.Context(), options)
+		if err != nil && !errors.Is(err, livestate.ErrOld) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	options.SendInitialEvents = ptr.To(true)
+	w, err := s.watch(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	return (<-w.ResultChan()).Type == watch.Bookmark
+}
