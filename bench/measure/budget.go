@@ -55,7 +55,7 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	case RaiseAll: // comes after it; each slice is a new one, too
 		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}}
 	case History:
-		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, restMemory(w)}}
+		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, historyMemory(w)}}
 	case Restart:
 		return []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}
 	case Delete:
@@ -136,6 +136,14 @@ func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 		limits = append(limits, Limit{MeasureSeconds, 1.5*raw.DeleteSeconds + 0.5})
 	}
 	return limits
+}
+
+// historyMemory is what the manager may hold with ten revisions of history.
+func historyMemory(w Workload) float64 {
+	if w.Packages >= thousand {
+		return 160 * mebibyte
+	}
+	return restMemory(w)
 }
 
 // restMemory is what the manager may hold at rest.

@@ -28,8 +28,8 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// connect adds everything that runs to mgr. config is guarded; version is that of
-// the API server.
+// connect adds controllers, caches and checks to mgr. config is guarded; version is that
+// of the API server.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
 	here, err := newConnection(config, mgr.GetLogger(), follow)
@@ -104,7 +104,7 @@ type follower struct {
 	reconciler *packages.Reconciler
 }
 
-// watch makes the detector, which looks at the cluster through live.
+// watch makes the detector, which reads the cluster through live.
 func (f *follower) watch(live *livestate.Cache, version string) {
 	f.detector = environment.New(environment.Options{
 		Version: func(context.Context) (string, error) { return serverVersion(f.config) },
@@ -115,7 +115,7 @@ func (f *follower) watch(live *livestate.Cache, version string) {
 // changed must not wait; the list of packages may, for the cache.
 func (f *follower) changed() { go f.reconciler.EnvironmentChanged() }
 
-// kindChanged and versionChanged are told by livestate, which must not wait.
+// kindChanged and versionChanged are called by livestate, which must not wait.
 func (f *follower) kindChanged(gk schema.GroupKind) { f.detector.KindChanged(gk) }
 
 func (f *follower) versionChanged(v version.Info) {
@@ -123,7 +123,7 @@ func (f *follower) versionChanged(v version.Info) {
 	f.detector.VersionChanged(v.GitVersion)
 }
 
-// connection is the cluster that the manager runs in, and what it knows of its objects.
+// connection is the cluster of the manager, and the tracker of its objects.
 type connection struct {
 	*cluster.Connection
 	tracker *rollout.Tracker
@@ -156,7 +156,7 @@ func newConnection(config *rest.Config, log logr.Logger, follow *follower) (*con
 	if err != nil {
 		return nil, err
 	}
-	writer, err := apply.NewWriter(apart(config))
+	writer, err := apply.NewWriter(http1Config(config))
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,9 @@ type flaky struct {
 	// versions where expired is set, else by a connection that is cut.
 	breaking int
 	expired  bool
-	// away means that no request is answered.
-	away bool
+	// away means that no request is answered, lost that connections to a load balancer
+	// before it are cut instead.
+	away, lost bool
 }
 
 var errAway = &url.Error{Op: "Get", URL: "https://here", Err: errors.New("connection refused")}
@@ -61,9 +62,12 @@ func (f *flaky) ListWithContext(context.Context, metav1.ListOptions) (runtime.Ob
 
 func (f *flaky) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	f.mu.Lock()
-	away := f.away
+	away, lost := f.away, f.lost
 	f.mu.Unlock()
-	if away {
+	switch {
+	case away && lost:
+		return watch.NewEmptyWatch(), nil // as client-go's REST client
+	case away:
 		return nil, errAway
 	}
 	if options.SendInitialEvents != nil {
@@ -125,11 +129,13 @@ func newTestInformer(ctx context.Context, lw *cache.ListWatch) (informer cache.S
 func TestInformerFollowsAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]time.Duration{"short": 5 * time.Second, "long": 10 * time.Minute} {
-		for kind, expired := range map[string]bool{"connections that are cut": false, "versions that expired": true} {
+		for kind, source := range map[string]*flaky{
+			"connections that are cut": {}, "versions that expired": {expired: true}, "lost answers": {lost: true},
+		} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					source := &flaky{version: 1, expired: expired}
+					source.version = 1
 					informer, stop := newTestInformer(t.Context(), &cache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext})
 					defer stop()
 					time.Sleep(time.Minute)

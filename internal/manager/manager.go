@@ -40,7 +40,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	config.Wrap(patient())
+	config.Wrap(retryDiscovery())
 	kubernetes, err := serverVersion(config)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// serverVersion asks the API server for its version.
+// serverVersion reads the version of the API server.
 func serverVersion(config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.WriteTimeout
@@ -134,7 +134,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	options.Cache, options.NewCache = cacheOptions(), newCache(guarded)
 	// Its warnings would have no audience.
 	options.Client.FieldValidation = metav1.FieldValidationIgnore
-	mgr, err := ctrl.NewManager(apart(guarded), options)
+	mgr, err := ctrl.NewManager(http1Config(guarded), options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}

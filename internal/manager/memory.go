@@ -10,37 +10,31 @@ import (
 )
 
 const (
-	// gcPercent is how much garbage there may be for each hundred bytes that are live,
-	// as long as all memory stays below its limit. The limit counts gaps too: what is
-	// live lies between the garbage, and memory can be given back only where nothing
-	// is. So a heap stays as large as it was during the work, and has to be kept from
-	// growing.
+	// gcPercent is GOGC below the memory limit. The limit counts gaps between live memory
+	// too: pages with a live object are not returned, so a heap stays as large as it was
+	// during the work.
 	gcPercent = 200
-	// limitLeast is the limit of a small installation, and limitUsual the one up to
-	// which all memory may be limitTimes what is live.
+	// limitLeast is the lowest limit. Up to limitUsual it is limitTimes the live heap.
 	limitLeast = 40 << 20
 	limitUsual = 80 << 20
 	limitTimes = 3
-	// spareBytes, and one byte for each spareShare that are live, may be garbage, gaps
-	// and what the runtime needs itself in any case: with a quarter or a third, an
-	// upgrade of a thousand packages with history took two or three times as much
-	// processor time.
+	// spareBytes, and one byte for each spareShare live ones, are always left for garbage,
+	// gaps and the runtime: with a quarter or a third, an upgrade of a thousand packages
+	// with history took two or three times the processor time.
 	spareBytes = 16 << 20
 	spareShare = 2
-	// limitStep is in what steps the limit moves: each move stops the process for a
-	// moment.
+	// limitStep rounds the limit: each change stops the process for a moment.
 	limitStep = 1 << 20
-	// adjustPeriod is how often that is looked at: what is live may double in a second.
+	// adjustPeriod is between changes: the live heap may double in a second.
 	adjustPeriod = 250 * time.Millisecond
 	// idlePeriod is how long nothing may be allocated for memory to be given back.
 	idlePeriod = 10 * time.Second
-	// idleBytes is how much allocation counts as nothing: the Lease's renewals
-	// and probes.
+	// idleBytes is how much allocation counts as none: renewals of the Lease, and probes.
 	idleBytes = 4 << 20
 )
 
-// limitGarbage sets GOGC where the environment does not. Nothing is recorded for
-// profiles of memory that cannot be requested: the records take two megabytes.
+// limitGarbage sets GOGC where the environment does not, and turns off memory profiling,
+// which takes 2 MB, where profiles are not served.
 func limitGarbage(profiled bool) {
 	if !profiled {
 		runtime.MemProfileRate = 0
@@ -50,8 +44,8 @@ func limitGarbage(profiled bool) {
 	}
 }
 
-// limitMemory bounds all memory by what is live, where the environment does not say
-// how garbage is collected. GOMEMLIMIT is not exceeded.
+// limitMemory bounds memory by the live heap, unless GOGC is set. GOMEMLIMIT is not
+// exceeded.
 func limitMemory(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil
@@ -73,15 +67,14 @@ func limitMemory(ctx context.Context) error {
 	}
 }
 
-// limitFor returns how much memory there may be for so many live bytes.
+// limitFor returns the limit for a live heap.
 func limitFor(live, most int64) int64 {
 	limit := max(limitLeast, min(limitUsual, limitTimes*live), live+live/spareShare+spareBytes)
 	return min(most, limit/limitStep*limitStep)
 }
 
-// returnMemory gives garbage back to the system when work is over, and what idle lets
-// go: Go itself keeps the heap at the size that it had during the work, and collects
-// every two minutes only.
+// returnMemory returns garbage, and what idle releases, to the system when work is over:
+// Go itself collects every two minutes, and keeps the heap as large as during the work.
 func returnMemory(ctx context.Context, idle func()) error {
 	ticker := time.NewTicker(idlePeriod)
 	defer ticker.Stop()
@@ -106,10 +99,10 @@ func returnMemory(ctx context.Context, idle func()) error {
 	}
 }
 
-// allocated returns how much was allocated since the start.
+// allocated returns the bytes allocated since the start.
 func allocated() uint64 { return read("/gc/heap/allocs:bytes") }
 
-// read returns a number of the Go runtime, 0 where it has none of that name.
+// read returns a metric of the Go runtime, 0 where there is none of that name.
 func read(name string) uint64 {
 	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)

@@ -24,8 +24,8 @@ var policyPresent = prometheus.NewGauge(prometheus.GaugeOpts{
 	Help: "Whether deletion in the foreground is refused, as the order of teardown needs: 1 yes, 0 no.",
 })
 
-// checkPolicy tells, once at the start, where deletion in the foreground is not
-// refused: the garbage collector may then delete objects in any order.
+// checkPolicy logs at the start where deletion in the foreground is not refused: the
+// garbage collector may then delete objects in any order.
 func checkPolicy(ctx context.Context, reader client.Reader, log logr.Logger) {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		found := &metav1.PartialObjectMetadata{}

@@ -83,7 +83,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 // would end the process.
 func (x *run) catch(ctx context.Context, s phases.Step) {
 	if p := recover(); p != nil {
-		x.fail(s, panics.Caught(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)
+		x.fail(s, panics.Recovered(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)
 	}
 }
 

@@ -67,7 +67,7 @@ func (l *looks) make(ctx context.Context, g group, one *look, ask func([]objects
 	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			one.err = panics.Caught(log.FromContext(ctx), p, "looking for "+g.kind.String())
+			one.err = panics.Recovered(log.FromContext(ctx), p, "looking for "+g.kind.String())
 		}
 		time.AfterFunc(pause(time.Since(began)), func() { l.end(g) })
 	}()

@@ -275,7 +275,7 @@ func (r *run) observe(live *unstructured.Unstructured) Change {
 func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *objects.Observed) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			_ = panics.Caught(c.options.Log, cause, "reading the live "+key.String())
+			_ = panics.Recovered(c.options.Log, cause, "reading the live "+key.String())
 			obs = bare(live)
 		}
 	}()

@@ -56,7 +56,7 @@ func (r *Reconciler) gather(ctx context.Context, key rollout.OwnerKey) (*session
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, dep)
 		switch {
 		case err == nil:
-			s.deployment, _ = r.fresh.Newest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
+			s.deployment, _ = r.fresh.Latest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
 		case !apierrors.IsNotFound(err):
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (s *session) listSets(ctx context.Context) error {
 	seen := map[types.UID]bool{}
 	for _, set := range list.GenericObjectSets() {
 		seen[set.GetUID()] = true
-		newest, ok := s.fresh.Newest(set).(corev1alpha1.GenericObjectSet)
+		newest, ok := s.fresh.Latest(set).(corev1alpha1.GenericObjectSet)
 		switch {
 		case !ok:
 		case s.deployment == nil || rollout.DeploymentOf(newest) == s.deployment.GetUID():

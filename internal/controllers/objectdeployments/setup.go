@@ -61,8 +61,8 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	queue := &queueing.Queue[rollout.OwnerKey]{}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Wake},
-	}, o.Target, queue.Wake)
+		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Enqueue},
+	}, o.Target, queue.Enqueue)
 	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
@@ -82,7 +82,7 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
 			Watches(scope.NewObjectSet().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
 	}
-	return r.queue.Underway, build.Complete(r)
+	return r.queue.Depth, build.Complete(r)
 }
 
 // IndexSets indexes the sets of both scopes by their owner, which the Client of a Home
@@ -146,14 +146,14 @@ func relevant(old, now client.Object) bool {
 func (r *Reconciler) news() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			r.fresh.Shown(e.Object)
+			r.fresh.Observed(e.Object)
 			return true
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			// The cache has it, and a copy in the store would stay for as long as nothing
 			// wakes the owner.
-			r.fresh.Shown(e.ObjectNew)
-			known := r.fresh.Knows(e.ObjectNew)
+			r.fresh.Observed(e.ObjectNew)
+			known := r.fresh.Contains(e.ObjectNew)
 			return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameHistory(e.ObjectOld, e.ObjectNew)) ||
 				e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
 		},

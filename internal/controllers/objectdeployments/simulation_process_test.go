@@ -277,7 +277,7 @@ func (p *process) see() {
 	}
 	for key, u := range now {
 		old := p.view[key]
-		p.woken = p.woken || old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !p.reconciler.fresh.Knows(u))
+		p.woken = p.woken || old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !p.reconciler.fresh.Contains(u))
 	}
 	for key, old := range p.view {
 		if now[key] == nil {

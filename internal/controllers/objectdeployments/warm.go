@@ -87,7 +87,7 @@ func (r *Reconciler) patient() bool {
 func (r *Reconciler) restore(ctx context.Context, key rollout.OwnerKey) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s, err = nil, panics.Caught(log.FromContext(ctx), p, "loading "+key.String())
+			s, err = nil, panics.Recovered(log.FromContext(ctx), p, "loading "+key.String())
 		}
 	}()
 	if s, err = r.gather(ctx, key); s == nil || err != nil {

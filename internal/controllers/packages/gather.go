@@ -25,7 +25,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		}
 		return nil, client.IgnoreNotFound(err)
 	}
-	pkg, ok := r.Fresh.Newest(cached).(corev1alpha1.GenericPackage)
+	pkg, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackage)
 	if !ok {
 		return nil, nil // deleted; its event follows
 	}
@@ -70,7 +70,7 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 	err := r.Client.Get(ctx, key, dep)
 	switch {
 	case err == nil:
-		dep, _ = r.Fresh.Newest(dep).(corev1alpha1.GenericObjectDeployment)
+		dep, _ = r.Fresh.Latest(dep).(corev1alpha1.GenericObjectDeployment)
 		return dep, nil
 	case !apierrors.IsNotFound(err):
 		return nil, err

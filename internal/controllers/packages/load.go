@@ -123,7 +123,7 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 	if err != nil {
 		r.releaseClaim(st, keyOf(in.pkg))
 	}
-	if level, later := queueing.Later(err); later && ctx.Err() == nil {
+	if level, deferred := queueing.Deferred(err); deferred && ctx.Err() == nil {
 		in.level = level
 		r.queueLoad(ctx, in, st, a)
 		return
@@ -145,7 +145,7 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 // awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.
 func (r *Reconciler) awaitAdmission(ctx context.Context) {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
-		return r.queue.Underway()+r.Underway() < limits.PackagesUnderway, nil
+		return r.queue.Depth()+r.Underway() < limits.PackagesUnderway, nil
 	})
 }
 
@@ -154,7 +154,7 @@ func try[T any](ctx context.Context, in input, doing string, work func(context.C
 	defer func() {
 		if p := recover(); p != nil {
 			logger := log.FromContext(ctx).WithValues("namespace", in.pkg.GetNamespace(), "name", in.pkg.GetName())
-			err = panics.Caught(logger, p, doing)
+			err = panics.Recovered(logger, p, doing)
 		}
 	}()
 	return work(ctx, in)

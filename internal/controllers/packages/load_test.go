@@ -449,7 +449,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	load := b.load
 	b.load = func(ctx context.Context, in input) (*content, error) {
 		if strings.Contains(in.image, "long") && in.level == 0 {
-			return nil, fmt.Errorf("load the package: %w", &queueing.LaterError{Level: 1})
+			return nil, fmt.Errorf("load the package: %w", &queueing.DeferredError{Level: 1})
 		}
 		return load(ctx, in)
 	}

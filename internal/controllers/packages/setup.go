@@ -54,7 +54,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		load: o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
 	}
-	r.enqueue = func(key types.NamespacedName) { r.queue.Wake(reconcile.Request{NamespacedName: key}) }
+	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
 	metrics := &metrics{reader: r.Client, memory: &r.memory}
 	if err := ctrlmetrics.Registry.Register(metrics); err != nil {

@@ -32,7 +32,7 @@ func Cut(text string, most int) string {
 }
 
 func escape(text string) string {
-	if !strings.ContainsFunc(text, unsafe) && utf8.ValidString(text) {
+	if !strings.ContainsFunc(text, escaped) && utf8.ValidString(text) {
 		return text
 	}
 	var out strings.Builder
@@ -45,7 +45,7 @@ func escape(text string) string {
 				continue
 			}
 			out.WriteRune(r)
-		case unsafe(r):
+		case escaped(r):
 			fmt.Fprintf(&out, `\u%04x`, r)
 		default:
 			out.WriteRune(r)
@@ -54,6 +54,6 @@ func escape(text string) string {
 	return out.String()
 }
 
-func unsafe(r rune) bool {
+func escaped(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }

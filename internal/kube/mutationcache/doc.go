@@ -1,16 +1,8 @@
-// Package mutationcache bridges the time between a write of ours and its arrival in an
-// informer's cache.
+// Package mutationcache keeps the response to each write until an informer's cache has
+// it, as client-go's MutationCache. A reconcile in between would otherwise write again,
+// or create a second object. Unlike client-go's it knows objects by their UID, which
+// were deleted by this process, and which were created for an owner.
 //
-// A reconcile that runs in that time would decide on an old object: it would
-// write again what it has just written, or create a second one. So each answer
-// to a write is put into a Store, and whatever is read from a cache is exchanged
-// for what the store knows to be newer.
-//
-// Objects of one kind are ordered by their resourceVersion, a number (KEP-5504).
-// Where it is none, the cache is believed.
-//
-// Entries leave the store when the cache has caught up, which Newest, the Store's
-// event handler and Shown notice, and after limits.FreshRemembered when others come:
-// no watch is that far behind. So at rest there is no second copy of what the cache
-// holds.
+// Objects of one kind are ordered by resourceVersion, a number (KEP-5504); where it is
+// none, the cache counts.
 package mutationcache

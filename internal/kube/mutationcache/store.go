@@ -13,8 +13,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Store remembers the answers to our own writes until the cache has them. The
-// zero Store is empty and ready for use, also by several goroutines.
+// Store keeps responses to writes until the cache has them, or for
+// limits.FreshRemembered. The zero Store is empty and ready for use. It is safe for
+// concurrent use.
 type Store struct {
 	// Now is the clock; time.Now where it is nil.
 	Now func() time.Time
@@ -24,11 +25,10 @@ type Store struct {
 	swept   time.Time
 }
 
-// entry is what is known of one object.
 type entry struct {
-	// object is nil for one that is known to be gone.
+	// object is nil for one that was deleted.
 	object client.Object
-	// owner is set while no cache has shown the object yet.
+	// owner is set until a cache has the object.
 	owner string
 	at    time.Time
 }
@@ -36,11 +36,11 @@ type entry struct {
 // NewStore returns an empty Store.
 func NewStore() *Store { return &Store{} }
 
-// Put remembers the answer to an update or patch.
+// Put keeps the response to an update or patch.
 func (s *Store) Put(object client.Object) { s.put(object, "") }
 
-// PutCreated remembers the answer to a create. Until the cache shows the object,
-// Created returns it for that owner.
+// PutCreated keeps the response to a create. Until the cache has the object, Created
+// returns it for that owner.
 func (s *Store) PutCreated(owner string, object client.Object) { s.put(object, owner) }
 
 func (s *Store) put(object client.Object, owner string) {
@@ -49,10 +49,9 @@ func (s *Store) put(object client.Object, owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
-	old := s.entries[object.GetUID()]
-	if old != nil {
+	if old := s.entries[object.GetUID()]; old != nil {
 		if old.object == nil || !newer(kept, old.object) {
-			return // gone already, or answers that arrived in another order
+			return // deleted already, or responses that arrived in another order
 		}
 		if owner == "" {
 			owner = old.owner
@@ -61,7 +60,7 @@ func (s *Store) put(object client.Object, owner string) {
 	s.set(object.GetUID(), &entry{object: kept, owner: owner})
 }
 
-// Deleted remembers that an object is gone, because the API server said so.
+// Deleted notes that an object was deleted, as confirmed by the API server.
 func (s *Store) Deleted(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,10 +76,10 @@ func (s *Store) set(uid types.UID, e *entry) {
 	s.entries[uid] = e
 }
 
-// Newest returns the newer one of a cached object and what is remembered of it,
-// or nil where the object is known to be gone: check that before a type
-// assertion. What it returns may be changed if cached may.
-func (s *Store) Newest(cached client.Object) client.Object {
+// Latest returns the newer one of a cached object and the response to a write of it, or
+// nil where the object was deleted: check that before a type assertion. The result may
+// be changed if cached may.
+func (s *Store) Latest(cached client.Object) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[cached.GetUID()]
@@ -89,27 +88,35 @@ func (s *Store) Newest(cached client.Object) client.Object {
 		return cached
 	case e.object == nil:
 		return nil
-	case newer(e.object, cached):
-		e.owner = ""
+	case s.overtakes(e, cached):
 		return e.object.DeepCopyObject().(client.Object)
 	}
-	delete(s.entries, cached.GetUID())
 	return cached
 }
 
-// Knows tells whether an object is in a state that our own writes made or went
-// past. A state that the store does not know is not always someone else's: an
-// event may overtake the answer, and of a write without an answer the store was
-// never told.
-func (s *Store) Knows(seen client.Object) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[seen.GetUID()]
-	return e != nil && (e.object == nil || !newer(seen, e.object))
+// overtakes reports whether an entry is newer than the cached object, and drops it where
+// it is not. s.mu is held.
+func (s *Store) overtakes(e *entry, cached client.Object) bool {
+	if newer(e.object, cached) {
+		e.owner = ""
+		return true
+	}
+	delete(s.entries, cached.GetUID())
+	return false
 }
 
-// Created returns what was created for an owner and no cache has shown yet, in
-// the order of our last writes.
+// Contains reports whether the response to a write of an object is in this state or a
+// later one. It may be false for a write of this process too: an event may overtake the
+// response, and a response may be lost.
+func (s *Store) Contains(observed client.Object) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[observed.GetUID()]
+	return e != nil && (e.object == nil || !newer(observed, e.object))
+}
+
+// Created returns what was created for an owner and no cache has yet, in the order of
+// the last writes.
 func (s *Store) Created(owner string) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +135,7 @@ func (s *Store) Created(owner string) []client.Object {
 	return objects
 }
 
-// Forget drops what was created for an owner that is gone.
+// Forget drops what was created for an owner that does not exist any more.
 func (s *Store) Forget(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,51 +146,40 @@ func (s *Store) Forget(owner string) {
 	}
 }
 
-// Handler returns a handler for the informers of what is put into the store. It
-// drops each entry a while after the cache has caught up, see Shown; without it
-// entries stay until Newest is asked or their time is over.
+// Handler returns a handler of informers that drops entries which the cache has.
 func (s *Store) Handler() cache.ResourceEventHandler {
-	shown := func(object any) {
-		if cached, ok := object.(client.Object); ok && s.knows(cached.GetUID()) {
-			s.Shown(cached)
+	observed := func(object any) {
+		if cached, ok := object.(client.Object); ok && s.has(cached.GetUID()) {
+			s.Observed(cached)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    shown,
-		UpdateFunc: func(_, object any) { shown(object) },
-		DeleteFunc: s.gone,
+		AddFunc:    observed,
+		UpdateFunc: func(_, object any) { observed(object) },
+		DeleteFunc: s.drop,
 	}
 }
 
-func (s *Store) knows(uid types.UID) bool {
+func (s *Store) has(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.entries[uid] != nil
 }
 
-// seen drops what is remembered of an object that the cache shows now, where that
-// is no newer.
-func (s *Store) seen(cached client.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[cached.GetUID()]
-	if e == nil || e.object == nil {
-		return // a late event of an object that is gone
-	}
-	if newer(e.object, cached) {
-		e.owner = ""
-		return
-	}
-	delete(s.entries, cached.GetUID())
+// Observed drops what the cache has, after limits.FreshShown: a reconcile may have read
+// the cache just before.
+func (s *Store) Observed(object client.Object) {
+	time.AfterFunc(limits.FreshShown, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// A late event does not bring back an object that was deleted.
+		if e := s.entries[object.GetUID()]; e != nil && e.object != nil {
+			s.overtakes(e, object)
+		}
+	})
 }
 
-// Shown drops what is remembered of an object a while after the cache has shown it,
-// so that nobody who has just read the cache misses what is newer.
-func (s *Store) Shown(object client.Object) {
-	time.AfterFunc(limits.FreshShown, func() { s.seen(object) })
-}
-
-func (s *Store) gone(object any) {
+func (s *Store) drop(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -194,7 +190,7 @@ func (s *Store) gone(object any) {
 	}
 }
 
-// sweep drops entries whose time is over, each time that half of it has passed.
+// sweep drops expired entries, at intervals.
 func (s *Store) sweep() {
 	now := s.now()
 	if now.Sub(s.swept) < limits.FreshRemembered/2 {
@@ -215,8 +211,8 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// newer reports whether a's state is later than b's. Versions that cannot be compared
-// say nothing, and then b, the cache's object, stays.
+// newer reports whether a's state is later than b's; false where they cannot be
+// compared.
 func newer(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0

@@ -35,7 +35,7 @@ func describe(objects ...client.Object) []string {
 	return names
 }
 
-func TestNewest(t *testing.T) {
+func TestLatest(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
@@ -52,14 +52,14 @@ func TestNewest(t *testing.T) {
 			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("a", "9"), want: "a@10",
 		},
 		"cache ahead": {
-			reason: "someone wrote after us",
+			reason: "another write came later",
 			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("a", "11"), want: "a@11",
 		},
 		"versions are numbers": {
 			reason: "9 is older than 10",
 			before: func(s *mutationcache.Store) { s.Put(object("a", "9")) }, cached: object("a", "10"), want: "a@10",
 		},
-		"answers out of order": {
+		"responses out of order": {
 			reason: "a status write that ended later may have been stored earlier",
 			before: func(s *mutationcache.Store) { s.Put(object("a", "10")); s.Put(object("a", "9")) }, cached: object("a", "8"), want: "a@10",
 		},
@@ -72,11 +72,11 @@ func TestNewest(t *testing.T) {
 			before: func(s *mutationcache.Store) { s.Put(object("a", "10")) }, cached: object("b", "9"), want: "b@9",
 		},
 		"deleted": {
-			reason: "the cache still shows what is gone",
+			reason: "the cache still has it",
 			before: func(s *mutationcache.Store) { s.Deleted("a") }, cached: object("a", "9"), want: "gone",
 		},
-		"late answer of a deleted object": {
-			reason: "gone is final for a uid",
+		"late response of a deleted object": {
+			reason: "deletion is final for a UID",
 			before: func(s *mutationcache.Store) { s.Deleted("a"); s.Put(object("a", "10")) }, cached: object("a", "9"), want: "gone",
 		},
 	} {
@@ -84,7 +84,7 @@ func TestNewest(t *testing.T) {
 			t.Parallel()
 			store := &mutationcache.Store{}
 			tc.before(store)
-			if got := describe(store.Newest(tc.cached)); got[0] != tc.want {
+			if got := describe(store.Latest(tc.cached)); got[0] != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.reason, got[0], tc.want)
 			}
 		})
@@ -109,7 +109,7 @@ func TestCreated(t *testing.T) {
 	if got := store.Created(""); len(got) != 0 {
 		t.Error("an update was taken for a creation:", describe(got...))
 	}
-	if got := describe(store.Newest(object("a", "1"))); got[0] != "a@5" {
+	if got := describe(store.Latest(object("a", "1"))); got[0] != "a@5" {
 		t.Error("the cache shows the created object, yet in its first version:", got)
 	}
 	if diff := cmp.Diff([]string{"b@2"}, describe(store.Created("one")...)); diff != "" {
@@ -131,7 +131,7 @@ func TestWhatIsReturnedIsACopy(t *testing.T) {
 	store.PutCreated("one", set)
 	set.SetName("changed after Put")
 	store.Created("one")[0].SetName("changed after Created")
-	got := store.Newest(object("a", "1"))
+	got := store.Latest(object("a", "1"))
 	if got.GetName() != "a" || got.GetManagedFields() != nil {
 		t.Errorf("got %s with %d managed fields", got.GetName(), len(got.GetManagedFields()))
 	}
@@ -147,34 +147,34 @@ func TestHandler(t *testing.T) {
 		store.PutCreated("one", object("a", "5"))
 		handler.OnAdd(object("a", "4"), false)
 		if len(store.Created("one")) != 1 {
-			t.Error("who read the cache just before misses the object")
+			t.Error("a reader of the cache misses the object")
 		}
 		time.Sleep(2 * limits.FreshShown)
 		if len(store.Created("one")) != 0 {
 			t.Error("the cache shows the object, though an older state")
 		}
-		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
+		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@5" {
 			t.Error("the cache is still behind:", got)
 		}
 		handler.OnUpdate(nil, object("a", "5"))
-		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
-			t.Error("who read the cache just before misses the write:", got)
+		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("a reader of the cache misses the write:", got)
 		}
 		time.Sleep(2 * limits.FreshShown)
-		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
+		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@4" {
 			t.Error("the entry should be gone:", got)
 		}
 		store.Deleted("a")
 		handler.OnUpdate(nil, object("a", "6"))
 		time.Sleep(2 * limits.FreshShown)
-		if got := describe(store.Newest(object("a", "4"))); got[0] != "gone" {
+		if got := describe(store.Latest(object("a", "4"))); got[0] != "gone" {
 			t.Error("a late event revived a deleted object:", got)
 		}
 		handler.OnDelete(cache.DeletedFinalStateUnknown{Obj: object("a", "6")})
 		store.PutCreated("one", object("b", "7"))
 		handler.OnDelete(object("b", "7"))
 		if got := store.Created("one"); len(got) != 0 {
-			t.Error("created and deleted by someone:", describe(got...))
+			t.Error("created and deleted:", describe(got...))
 		}
 	})
 }
@@ -189,52 +189,52 @@ func TestEntriesEnd(t *testing.T) {
 	if got := store.Created("one"); len(got) != 0 {
 		t.Error("a creation that no cache ever showed:", describe(got...))
 	}
-	if got := describe(store.Newest(object("b", "1"))); got[0] != "b@1" {
+	if got := describe(store.Latest(object("b", "1"))); got[0] != "b@1" {
 		t.Error("a deletion that never happened:", got)
 	}
 }
 
-func TestKnows(t *testing.T) {
+func TestContains(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
 		before func(*mutationcache.Store)
 		want   bool
 	}{
-		"never written":       {"someone else's", func(*mutationcache.Store) {}, false},
-		"the answer":          {"our own write", func(s *mutationcache.Store) { s.Put(object("a", "10")) }, true},
-		"an older answer":     {"our own write before the last", func(s *mutationcache.Store) { s.Put(object("a", "12")) }, true},
-		"newer than answered": {"a write without an answer, or someone else's", func(s *mutationcache.Store) { s.Put(object("a", "9")) }, false},
-		"gone":                {"nothing is to be done about it", func(s *mutationcache.Store) { s.Deleted("a") }, true},
+		"never written":           {"another writer", func(*mutationcache.Store) {}, false},
+		"the response":            {"our own write", func(s *mutationcache.Store) { s.Put(object("a", "10")) }, true},
+		"an older response":       {"our own write before the last", func(s *mutationcache.Store) { s.Put(object("a", "12")) }, true},
+		"newer than the response": {"a write without a response, or another writer", func(s *mutationcache.Store) { s.Put(object("a", "9")) }, false},
+		"gone":                    {"nothing is to be done about it", func(s *mutationcache.Store) { s.Deleted("a") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := mutationcache.NewStore()
 			tc.before(s)
-			if got := s.Knows(object("a", "10")); got != tc.want {
-				t.Errorf("%s: Knows = %t, want %t", tc.reason, got, tc.want)
+			if got := s.Contains(object("a", "10")); got != tc.want {
+				t.Errorf("%s: Contains = %t, want %t", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-// Shown leaves a reader of the cache the time to ask, and nothing behind.
-func TestShown(t *testing.T) {
+// TestObserved: a reader of the cache has time to call Latest, and nothing is kept after that.
+func TestObserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := mutationcache.NewStore()
 		store.Put(object("a", "5"))
 		store.Put(object("b", "7"))
-		store.Shown(object("a", "5"))
-		store.Shown(object("b", "6"))
-		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@5" {
-			t.Error("who read the cache just before has to get our write:", got)
+		store.Observed(object("a", "5"))
+		store.Observed(object("b", "6"))
+		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@5" {
+			t.Error("a reader of the cache has to get the write:", got)
 		}
 		time.Sleep(2 * limits.FreshShown)
-		if got := describe(store.Newest(object("a", "4"))); got[0] != "a@4" {
+		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@4" {
 			t.Error("what the cache has is still held:", got)
 		}
-		if got := describe(store.Newest(object("b", "6"))); got[0] != "b@7" {
+		if got := describe(store.Latest(object("b", "6"))); got[0] != "b@7" {
 			t.Error("the cache has not shown our last write yet:", got)
 		}
 	})

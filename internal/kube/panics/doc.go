@@ -1,10 +1,8 @@
-// Package panics makes errors of panics: what a package, a registry or an API server
-// sends must not end the process, for it would meet the same again after the restart.
+// Package panics makes errors of panics: the content of a package, or a response, must
+// not end the process, which would meet it again after a restart. No goroutine is
+// covered by the recover of the one that started it.
 //
-// Only who calls recover knows what to give up, so each does that itself. No goroutine
-// is covered by the recover of the one that started it.
-//
-// A panic may quote what was worked on. Its words are left out of errors and logs,
-// except for those of the Go runtime, which names types and numbers alone
-// (invariant 8); the stack shows no text of values.
+// A panic may quote what was worked on, so its text is left out of errors and logs
+// (invariant 8), except for that of the Go runtime, which names types and numbers; the
+// stack has no text of values.
 package panics

@@ -1,3 +1,3 @@
-// Package queueing schedules work. A Queue knows how many requests a controller has, so that
-// less urgent work can wait. Levels share processors between short and long work.
+// Package queueing schedules work. A Queue knows how many requests a controller has, so
+// that less urgent work can wait. Levels share processors between short and long work.
 package queueing

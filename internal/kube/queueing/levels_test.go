@@ -19,8 +19,8 @@ func try(ctx context.Context, l Levels, takes time.Duration) (level int, err err
 				return context.Cause(ctx)
 			}
 		})
-		next, later := Later(err)
-		if !later {
+		next, deferred := Deferred(err)
+		if !deferred {
 			return level, err
 		}
 		level = next

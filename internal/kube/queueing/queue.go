@@ -7,37 +7,36 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Queue is a controller's queue of requests, from the start of the controller on: it
-// is a source (source.TypedFunc) of the controller. The zero Queue is ready for use,
-// also by several goroutines.
+// Queue is a controller's work queue with its length; it is a source (source.TypedFunc)
+// of the controller. The zero Queue is ready for use, and safe for concurrent use.
 type Queue[K comparable] struct {
 	queue  atomic.Pointer[workqueue.TypedRateLimitingInterface[K]]
 	active atomic.Int64
 }
 
-// Start takes over the queue of the controller.
+// Start takes the queue of the controller.
 func (q *Queue[K]) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
 	q.queue.Store(&queue)
 	return nil
 }
 
-// Wake asks for a pass. Before the start it does nothing: a controller begins with all
-// that there is.
-func (q *Queue[K]) Wake(request K) {
+// Enqueue adds a request. Before the start it does nothing: a controller begins with all
+// objects.
+func (q *Queue[K]) Enqueue(request K) {
 	if queue := q.queue.Load(); queue != nil {
 		(*queue).Add(request)
 	}
 }
 
-// Begin notes that a pass has begun, until end is called.
+// Begin notes that a reconcile has begun, until end is called.
 func (q *Queue[K]) Begin() (end func()) {
 	q.active.Add(1)
 	return func() { q.active.Add(-1) }
 }
 
-// Underway returns how many requests are worked on or wait for that. Those do not
-// count that are due later.
-func (q *Queue[K]) Underway() int {
+// Depth returns how many requests are reconciled or wait, without those requeued for
+// later.
+func (q *Queue[K]) Depth() int {
 	waiting := 0
 	if queue := q.queue.Load(); queue != nil {
 		waiting = (*queue).Len()

@@ -8,20 +8,20 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Error is a panic that was caught.
+// Error is a recovered panic.
 type Error struct {
 	doing, said string
 	stack       []byte
 }
 
-// Error says what failed, without any content.
+// Error names what failed, without any content.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s failed by a defect of this engine, please report it: %s", e.doing, e.said)
 }
 
-// Of returns what recover returned as an error, in words that name what was done. It
-// is for the deferred function, from which the stack still shows the panic. An Error
-// may be raised again, for another goroutine, and keeps its stack.
+// Of returns the result of recover as an error that names what was done. Call it in the
+// deferred function, for the stack. An Error may be raised again on another goroutine,
+// and keeps its stack.
 func Of(cause any, doing string) *Error {
 	switch cause := cause.(type) {
 	case *Error:
@@ -32,8 +32,8 @@ func Of(cause any, doing string) *Error {
 	return &Error{doing: doing, said: "what it said is left out, it may hold a sensitive value", stack: debug.Stack()}
 }
 
-// Caught is Of for who does not raise it again: it logs the error with its stack.
-func Caught(log logr.Logger, cause any, doing string) *Error {
+// Recovered is Of for a panic that is not raised again: it logs the error with its stack.
+func Recovered(log logr.Logger, cause any, doing string) *Error {
 	e := Of(cause, doing)
 	log.Error(e, "Caught a panic", "stack", string(e.stack))
 	return e

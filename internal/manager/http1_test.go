@@ -23,16 +23,16 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// TestApart has two requests under way at once, three times: they come over two
+// TestHTTP1Config has two requests under way at once, three times: they come over two
 // connections of HTTP/1.1, those of a plain client over one of HTTP/2.
-func TestApart(t *testing.T) {
+func TestHTTP1Config(t *testing.T) {
 	for name, tc := range map[string]struct {
 		of          func(*rest.Config) *rest.Config
 		protocol    string
 		connections int
 	}{
-		"apart": {apart, "HTTP/1.1", 2},
-		"plain": {rest.CopyConfig, "HTTP/2.0", 1},
+		"one each": {http1Config, "HTTP/1.1", 2},
+		"plain":    {rest.CopyConfig, "HTTP/2.0", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var (
@@ -78,12 +78,12 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestApartKeeps what a configuration names, and leaves the one that it is made of.
-func TestApartKeeps(t *testing.T) {
+// TestHTTP1ConfigKeeps what a configuration names, and leaves the one that it is made of.
+func TestHTTP1ConfigKeeps(t *testing.T) {
 	refused := errors.New("refused")
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, refused }
 	config := &rest.Config{Dial: dial, TLSClientConfig: rest.TLSClientConfig{NextProtos: []string{"h2"}}}
-	made := apart(config)
+	made := http1Config(config)
 	if diff := cmp.Diff([]string{"h2"}, made.NextProtos); diff != "" {
 		t.Errorf("protocols (-want +got):\n%s", diff)
 	}
@@ -135,7 +135,7 @@ func TestCloseIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := apply.NewWriter(apart(guarded))
+	writer, err := apply.NewWriter(http1Config(guarded))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 }
 
-func TestStarting(t *testing.T) {
+func TestStartTransport(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 30
 	for name, tc := range map[string]struct {
@@ -56,7 +56,7 @@ func TestStarting(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				server := &answers{failures: tc.failures, code: tc.code}
-				transport := patient()(server)
+				transport := retryDiscovery()(server)
 				time.Sleep(tc.later)
 				begun := time.Now()
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://h"+tc.path, nil)

@@ -13,7 +13,7 @@ import (
 
 // An error and its log say what was done and where it went wrong, and nothing of what
 // it was done to (invariant 8).
-func TestCaught(t *testing.T) {
+func TestRecovered(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	const leftOut = "what it said is left out, it may hold a sensitive value"
@@ -38,7 +38,7 @@ func TestCaught(t *testing.T) {
 			func() {
 				defer func() {
 					if p := recover(); p != nil {
-						err = fmt.Errorf("wrapped: %w", panics.Caught(log, p, "loading shop"))
+						err = fmt.Errorf("wrapped: %w", panics.Recovered(log, p, "loading shop"))
 					}
 				}()
 				tc.raise()
@@ -46,7 +46,7 @@ func TestCaught(t *testing.T) {
 			if want := "wrapped: loading shop failed by a defect of this engine, please report it: " + tc.want; err == nil || err.Error() != want {
 				t.Errorf("%s: %v, want %s", tc.reason, err, want)
 			}
-			if text := logged.String(); strings.Contains(text, secret) || !strings.Contains(text, tc.want) || !strings.Contains(text, "defect_test.go") {
+			if text := logged.String(); strings.Contains(text, secret) || !strings.Contains(text, tc.want) || !strings.Contains(text, "panics_test.go") {
 				t.Errorf("%s: the log says %s", tc.reason, text)
 			}
 			if name == "again" && !strings.Contains(logged.String(), "breakHere") {
