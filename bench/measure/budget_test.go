@@ -35,6 +35,7 @@ func TestBudget(t *testing.T) {
 		"upgrade of pods":        {UpgradeAll, pods, 0, []Limit{{MeasureRequests, 340}}},
 		"raised version":         {Raise, large, 0, []Limit{{MeasureRequests, 1026}, {MeasureSeconds, 0.5}}},
 		"history":                {History, huge, 0, []Limit{{MeasureRequests, 270}, {MeasureRssAnon, 90 << 20}}},
+		"history of many":        {History, tiny, 0, []Limit{{MeasureRequests, 270000}, {MeasureRssAnon, 160 << 20}}},
 		"restart":                {Restart, large, 0, []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}},
 		"delete":                 {Delete, large, 30, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 2}}},
 		"delete a small one":     {Delete, small, 17, []Limit{{MeasureRequests, 104}, {MeasureSeconds, 2}}},

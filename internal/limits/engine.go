@@ -38,12 +38,3 @@ const (
 // StatusInterval coalesces status writes that only count. A status reports a watch that is later.
 const StatusInterval = time.Second
 
-// Limits of events.
-const (
-	EventsQueued   = 1000                  // events that wait to be sent, 2 MiB
-	EventsInFlight = 4                     // concurrent requests for events: they come after all else
-	EventPatience  = 5 * time.Second       // for which an event waits for other work
-	EventYield     = 50 * time.Millisecond // between checks of that
-	EventAttempts  = 12                    // to send an event without response: two minutes
-	EventRetry     = 10 * time.Second      // between attempts
-)

@@ -36,7 +36,5 @@ const (
 const (
 	FreshRemembered = time.Minute      // of the response to a write while the cache lacks it
 	FreshShown      = 2 * time.Second  // of the same after that, for readers of the cache a moment before
-	SharedTexts     = 2048             // interned names of conditions, reasons, kinds, namespaces: 200 KiB
-	SharedTextBytes = 64               // of one of them
 	OldLists        = 10 * time.Second // in which a list older than the watch is requested again; after a restore it stays so
 )
