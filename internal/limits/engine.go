@@ -37,4 +37,3 @@ const (
 
 // StatusInterval coalesces status writes that only count. A status reports a watch that is later.
 const StatusInterval = time.Second
-
