@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -21,6 +22,9 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/limits"
 )
+
+// The handlers of errors wait by a clock that is not that of a synctest bubble.
+func init() { utilruntime.ErrorHandlers = nil }
 
 // flaky is a source of one Package, whose next watches after each change break
 // before they tell of it.

@@ -3,6 +3,7 @@ package statuswriter
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -94,12 +95,11 @@ func (s *parts) fits() bool {
 	if s.small() {
 		return true
 	}
-	said := meta.FindStatusCondition(*s.conditions, corev1alpha1.ConditionTruncated)
-	size := sizeOf(s.status)
-	if said != nil {
-		size -= sizeOf(said)
-	}
-	return size <= limits.StatusBytes-room
+	all := *s.conditions
+	defer func() { *s.conditions = all }()
+	*s.conditions = slices.Clone(all)
+	meta.RemoveStatusCondition(s.conditions, corev1alpha1.ConditionTruncated)
+	return sizeOf(s.status) <= limits.StatusBytes-room
 }
 
 func sizeOf(v any) int {
