@@ -63,7 +63,7 @@ func unavailable(t *testing.T, dep *corev1alpha1.ObjectDeployment) <-chan time.T
 	return when
 }
 
-// An object that was ready has limits.SettlingTime to be ready again after a change of
+// An object that was ready has limits.ReadinessGrace to be ready again after a change of
 // its generation, and none where it fails without one.
 func TestSettlingTime(t *testing.T) {
 	t.Parallel()
@@ -81,8 +81,8 @@ func TestSettlingTime(t *testing.T) {
 	settle(t, ns)
 	setAvailable(t, ns, "web", corev1.ConditionFalse)
 	got := <-when
-	if after := got.Sub(begin); after < limits.SettlingTime || after > limits.SettlingTime+5*time.Second {
-		t.Errorf("not available after %s, want %s", after, limits.SettlingTime)
+	if after := got.Sub(begin); after < limits.ReadinessGrace || after > limits.ReadinessGrace+5*time.Second {
+		t.Errorf("not available after %s, want %s", after, limits.ReadinessGrace)
 	}
 	await(t, dep, "to say why", func(d *corev1alpha1.ObjectDeployment) error {
 		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready, "Deployment "+ns+"/web", `.status.condition["Available"] is False`)
@@ -93,7 +93,7 @@ func TestSettlingTime(t *testing.T) {
 	when = unavailable(t, dep)
 	begin = time.Now()
 	setAvailable(t, ns, "web", corev1.ConditionFalse)
-	if after := (<-when).Sub(begin); after > limits.SettlingTime/2 {
+	if after := (<-when).Sub(begin); after > limits.ReadinessGrace/2 {
 		t.Errorf("not available %s after it failed at the same generation", after)
 	}
 }

@@ -30,7 +30,7 @@ const (
 	HeldBytes          = 400               // of the reason why a deletion hangs
 	HeldMessageBytes   = 160               // of each condition in it
 	LineRunes          = 280               // of a line of a condition or terminal; the full text is in status.blocking
-	SettlingTime       = 20 * time.Second  // grace period of readiness at another generation; the Lease of a dead controller is taken over after 17 s
+	ReadinessGrace     = 20 * time.Second  // grace period of readiness at another generation; the Lease of a dead controller is taken over after 17 s
 	ProgressDeadline   = 600 * time.Second // default of progressDeadlineSeconds
 	RevisionHistory    = 10                // default of revisionHistoryLimit
 )

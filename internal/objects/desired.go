@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -50,36 +49,6 @@ type Stamp struct {
 	Revision int64
 	// Owner becomes the controller of the object.
 	Owner Owner
-}
-
-// Owner identifies the deployment, or the lone set, that controls objects.
-type Owner struct {
-	Kind, Namespace, Name string
-	UID                   string
-}
-
-// Reference returns the controller reference on managed objects. It never sets
-// blockOwnerDeletion: teardown is the engine's.
-func (o Owner) Reference() map[string]any {
-	return map[string]any{
-		"apiVersion": corev1alpha1.GroupVersion.String(),
-		"kind":       o.Kind, "name": o.Name, "uid": o.UID, "controller": true,
-	}
-}
-
-// Is reports whether ref points at this very owner.
-func (o Owner) Is(ref *metav1.OwnerReference) bool {
-	return ref != nil && string(ref.UID) == o.UID
-}
-
-// Namesake reports whether ref has the owner's group, kind and name: with another
-// UID it is what a restore from backup leaves behind.
-func (o Owner) Namesake(ref *metav1.OwnerReference) bool {
-	if ref == nil || ref.Kind != o.Kind || ref.Name != o.Name {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && gv.Group == corev1alpha1.GroupVersion.Group
 }
 
 // Object returns the complete object to apply: the template with its namespace,

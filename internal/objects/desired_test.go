@@ -16,7 +16,7 @@ func stamp() objects.Stamp {
 	return objects.Stamp{
 		Labels:   map[string]string{"package-operator.run/package": "app", "package-operator.run/version": "1.2.3"},
 		Revision: 7,
-		Owner:    objects.Owner{Kind: "ObjectDeployment", Namespace: "n", Name: "app", UID: "owner"},
+		Owner:    objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"},
 	}
 }
 
@@ -167,8 +167,8 @@ func TestOwner(t *testing.T) {
 		{"somebody else's kind of that name", ref("apps/v1", "ObjectDeployment", "app", "x"), false, false},
 		{"no version at all", ref("a/b/c", "ObjectDeployment", "app", "x"), false, false},
 	} {
-		if owner.Is(tc.ref) != tc.is || owner.Namesake(tc.ref) != tc.namesake {
-			t.Errorf("%s: is %t, namesake %t", tc.reason, owner.Is(tc.ref), owner.Namesake(tc.ref))
+		if owner.Is(tc.ref) != tc.is || owner.SameName(tc.ref) != tc.namesake {
+			t.Errorf("%s: is %t, namesake %t", tc.reason, owner.Is(tc.ref), owner.SameName(tc.ref))
 		}
 	}
 	if _, blocks := owner.Reference()["blockOwnerDeletion"]; blocks {

@@ -2,28 +2,28 @@ package phases
 
 import "lockstep.run/lockstep/internal/objects"
 
-// withdrawn reports whether a policy or webhook that was deleted is not recreated. Its
+// deletedPolicy reports whether a policy or webhook that was deleted is not recreated. Its
 // absence is confirmed first, which also ends the backoff of writes that it denied.
 //
 // One that the active revision lacks, or has with other content, is not recreated: it
 // would deny writes that have to precede its own deletion or update.
-func (p *planner) withdrawn(r *Revision, c *Case, v *Verdict) bool {
-	if !c.Key.Admission() || c.Sight.Object != nil || v.Action != Create && v.Drift == "" {
+func (p *planner) deletedPolicy(r *Revision, c *DecisionInput, v *Decision) bool {
+	if !c.Key.Admission() || c.Live.Object != nil || v.Action != Create && v.Drift == "" {
 		return false
 	}
-	away := p.superseded(r, c.Desired)
-	if !c.Record.Gone && (away || c.Record.UID != "") {
-		*v = Verdict{Action: Confirm, Message: "was deleted"}
+	away := p.policyReplaced(r, c.Desired)
+	if !c.Applied.Gone && (away || c.Applied.UID != "") {
+		*v = Decision{Action: Confirm, Message: "was deleted"}
 		return false
 	}
 	return away
 }
 
-// superseded reports whether the active revision is being rolled out and lacks an object
+// policyReplaced reports whether the active revision is being rolled out and lacks an object
 // of r, or has it with other content.
-func (p *planner) superseded(r *Revision, d *objects.Desired) bool {
+func (p *planner) policyReplaced(r *Revision, d *objects.Desired) bool {
 	active := p.active()
-	if active == r || !active.Claimed || active.Opened == 0 {
+	if active == r || !active.Claimed() || active.Opened() == 0 {
 		return false
 	}
 	wanted, _ := active.Find(d.Key)

@@ -52,9 +52,9 @@ var actionNames = [...]string{
 // String returns the action's name.
 func (a Action) String() string { return actionNames[a] }
 
-// Verdict is an action and the reason for it, for Wait and Refuse in words for
+// Decision is an action and the reason for it, for Wait and Refuse in words for
 // the user.
-type Verdict struct {
+type Decision struct {
 	Action  Action
 	Message string
 	// Retry is when a Wait is over by itself; zero where an event ends it.
@@ -69,8 +69,8 @@ type Verdict struct {
 	Foreign bool
 }
 
-// Case is one object that Decide judges.
-type Case struct {
+// DecisionInput is one object that Decide judges.
+type DecisionInput struct {
 	// Desired is nil where the object is to go.
 	Desired *objects.Desired
 	// Labels is the digest of the labels that the object shall carry.
@@ -78,10 +78,10 @@ type Case struct {
 	// Relabel means that a difference in the labels alone may be written now.
 	Relabel bool
 	// Key of the object.
-	Key    objects.Key
-	Sight  Sight
-	Record Record
-	Owner  objects.Owner
+	Key     objects.Key
+	Live    LiveState
+	Applied Applied
+	Owner   objects.Owner
 	// Controllers are those of State.
 	Controllers Controllers
 	// Earlier is that of the object's phase.
@@ -104,47 +104,47 @@ type Case struct {
 }
 
 // Decide says what to do about one object.
-func Decide(c Case) Verdict {
+func Decide(c DecisionInput) Decision {
 	if c.Desired == nil {
 		return decideGone(c)
 	}
-	if c.Sight.Unserved {
-		return Verdict{Action: Wait, Message: fmt.Sprintf(
+	if c.Live.Unserved {
+		return Decision{Action: Wait, Message: fmt.Sprintf(
 			"the API server does not serve %s: install its CustomResourceDefinition, or bring it in an earlier phase", kindName(c.Desired))}
 	}
-	if !c.Sight.Synced {
-		return Verdict{Action: Wait, Message: notSynced(c)}
+	if !c.Live.Synced {
+		return Decision{Action: Wait, Message: notSynced(c)}
 	}
 	v := decideLive(c)
 	switch {
 	case v.Action == Verify && c.Report && c.immutable():
-		return Verdict{Drift: "was changed in a field that cannot be changed back" + by(c.Sight.Object)}
+		return Decision{Drift: "was changed in a field that cannot be changed back" + by(c.Live.Object)}
 	case (v.Action == Change || v.Action == Verify) && c.recreates():
-		return Verdict{Action: Recreate}
+		return Decision{Action: Recreate}
 	}
-	if v.writes() && c.Record.failed(c.Desired, c.Sight.Object, c.Now) {
-		return pause(v, c.Record.Failure)
+	if v.writes() && c.Applied.failed(c.Desired, c.Live.Object, c.Now) {
+		return pause(v, c.Applied.Failure)
 	}
 	return v
 }
 
-func decideLive(c Case) Verdict {
-	live := c.Sight.Object
+func decideLive(c DecisionInput) Decision {
+	live := c.Live.Object
 	switch {
 	case c.Ran && (live == nil || live.Terminating):
 		// It does not run again, however it was deleted.
 		if !c.Recorded {
-			return Verdict{Action: Wait, Message: "has succeeded and is gone; that is being recorded"}
+			return Decision{Action: Wait, Message: "has succeeded and is gone; that is being recorded"}
 		}
-		return Verdict{Completed: true}
+		return Decision{Completed: true}
 	case live == nil && c.reportsAbsence():
-		return Verdict{Drift: "was deleted, or lost the label " + corev1alpha1.CacheLabel}
-	case live == nil && c.Record.again(c.Desired):
+		return Decision{Drift: "was deleted, or lost the label " + corev1alpha1.CacheLabel}
+	case live == nil && c.Applied.again(c.Desired):
 		return correction(c, Create, "someone deletes it again and again; created again after a pause: find out who does")
 	case live == nil:
-		return Verdict{Action: Create}
+		return Decision{Action: Create}
 	case live.Terminating:
-		return leaving(c, live)
+		return awaitDeletion(c, live)
 	}
 	if v, mine := decideOwner(c, live); !mine {
 		return v
@@ -155,42 +155,42 @@ func decideLive(c Case) Verdict {
 // recreates reports whether the API server refused to change an immutable field, and the
 // object may be recreated. The annotation may be on the live object, too: a rollback may
 // be to a template without it. An object that is to be kept is never deleted.
-func (c *Case) recreates() bool {
-	live := c.Sight.Object
+func (c *DecisionInput) recreates() bool {
+	live := c.Live.Object
 	return c.immutable() && (c.Desired.Recreate || live.Recreate) && !c.Desired.Keep && !live.Keep
 }
 
 // immutable reports whether the API server refused to change this very object for a
 // field that cannot be changed.
-func (c *Case) immutable() bool {
-	f, live := c.Record.Failure, c.Sight.Object
+func (c *DecisionInput) immutable() bool {
+	f, live := c.Applied.Failure, c.Live.Object
 	return live != nil && f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
 }
 
 // reportsAbsence reports whether an absent object was deleted by others, and
 // is left so. What the engine takes away to make it anew is not: it may have been
 // stopped in between.
-func (c *Case) reportsAbsence() bool {
+func (c *DecisionInput) reportsAbsence() bool {
 	if !c.Report {
 		return false
 	}
-	before := c.Record.Content.IsZero() && c.Earlier && !c.Record.Gone && !c.Desired.Recreate
-	return before || c.Record.again(c.Desired)
+	before := c.Applied.Content.IsZero() && c.Earlier && !c.Applied.Gone && !c.Desired.Recreate
+	return before || c.Applied.again(c.Desired)
 }
 
-// writes reports whether the verdict is a write, or a dry run before one.
-func (v Verdict) writes() bool { return v.Action > None && v.Action < Delete }
+// writes reports whether the decision is a write, or a dry run before one.
+func (v Decision) writes() bool { return v.Action > None && v.Action < Delete }
 
 // pause is what is left of a write that failed until it is tried again. Labels
 // alone gate nothing, also when they are refused.
-func pause(v Verdict, f *Failure) Verdict {
+func pause(v Decision, f *Failure) Decision {
 	switch {
 	case v.Action == Relabel:
-		return Verdict{Action: None, Retry: f.Until}
+		return Decision{Action: None, Retry: f.Until}
 	case f.Collision:
-		return Verdict{Action: Refuse, Message: f.Message, Retry: f.Until}
+		return Decision{Action: Refuse, Message: f.Message, Retry: f.Until}
 	}
-	return Verdict{Action: Wait, Message: f.Message, Retry: f.Until}
+	return Decision{Action: Wait, Message: f.Message, Retry: f.Until}
 }
 
 // Pauses before an object is read again that the watch does not show, because
@@ -200,50 +200,50 @@ const (
 	foreignPause = 30 * time.Second
 )
 
-// unwatched completes a verdict that only a change of the object can end. The
+// unwatched completes a decision that only a change of the object can end. The
 // watch tells of that, except where it never showed the object.
-func unwatched(c Case, v Verdict, pause time.Duration) Verdict {
-	if c.Sight.Object.Watched || c.Record.Looked.IsZero() {
+func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
+	if c.Live.Object.Watched || c.Applied.Looked.IsZero() {
 		return v
 	}
-	if v.Retry = c.Record.Looked.Add(pause); !c.Now.Before(v.Retry) {
-		return Verdict{Action: Confirm, Message: v.Message}
+	if v.Retry = c.Applied.Looked.Add(pause); !c.Now.Before(v.Retry) {
+		return Decision{Action: Confirm, Message: v.Message}
 	}
 	return v
 }
 
-// leaving judges an object that is being deleted: it is waited for.
-func leaving(c Case, live *objects.Observed) Verdict {
-	return unwatched(c, Verdict{Action: Wait, Message: terminating(live)}, leavingPause)
+// awaitDeletion judges an object that is being deleted: it is awaited.
+func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
+	return unwatched(c, Decision{Action: Wait, Message: terminating(live)}, leavingPause)
 }
 
 // decideOwner reports whether the live object is ours, or else what follows from
 // the collision rules.
-func decideOwner(c Case, live *objects.Observed) (Verdict, bool) {
+func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 	controller := live.Controller()
 	switch {
-	case controller == nil && (c.Record.UID != "" && c.Record.UID == live.UID || c.Earlier && live.Wrote):
+	case controller == nil && (c.Applied.UID != "" && c.Applied.UID == live.UID || c.Earlier && live.Wrote):
 		// Our reference was removed, maybe while no manager ran. It is put back
 		// only where the owner is not being deleted.
 		if c.Report {
-			return Verdict{Drift: "lost the controller reference of this package"}, false
+			return Decision{Drift: "lost the controller reference of this package"}, false
 		}
-		return correction(c, Correct, rival(c)+" takes the owner reference of this package off again and again; put back after a pause: let it keep references of others"), false
+		return correction(c, Correct, otherManager(c)+" takes the owner reference of this package off again and again; put back after a pause: let it keep references of others"), false
 	case c.Owner.Is(controller):
-		return Verdict{}, true
+		return Decision{}, true
 	case controller != nil && c.Controllers.Successors.Has(controller.UID):
-		return unwatched(c, Verdict{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
-	case controller != nil && (c.Controllers.Own.Has(controller.UID) || c.Controllers.Predecessors.Has(controller.UID) || c.Owner.Namesake(controller)):
-		return Verdict{Action: Adopt}, false
-	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Record.again(c.Desired) && c.Record.UID == live.UID:
+		return unwatched(c, Decision{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
+	case controller != nil && (c.Controllers.Own.Has(controller.UID) || c.Controllers.Predecessors.Has(controller.UID) || c.Owner.SameName(controller)):
+		return Decision{Action: Adopt}, false
+	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Applied.again(c.Desired) && c.Applied.UID == live.UID:
 		v := correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
 		v.Foreign = true
 		return v, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
 		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
-		return Verdict{Action: Adopt, Foreign: true}, false
+		return Decision{Action: Adopt, Foreign: true}, false
 	}
-	return unwatched(c, Verdict{Action: Refuse, Message: Collision(controller)}, foreignPause), false
+	return unwatched(c, Decision{Action: Refuse, Message: Collision(controller)}, foreignPause), false
 }
 
 // Collision names the controller of an object that cannot be adopted, and a remedy, which
@@ -267,10 +267,10 @@ func taker(controller *metav1.OwnerReference) string {
 	return ownerName(controller)
 }
 
-// rival names who changed the object last, where that is known.
-func rival(c Case) string {
-	if f := c.Record.Fight; f != nil && f.Rival != "" {
-		return "field manager " + f.Rival
+// otherManager names who changed the object last, where that is known.
+func otherManager(c DecisionInput) string {
+	if f := c.Applied.Contention; f != nil && f.OtherManager != "" {
+		return "field manager " + f.OtherManager
 	}
 	return "another writer"
 }
@@ -283,81 +283,81 @@ func by(live *objects.Observed) string {
 	return " by field manager " + live.Writer
 }
 
-func decideContent(c Case, live *objects.Observed) Verdict {
-	r := c.Record
+func decideContent(c DecisionInput, live *objects.Observed) Decision {
+	r := c.Applied
 	if r.UID != live.UID {
 		r.Content = objects.Digest{} // another object of that name
 	}
 	switch {
 	case r.Content.IsZero() && c.Outdated:
-		return Verdict{Action: Change}
+		return Decision{Action: Change}
 	case r.Content.IsZero():
-		return Verdict{Action: Verify}
+		return Decision{Action: Verify}
 	case r.Content != c.Desired.Content:
-		return Verdict{Action: Change}
+		return Decision{Action: Change}
 	case live.ProjectedBy != r.Template:
-		return Verdict{Action: Verify}
+		return Decision{Action: Verify}
 	case live.Unrecorded && !c.Report:
 		return correction(c, Correct, "someone wipes its managedFields again and again; written again after a pause: find out who does")
 	case live.Projection != r.Baseline && c.Report:
-		return Verdict{Drift: "was changed" + by(live)}
+		return Decision{Drift: "was changed" + by(live)}
 	case live.Projection != r.Baseline:
-		return correction(c, Correct, rival(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
+		return correction(c, Correct, otherManager(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
 	case r.Labels != c.Labels && c.Relabel:
-		return Verdict{Action: Relabel}
+		return Decision{Action: Relabel}
 	}
-	return Verdict{Action: None}
+	return Decision{Action: None}
 }
 
-// correction throttles a fight over an object: the first corrections are
+// correction throttles contention: the first corrections are
 // immediate, then the pause doubles from one second to five minutes, and the
 // message says what goes on.
-func correction(c Case, a Action, message string) Verdict {
+func correction(c DecisionInput, a Action, message string) Decision {
 	const free, longest = 5, 5 * time.Minute
-	fight := c.Record.Fight
-	if fight == nil || fight.Corrections < free {
-		return Verdict{Action: a}
+	contention := c.Applied.Contention
+	if contention == nil || contention.Corrections < free {
+		return Decision{Action: a}
 	}
-	pause := min(time.Second<<min(fight.Corrections-free, 20), longest)
-	due := fight.Corrected.Add(pause)
+	pause := min(time.Second<<min(contention.Corrections-free, 20), longest)
+	due := contention.Corrected.Add(pause)
 	if !c.Now.Before(due) {
-		return Verdict{Action: a}
+		return Decision{Action: a}
 	}
-	return Verdict{Action: Wait, Retry: due, Message: message}
+	return Decision{Action: Wait, Retry: due, Message: message}
 }
 
 // decideGone judges an object that is to go.
-func decideGone(c Case) Verdict {
-	live := c.Sight.Object
+func decideGone(c DecisionInput) Decision {
+	live := c.Live.Object
 	switch {
-	case c.Record.Gone && live == nil, !c.Confirm && live == nil:
-		return Verdict{Action: None}
-	case c.Sight.Unserved, c.Sight.Unstored:
-		return Verdict{Action: None} // objects go with their API; of some there are none
-	case !c.Sight.Synced:
-		return Verdict{Action: Wait, Message: notSynced(c)}
-	case c.Record.Failure != nil && c.Record.Failure.Content.IsZero() && c.Now.Before(c.Record.Failure.Until):
+	case c.Applied.Gone && live == nil, !c.Confirm && live == nil:
+		return Decision{Action: None}
+	case c.Live.Unserved, c.Live.Unstored:
+		return Decision{Action: None} // objects go with their API; of some there are none
+	case !c.Live.Synced:
+		return Decision{Action: Wait, Message: notSynced(c)}
+	case c.Applied.Failure != nil && c.Applied.Failure.Content.IsZero() && c.Now.Before(c.Applied.Failure.Until):
 		// A removal failed. A write that failed says nothing about a removal.
-		return Verdict{Action: Wait, Message: c.Record.Failure.Message, Retry: c.Record.Failure.Until}
+		return Decision{Action: Wait, Message: c.Applied.Failure.Message, Retry: c.Applied.Failure.Until}
 	case live == nil:
-		return Verdict{Action: Confirm}
+		return Decision{Action: Confirm}
 	}
 	controller := live.Controller()
-	if controller == nil || !(c.Owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || c.Owner.Namesake(controller)) {
+	if controller == nil || !(c.Owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || c.Owner.SameName(controller)) {
 		// Not ours any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
-		return Verdict{Action: None}
+		return Decision{Action: None}
 	}
 	if live.Terminating && c.Reserved {
-		return Verdict{Action: None}
+		return Decision{Action: None}
 	}
 	switch {
 	case live.Terminating:
-		return leaving(c, live)
+		return awaitDeletion(c, live)
 	case c.Keep || live.Keep:
-		return Verdict{Action: Release}
+		return Decision{Action: Release}
 	}
-	return Verdict{Action: Delete}
+	return Decision{Action: Delete}
 }
 
 func terminating(live *objects.Observed) string {
@@ -367,9 +367,9 @@ func terminating(live *objects.Observed) string {
 	return "is being deleted; " + live.Held
 }
 
-func notSynced(c Case) string {
-	if c.Sight.Err != "" {
-		return "cannot be watched: " + c.Sight.Err
+func notSynced(c DecisionInput) string {
+	if c.Live.Err != "" {
+		return "cannot be watched: " + c.Live.Err
 	}
 	return "the watch of its kind is starting"
 }

@@ -14,11 +14,11 @@ import (
 // package itself wants is done.
 func TestDecideReportsDrift(t *testing.T) {
 	t.Parallel()
-	absent := func(c *phases.Case) { c.Sight.Object = nil }
-	unwritten := func(c *phases.Case) { c.Record = phases.Record{} }
+	absent := func(c *phases.DecisionInput) { c.Live.Object = nil }
+	unwritten := func(c *phases.DecisionInput) { c.Applied = phases.Applied{} }
 	for name, tc := range map[string]struct {
 		reason string
-		given  []func(*phases.Case)
+		given  []func(*phases.DecisionInput)
 		want   phases.Action
 		// drift is part of what is said; empty for none.
 		drift string
@@ -26,69 +26,69 @@ func TestDecideReportsDrift(t *testing.T) {
 		"as wanted": {reason: "nothing to say"},
 		"changed": {
 			reason: "the values are others'", drift: "was changed by field manager tuner",
-			given: []func(*phases.Case){func(c *phases.Case) {
-				c.Sight.Object.Projection, c.Sight.Object.Writer = digest("drift"), "tuner"
+			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+				c.Live.Object.Projection, c.Live.Object.Writer = digest("drift"), "tuner"
 			}},
 		},
 		"changed again and again": {
 			reason: "nothing is corrected, so nothing is throttled", drift: "was changed",
-			given: []func(*phases.Case){func(c *phases.Case) {
-				c.Sight.Object.Projection, c.Record.Fight = digest("drift"), &phases.Fight{Corrections: 20, Corrected: noon}
+			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+				c.Live.Object.Projection, c.Applied.Contention = digest("drift"), &phases.Contention{Corrections: 20, Corrected: noon}
 			}},
 		},
-		"deleted": {reason: "by someone else", given: []func(*phases.Case){absent}, drift: "was deleted"},
+		"deleted": {reason: "by someone else", given: []func(*phases.DecisionInput){absent}, drift: "was deleted"},
 		"deleted before a restart": {
 			reason: "the durable record says that it was written", drift: "was deleted",
-			given: []func(*phases.Case){absent, unwritten, func(c *phases.Case) { c.Earlier = true }},
+			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.Earlier = true }},
 		},
 		"never written": {
-			reason: "the package itself wants it", given: []func(*phases.Case){absent, unwritten}, want: phases.Create,
+			reason: "the package itself wants it", given: []func(*phases.DecisionInput){absent, unwritten}, want: phases.Create,
 		},
 		"deleted, and wanted with another content": {
 			reason: "the package itself changes it", want: phases.Create,
-			given: []func(*phases.Case){absent, func(c *phases.Case) { c.Record.Content = digest("older") }},
+			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied.Content = digest("older") }},
 		},
 		"made anew by the engine": {
 			reason: "what the engine took away itself comes back", want: phases.Create,
-			given: []func(*phases.Case){absent, func(c *phases.Case) { c.Record, c.Earlier = phases.Record{Gone: true}, true }},
+			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.Earlier = phases.Applied{Gone: true}, true }},
 		},
 		"made anew by an engine that was stopped": {
 			reason: "nothing tells who took it away", want: phases.Create,
-			given: []func(*phases.Case){absent, unwritten, func(c *phases.Case) { c.Earlier, c.Desired.Recreate = true, true }},
+			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.Earlier, c.Desired.Recreate = true, true }},
 		},
 		"changed in an immutable field before a restart": {
 			reason: "Recreate is for what the package changes", drift: "cannot be changed back",
-			given: []func(*phases.Case){unwritten, func(c *phases.Case) {
+			given: []func(*phases.DecisionInput){unwritten, func(c *phases.DecisionInput) {
 				c.Earlier, c.Desired.Recreate = true, true
-				c.Record.Failure = &phases.Failure{Immutable: true, Content: c.Desired.Content, UID: c.Sight.Object.UID}
+				c.Applied.Failure = &phases.Failure{Immutable: true, Content: c.Desired.Content, UID: c.Live.Object.UID}
 			}},
 		},
 		"freed": {
 			reason: "whoever did it", drift: "controller reference",
-			given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Owners = nil }},
+			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Owners = nil }},
 		},
 		"wiped": {
-			reason: "its values are those of the package", given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Unrecorded = true }},
+			reason: "its values are those of the package", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Unrecorded = true }},
 		},
 		"changed content": {
 			reason: "the package itself changes it", want: phases.Change,
-			given: []func(*phases.Case){func(c *phases.Case) {
-				c.Desired.Content, c.Sight.Object.Projection = digest("newer"), digest("drift")
+			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
+				c.Desired.Content, c.Live.Object.Projection = digest("newer"), digest("drift")
 			}},
 		},
 		"unknown after a restart": {
-			reason: "a look tells", want: phases.Verify, given: []func(*phases.Case){unwritten},
+			reason: "a look tells", want: phases.Verify, given: []func(*phases.DecisionInput){unwritten},
 		},
 		"someone else's": {
 			reason: "a collision is no drift", want: phases.Refuse,
-			given: []func(*phases.Case){func(c *phases.Case) {
+			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
 				c.Desired.Collision = corev1alpha1.CollisionProtectionPrevent
-				c.Sight.Object.Owners = controlledBy("Someone", "helm", "helm")
+				c.Live.Object.Owners = controlledBy("Someone", "helm", "helm")
 			}},
 		},
 		"being deleted": {
 			reason: "it is waited for", want: phases.Wait,
-			given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Object.Terminating = true }},
+			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Terminating = true }},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,19 +30,19 @@ func controlledBy(kind, name, uid string) []metav1.OwnerReference {
 }
 
 // settledCase is an object of ours that is as wanted.
-func settledCase() phases.Case {
-	return phases.Case{
+func settledCase() phases.DecisionInput {
+	return phases.DecisionInput{
 		Desired: &objects.Desired{
 			Key: objects.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "x"}, Version: "v1",
 			Content: content, Collision: corev1alpha1.CollisionProtectionPrevent,
 		},
 		Labels: labels,
-		Sight: phases.Sight{Synced: true, Object: &objects.Observed{
+		Live: phases.LiveState{Synced: true, Object: &objects.Observed{
 			UID: "live", ResourceVersion: "7", Owners: controlledBy("ObjectDeployment", "app", "deployment"),
 			Projection: shown, ProjectedBy: tmpl, Watched: true,
 		}},
-		Record:      phases.Record{Content: content, Labels: labels, Template: tmpl, Baseline: shown, UID: "live"},
-		Owner:       objects.Owner{Kind: "ObjectDeployment", Namespace: "n", Name: "app", UID: "deployment"},
+		Applied:     phases.Applied{Content: content, Labels: labels, Template: tmpl, Baseline: shown, UID: "live"},
+		Owner:       objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "deployment"},
 		Controllers: related("set", "earlier set", "later set"),
 		Now:         noon,
 	}
@@ -54,53 +54,53 @@ func related(own, predecessor, successor types.UID) phases.Controllers {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	live := func(change func(*objects.Observed)) func(*phases.Case) {
-		return func(c *phases.Case) { change(c.Sight.Object) }
+	live := func(change func(*objects.Observed)) func(*phases.DecisionInput) {
+		return func(c *phases.DecisionInput) { change(c.Live.Object) }
 	}
-	record := func(change func(*phases.Record)) func(*phases.Case) {
-		return func(c *phases.Case) { change(&c.Record) }
+	record := func(change func(*phases.Applied)) func(*phases.DecisionInput) {
+		return func(c *phases.DecisionInput) { change(&c.Applied) }
 	}
-	absent := func(c *phases.Case) { c.Sight.Object = nil }
-	by := func(kind, name, uid string) func(*phases.Case) {
+	absent := func(c *phases.DecisionInput) { c.Live.Object = nil }
+	by := func(kind, name, uid string) func(*phases.DecisionInput) {
 		return live(func(o *objects.Observed) { o.Owners = controlledBy(kind, name, uid) })
 	}
 	free := live(func(o *objects.Observed) { o.Owners = nil })
-	another := record(func(r *phases.Record) { r.UID = "another" })
-	mode := func(m corev1alpha1.CollisionProtection) func(*phases.Case) {
-		return func(c *phases.Case) { c.Desired.Collision = m }
+	another := record(func(r *phases.Applied) { r.UID = "another" })
+	mode := func(m corev1alpha1.CollisionProtection) func(*phases.DecisionInput) {
+		return func(c *phases.DecisionInput) { c.Desired.Collision = m }
 	}
-	failed := func(of objects.Digest, collision bool) func(*phases.Case) {
-		return func(c *phases.Case) {
-			c.Record.Failure = &phases.Failure{Content: of, Collision: collision, Message: "refused", Until: noon.Add(time.Minute)}
-			if c.Sight.Object != nil {
-				c.Record.Failure.UID = c.Sight.Object.UID
+	failed := func(of objects.Digest, collision bool) func(*phases.DecisionInput) {
+		return func(c *phases.DecisionInput) {
+			c.Applied.Failure = &phases.Failure{Content: of, Collision: collision, Message: "refused", Until: noon.Add(time.Minute)}
+			if c.Live.Object != nil {
+				c.Applied.Failure.UID = c.Live.Object.UID
 			}
 		}
 	}
-	immutable := func(of objects.Digest) func(*phases.Case) {
-		return func(c *phases.Case) {
-			c.Desired.Recreate, c.Record.Content = true, former
-			c.Record.Failure = &phases.Failure{Content: of, UID: "live", Immutable: true, Message: "field is immutable", Preflight: true, Until: noon.Add(time.Minute)}
+	immutable := func(of objects.Digest) func(*phases.DecisionInput) {
+		return func(c *phases.DecisionInput) {
+			c.Desired.Recreate, c.Applied.Content = true, former
+			c.Applied.Failure = &phases.Failure{Content: of, UID: "live", Immutable: true, Message: "field is immutable", Preflight: true, Until: noon.Add(time.Minute)}
 		}
 	}
-	relabel := func(c *phases.Case) { c.Labels, c.Relabel = digest("other labels"), true }
+	relabel := func(c *phases.DecisionInput) { c.Labels, c.Relabel = digest("other labels"), true }
 	drifted := live(func(o *objects.Observed) { o.Projection = digest("drift") })
-	corrected := func(times int, ago time.Duration) func(*phases.Case) {
-		return record(func(r *phases.Record) {
-			r.Fight = &phases.Fight{Corrections: times, Corrected: noon.Add(-ago), Rival: "tuner"}
+	corrected := func(times int, ago time.Duration) func(*phases.DecisionInput) {
+		return record(func(r *phases.Applied) {
+			r.Contention = &phases.Contention{Corrections: times, Corrected: noon.Add(-ago), OtherManager: "tuner"}
 		})
 	}
 	terminating := live(func(o *objects.Observed) { o.Terminating, o.Held = true, objects.HeldBy([]string{"a/b", "c/d"}, nil) })
 	unwatched := live(func(o *objects.Observed) { o.Watched = false })
-	looked := func(ago time.Duration) func(*phases.Case) {
-		return record(func(r *phases.Record) { r.Looked = noon.Add(-ago) })
+	looked := func(ago time.Duration) func(*phases.DecisionInput) {
+		return record(func(r *phases.Applied) { r.Looked = noon.Add(-ago) })
 	}
-	leaves := func(c *phases.Case) { c.Desired, c.Confirm = nil, true }
+	leaves := func(c *phases.DecisionInput) { c.Desired, c.Confirm = nil, true }
 
 	for _, tc := range []struct {
 		name   string
 		reason string
-		given  []func(*phases.Case)
+		given  []func(*phases.DecisionInput)
 		want   phases.Action
 		// says is part of the message; retry is when it is tried again.
 		says  string
@@ -111,369 +111,369 @@ func TestDecide(t *testing.T) {
 			reason: "converged means zero requests",
 		},
 		{
-			name: "not served", given: []func(*phases.Case){absent, func(c *phases.Case) { c.Sight.Unserved, c.Sight.Synced = true, false }},
+			name: "not served", given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
 			want: phases.Wait, says: "does not serve apps/v1 Deployment",
 			reason: "an operator of an earlier phase may bring the API",
 		},
 		{
-			name: "core kind not served", given: []func(*phases.Case){absent, func(c *phases.Case) { c.Sight.Unserved = true; c.Desired.Key.Group = "" }},
+			name: "core kind not served", given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Live.Unserved = true; c.Desired.Key.Group = "" }},
 			want: phases.Wait, says: "does not serve v1 Deployment",
 			reason: "the core group has no name",
 		},
 		{
-			name: "watch starting", given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Synced = false }},
+			name: "watch starting", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Synced = false }},
 			want: phases.Wait, says: "is starting",
 			reason: "what a watch has not shown may exist",
 		},
 		{
-			name: "watch broken", given: []func(*phases.Case){func(c *phases.Case) { c.Sight.Synced, c.Sight.Err = false, "forbidden" }},
+			name: "watch broken", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Synced, c.Live.Err = false, "forbidden" }},
 			want: phases.Wait, says: "cannot be watched: forbidden",
 			reason: "without a watch nothing is known",
 		},
 		{
-			name: "absent", given: []func(*phases.Case){absent}, want: phases.Create,
+			name: "absent", given: []func(*phases.DecisionInput){absent}, want: phases.Create,
 			reason: "whoever deleted it, it is wanted",
 		},
 		{
-			name: "terminating", given: []func(*phases.Case){terminating}, want: phases.Wait, says: "held by finalizer a/b, c/d",
+			name: "terminating", given: []func(*phases.DecisionInput){terminating}, want: phases.Wait, says: "held by finalizer a/b, c/d",
 			reason: "an object on its way out is waited for, never written",
 		},
 		{
-			name: "terminating without finalizers", given: []func(*phases.Case){live(func(o *objects.Observed) { o.Terminating = true })},
+			name: "terminating without finalizers", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Terminating = true })},
 			want: phases.Wait, says: "is being deleted", reason: "the grace period of a pod",
 		},
 		{
-			name: "terminating, unlabelled, just read", given: []func(*phases.Case){terminating, unwatched, looked(time.Second)},
+			name: "terminating, unlabelled, just read", given: []func(*phases.DecisionInput){terminating, unwatched, looked(time.Second)},
 			want: phases.Wait, says: "is being deleted", retry: time.Second,
 			reason: "no watch tells when an object without our label is gone",
 		},
 		{
-			name: "terminating, unlabelled, read before", given: []func(*phases.Case){terminating, unwatched, looked(2 * time.Second)},
+			name: "terminating, unlabelled, read before", given: []func(*phases.DecisionInput){terminating, unwatched, looked(2 * time.Second)},
 			want: phases.Confirm, says: "is being deleted", reason: "so it is read again",
 		},
 		{
-			name: "terminating, the answer to our own write", given: []func(*phases.Case){terminating, unwatched},
+			name: "terminating, the answer to our own write", given: []func(*phases.DecisionInput){terminating, unwatched},
 			want: phases.Wait, reason: "the watch shows it soon",
 		},
 		{
-			name: "reference taken off", given: []func(*phases.Case){free}, want: phases.Correct,
+			name: "reference taken off", given: []func(*phases.DecisionInput){free}, want: phases.Correct,
 			reason: "this process knows that the object is its own",
 		},
 		{
-			name: "reference taken off while nobody ran", given: []func(*phases.Case){free, another, func(c *phases.Case) { c.Earlier, c.Sight.Object.Wrote = true, true }},
+			name: "reference taken off while nobody ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.Earlier, c.Live.Object.Wrote = true, true }},
 			want: phases.Correct, reason: "a phase that was complete, and fields that we applied, say the same after a restart",
 		},
 		{
-			name: "nobody's, in a complete phase", given: []func(*phases.Case){free, another, func(c *phases.Case) { c.Earlier = true }},
+			name: "nobody's, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.Earlier = true }},
 			want: phases.Refuse, says: "nothing controls it", reason: "somebody replaced our object by another one",
 		},
 		{
-			name: "nobody's with our fields, phase never complete", given: []func(*phases.Case){free, another, live(func(o *objects.Observed) { o.Wrote = true })},
+			name: "nobody's with our fields, phase never complete", given: []func(*phases.DecisionInput){free, another, live(func(o *objects.Observed) { o.Wrote = true })},
 			want: phases.Refuse, says: "nothing controls it", reason: "an earlier install left it behind",
 		},
 		{
-			name: "of another set of ours", given: []func(*phases.Case){by("ObjectSet", "app-1", "set")}, want: phases.Adopt,
+			name: "of another set of ours", given: []func(*phases.DecisionInput){by("ObjectSet", "app-1", "set")}, want: phases.Adopt,
 			reason: "an earlier engine had sets control objects",
 		},
 		{
-			name: "of a predecessor", given: []func(*phases.Case){by("ObjectSet", "first", "earlier set")}, want: phases.Adopt,
+			name: "of a predecessor", given: []func(*phases.DecisionInput){by("ObjectSet", "first", "earlier set")}, want: phases.Adopt,
 			reason: "spec.previous hands it over",
 		},
 		{
-			name: "of a predecessor, none known", given: []func(*phases.Case){by("ObjectSet", "first", "earlier set"), func(c *phases.Case) { c.Controllers.Predecessors = nil }},
+			name: "of a predecessor, none known", given: []func(*phases.DecisionInput){by("ObjectSet", "first", "earlier set"), func(c *phases.DecisionInput) { c.Controllers.Predecessors = nil }},
 			want: phases.Refuse, says: "controlled by ObjectSet first", reason: "Takes may be nil",
 		},
 		{
-			name: "of a successor", given: []func(*phases.Case){by("ObjectSet", "second", "later set")},
+			name: "of a successor", given: []func(*phases.DecisionInput){by("ObjectSet", "second", "later set")},
 			want: phases.Wait, says: "handed over to ObjectSet second", reason: "it is the successor's to write",
 		},
 		{
-			name: "of a successor, unlabelled", given: []func(*phases.Case){by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)},
+			name: "of a successor, unlabelled", given: []func(*phases.DecisionInput){by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)},
 			want: phases.Confirm, says: "handed over", reason: "no watch tells when the successor lets go",
 		},
 		{
-			name: "of our namesake", given: []func(*phases.Case){by("ObjectDeployment", "app", "before the restore")}, want: phases.Adopt,
+			name: "of our namesake", given: []func(*phases.DecisionInput){by("ObjectDeployment", "app", "before the restore")}, want: phases.Adopt,
 			reason: "a restore from backup gives owners other UIDs",
 		},
 		{
-			name: "of a stranger", given: []func(*phases.Case){by("Helm", "release", "rival")}, want: phases.Refuse, says: "controlled by Helm release",
+			name: "of a stranger", given: []func(*phases.DecisionInput){by("Helm", "release", "rival")}, want: phases.Refuse, says: "controlled by Helm release",
 			reason: "Prevent",
 		},
 		{
-			name: "of a stranger, IfNoController", given: []func(*phases.Case){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionIfNoController)},
+			name: "of a stranger, IfNoController", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionIfNoController)},
 			want: phases.Refuse, says: "controlled by Helm release", reason: "it has a controller",
 		},
 		{
-			name: "of a stranger, None", given: []func(*phases.Case){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone)},
+			name: "of a stranger, None", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone)},
 			want: phases.Adopt, reason: "None takes over from everyone outside of the engine",
 		},
 		{
-			name: "of a stranger, unlabelled, read before", given: []func(*phases.Case){by("Helm", "release", "rival"), unwatched, looked(30 * time.Second)},
+			name: "of a stranger, unlabelled, read before", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), unwatched, looked(30 * time.Second)},
 			want: phases.Confirm, says: "controlled by Helm release", reason: "no watch tells when it is free",
 		},
 		{
-			name: "of a stranger, unlabelled, just read", given: []func(*phases.Case){by("Helm", "release", "rival"), unwatched, looked(time.Second)},
+			name: "of a stranger, unlabelled, just read", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), unwatched, looked(time.Second)},
 			want: phases.Refuse, says: "controlled by Helm release", retry: 29 * time.Second, reason: "not at once",
 		},
 		{
-			name: "nobody's", given: []func(*phases.Case){free, another}, want: phases.Refuse, says: "nothing controls it",
+			name: "nobody's", given: []func(*phases.DecisionInput){free, another}, want: phases.Refuse, says: "nothing controls it",
 			reason: "Prevent takes nothing over",
 		},
 		{
-			name: "nobody's, IfNoController", given: []func(*phases.Case){free, another, mode(corev1alpha1.CollisionProtectionIfNoController)},
+			name: "nobody's, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(corev1alpha1.CollisionProtectionIfNoController)},
 			want: phases.Adopt, reason: "nothing controls it",
 		},
 		{
-			name: "nobody's, None", given: []func(*phases.Case){free, another, mode(corev1alpha1.CollisionProtectionNone)}, want: phases.Adopt,
+			name: "nobody's, None", given: []func(*phases.DecisionInput){free, another, mode(corev1alpha1.CollisionProtectionNone)}, want: phases.Adopt,
 			reason: "None includes IfNoController",
 		},
 		{
-			name: "an unknown mode", given: []func(*phases.Case){free, another, mode("Whatever")}, want: phases.Refuse,
+			name: "an unknown mode", given: []func(*phases.DecisionInput){free, another, mode("Whatever")}, want: phases.Refuse,
 			reason: "unknown modes are Prevent",
 		},
 		{
-			name: "after a restart", given: []func(*phases.Case){record(func(r *phases.Record) { *r = phases.Record{} })}, want: phases.Verify,
+			name: "after a restart", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { *r = phases.Applied{} })}, want: phases.Verify,
 			reason: "what was written last is not known",
 		},
 		{
-			name: "replaced by an object of the same name", given: []func(*phases.Case){another}, want: phases.Verify,
+			name: "replaced by an object of the same name", given: []func(*phases.DecisionInput){another}, want: phases.Verify,
 			reason: "what is remembered is about another object",
 		},
 		{
-			name: "other content", given: []func(*phases.Case){record(func(r *phases.Record) { r.Content = former })}, want: phases.Change,
+			name: "other content", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { r.Content = former })}, want: phases.Change,
 			reason: "the revision changed the object",
 		},
 		{
-			name: "a field that cannot be changed, Recreate", given: []func(*phases.Case){immutable(content)}, want: phases.Recreate,
+			name: "a field that cannot be changed, Recreate", given: []func(*phases.DecisionInput){immutable(content)}, want: phases.Recreate,
 			reason: "the object says that it may be made anew",
 		},
 		{
 			name:  "a field that cannot be changed, Recreate, after a restart",
-			given: []func(*phases.Case){immutable(content), record(func(r *phases.Record) { r.Content = objects.Digest{} })},
+			given: []func(*phases.DecisionInput){immutable(content), record(func(r *phases.Applied) { r.Content = objects.Digest{} })},
 			want:  phases.Recreate, reason: "what was written last is not known, and the dry run was refused all the same",
 		},
 		{
-			name: "a field that could not be changed, Recreate", given: []func(*phases.Case){immutable(former)}, want: phases.Change,
+			name: "a field that could not be changed, Recreate", given: []func(*phases.DecisionInput){immutable(former)}, want: phases.Change,
 			reason: "the refusal was about other content",
 		},
 		{
 			name:  "a field that cannot be changed, Recreate, of another object",
-			given: []func(*phases.Case){immutable(content), record(func(r *phases.Record) { r.Failure.UID = "gone" })},
+			given: []func(*phases.DecisionInput){immutable(content), record(func(r *phases.Applied) { r.Failure.UID = "gone" })},
 			want:  phases.Change, reason: "the refusal was about an object that is gone",
 		},
 		{
-			name: "a field that cannot be changed", given: []func(*phases.Case){immutable(content), func(c *phases.Case) { c.Desired.Recreate = false }},
+			name: "a field that cannot be changed", given: []func(*phases.DecisionInput){immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }},
 			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "nothing is deleted that did not ask for it",
 		},
 		{
 			name: "a field that cannot be changed, Recreate by the live object",
-			given: []func(*phases.Case){
-				immutable(content), func(c *phases.Case) { c.Desired.Recreate = false }, live(func(o *objects.Observed) { o.Recreate = true }),
+			given: []func(*phases.DecisionInput){
+				immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }, live(func(o *objects.Observed) { o.Recreate = true }),
 			},
 			want: phases.Recreate, reason: "the revision that is rolled back to may lack the annotation",
 		},
 		{
-			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.Case){immutable(content), func(c *phases.Case) { c.Desired.Keep = true }},
+			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.DecisionInput){immutable(content), func(c *phases.DecisionInput) { c.Desired.Keep = true }},
 			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first",
 		},
 		{
 			name:  "a field that cannot be changed, Recreate, kept by its annotation",
-			given: []func(*phases.Case){immutable(content), live(func(o *objects.Observed) { o.Keep = true })},
+			given: []func(*phases.DecisionInput){immutable(content), live(func(o *objects.Observed) { o.Keep = true })},
 			want:  phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first, wherever it is said",
 		},
 		{
-			name: "a field that cannot be changed, Recreate, of a stranger", given: []func(*phases.Case){immutable(content), by("Helm", "release", "rival")},
+			name: "a field that cannot be changed, Recreate, of a stranger", given: []func(*phases.DecisionInput){immutable(content), by("Helm", "release", "rival")},
 			want: phases.Refuse, reason: "only what is ours is deleted",
 		},
 		{
-			name: "a field that cannot be changed, Recreate, on its way out", given: []func(*phases.Case){immutable(content), terminating},
+			name: "a field that cannot be changed, Recreate, on its way out", given: []func(*phases.DecisionInput){immutable(content), terminating},
 			want: phases.Wait, says: "is being deleted", reason: "it is created when it is gone",
 		},
 		{
-			name: "other content and drift", given: []func(*phases.Case){record(func(r *phases.Record) { r.Content = former }), drifted, corrected(9, 0)},
+			name: "other content and drift", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { r.Content = former }), drifted, corrected(9, 0)},
 			want: phases.Change, reason: "a change is no fight",
 		},
 		{
-			name: "compared with another template", given: []func(*phases.Case){live(func(o *objects.Observed) { o.ProjectedBy = digest("other") }), drifted},
+			name: "compared with another template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.ProjectedBy = digest("other") }), drifted},
 			want: phases.Verify, reason: "such a projection says nothing about drift",
 		},
 		{
-			name: "drift", given: []func(*phases.Case){drifted}, want: phases.Correct, reason: "the first time at once",
+			name: "drift", given: []func(*phases.DecisionInput){drifted}, want: phases.Correct, reason: "the first time at once",
 		},
 		{
-			name: "drift, the fifth time", given: []func(*phases.Case){drifted, corrected(4, 0)}, want: phases.Correct, reason: "five are free",
+			name: "drift, the fifth time", given: []func(*phases.DecisionInput){drifted, corrected(4, 0)}, want: phases.Correct, reason: "five are free",
 		},
 		{
-			name: "drift, the sixth time", given: []func(*phases.Case){drifted, corrected(5, 300*time.Millisecond)},
+			name: "drift, the sixth time", given: []func(*phases.DecisionInput){drifted, corrected(5, 300*time.Millisecond)},
 			want: phases.Wait, says: "field manager tuner changes it back", retry: 700 * time.Millisecond, reason: "then it is a fight",
 		},
 		{
-			name: "drift, by somebody unknown", given: []func(*phases.Case){drifted, corrected(5, 0), record(func(r *phases.Record) { r.Fight.Rival = "" })},
+			name: "drift, by somebody unknown", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
 			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields may not tell",
 		},
 		{
-			name: "drift, after the pause", given: []func(*phases.Case){drifted, corrected(5, time.Second)}, want: phases.Correct,
+			name: "drift, after the pause", given: []func(*phases.DecisionInput){drifted, corrected(5, time.Second)}, want: phases.Correct,
 			reason: "the engine does not give up",
 		},
 		{
-			name: "drift, long fought", given: []func(*phases.Case){drifted, corrected(1000, time.Minute)},
+			name: "drift, long fought", given: []func(*phases.DecisionInput){drifted, corrected(1000, time.Minute)},
 			want: phases.Wait, says: "tuner", retry: 4 * time.Minute, reason: "the pause ends at five minutes",
 		},
 		{
-			name: "deleted, the sixth time", given: []func(*phases.Case){absent, corrected(5, 300*time.Millisecond)},
+			name: "deleted, the sixth time", given: []func(*phases.DecisionInput){absent, corrected(5, 300*time.Millisecond)},
 			want: phases.Wait, says: "someone deletes it again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
 		},
 		{
-			name: "deleted, after the pause", given: []func(*phases.Case){absent, corrected(5, time.Second)}, want: phases.Create,
+			name: "deleted, after the pause", given: []func(*phases.DecisionInput){absent, corrected(5, time.Second)}, want: phases.Create,
 			reason: "the engine does not give up",
 		},
 		{
-			name: "deleted, other content", given: []func(*phases.Case){absent, corrected(9, 0), record(func(r *phases.Record) { r.Content = former })},
+			name: "deleted, other content", given: []func(*phases.DecisionInput){absent, corrected(9, 0), record(func(r *phases.Applied) { r.Content = former })},
 			want: phases.Create, reason: "a revision that brings it is no fight",
 		},
 		{
-			name: "reference taken off, the sixth time", given: []func(*phases.Case){free, corrected(5, 300*time.Millisecond)},
+			name: "reference taken off, the sixth time", given: []func(*phases.DecisionInput){free, corrected(5, 300*time.Millisecond)},
 			want: phases.Wait, says: "field manager tuner takes the owner reference", retry: 700 * time.Millisecond, reason: "a fight like any other",
 		},
 		{
 			name: "taken over under None, the sixth time",
-			given: []func(*phases.Case){
+			given: []func(*phases.DecisionInput){
 				by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone), corrected(5, 300*time.Millisecond),
 			},
 			want: phases.Wait, says: "Helm release takes it over again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
 		},
 		{
-			name: "managedFields wiped", given: []func(*phases.Case){live(func(o *objects.Observed) { o.Unrecorded = true })}, want: phases.Correct,
+			name: "managedFields wiped", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Unrecorded = true })}, want: phases.Correct,
 			reason: "a field that leaves the template later would stay",
 		},
 		{
 			name:  "managedFields wiped, the sixth time",
-			given: []func(*phases.Case){live(func(o *objects.Observed) { o.Unrecorded = true }), corrected(5, 300*time.Millisecond)},
+			given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Unrecorded = true }), corrected(5, 300*time.Millisecond)},
 			want:  phases.Wait, says: "wipes its managedFields", retry: 700 * time.Millisecond, reason: "a fight like any other",
 		},
 		{
-			name: "labels, before success", given: []func(*phases.Case){relabel, func(c *phases.Case) { c.Relabel = false }}, want: phases.None,
+			name: "labels, before success", given: []func(*phases.DecisionInput){relabel, func(c *phases.DecisionInput) { c.Relabel = false }}, want: phases.None,
 			reason: "labels gate no phase",
 		},
 		{
-			name: "labels, after success", given: []func(*phases.Case){relabel}, want: phases.Relabel, reason: "a raised spec.version follows the rollout",
+			name: "labels, after success", given: []func(*phases.DecisionInput){relabel}, want: phases.Relabel, reason: "a raised spec.version follows the rollout",
 		},
 		{
-			name: "failed, not due", given: []func(*phases.Case){absent, failed(content, false)}, want: phases.Wait, says: "refused", retry: time.Minute,
+			name: "failed, not due", given: []func(*phases.DecisionInput){absent, failed(content, false)}, want: phases.Wait, says: "refused", retry: time.Minute,
 			reason: "back-off",
 		},
 		{
-			name: "collided, not due", given: []func(*phases.Case){absent, failed(content, true)}, want: phases.Refuse, says: "refused", retry: time.Minute,
+			name: "collided, not due", given: []func(*phases.DecisionInput){absent, failed(content, true)}, want: phases.Refuse, says: "refused", retry: time.Minute,
 			reason: "an object without our label stands in the way",
 		},
 		{
-			name: "failed, due", given: []func(*phases.Case){absent, failed(content, false), func(c *phases.Case) { c.Now = noon.Add(time.Minute) }},
+			name: "failed, due", given: []func(*phases.DecisionInput){absent, failed(content, false), func(c *phases.DecisionInput) { c.Now = noon.Add(time.Minute) }},
 			want: phases.Create, reason: "tried again",
 		},
 		{
-			name: "failed with other content", given: []func(*phases.Case){absent, failed(former, false)}, want: phases.Create,
+			name: "failed with other content", given: []func(*phases.DecisionInput){absent, failed(former, false)}, want: phases.Create,
 			reason: "another content is tried at once",
 		},
 		{
-			name: "failed, and deleted since", given: []func(*phases.Case){failed(content, false), absent}, want: phases.Create,
+			name: "failed, and deleted since", given: []func(*phases.DecisionInput){failed(content, false), absent}, want: phases.Create,
 			reason: "to delete an object is how a user makes room for what could not be changed",
 		},
 		{
 			name:  "failed, and another object by now",
-			given: []func(*phases.Case){failed(content, false), live(func(o *objects.Observed) { o.UID = "other" })}, want: phases.Verify,
+			given: []func(*phases.DecisionInput){failed(content, false), live(func(o *objects.Observed) { o.UID = "other" })}, want: phases.Verify,
 			reason: "the refusal was about its predecessor",
 		},
 		{
-			name: "failed, and as wanted by now", given: []func(*phases.Case){failed(content, false)}, want: phases.None,
+			name: "failed, and as wanted by now", given: []func(*phases.DecisionInput){failed(content, false)}, want: phases.None,
 			reason: "somebody put it right: a failure stops writes only",
 		},
 		{
-			name: "labels refused", given: []func(*phases.Case){relabel, failed(content, false)}, want: phases.None, retry: time.Minute,
+			name: "labels refused", given: []func(*phases.DecisionInput){relabel, failed(content, false)}, want: phases.None, retry: time.Minute,
 			reason: "refused labels do not make an object unready",
 		},
 		{
-			name: "failed, then stolen", given: []func(*phases.Case){failed(content, false), by("Helm", "release", "rival")}, want: phases.Refuse,
+			name: "failed, then stolen", given: []func(*phases.DecisionInput){failed(content, false), by("Helm", "release", "rival")}, want: phases.Refuse,
 			says: "controlled by Helm release", reason: "the owner comes first",
 		},
 		{
-			name: "gone, as confirmed", given: []func(*phases.Case){leaves, absent, record(func(r *phases.Record) { *r = phases.Record{Gone: true} })},
+			name: "gone, as confirmed", given: []func(*phases.DecisionInput){leaves, absent, record(func(r *phases.Applied) { *r = phases.Applied{Gone: true} })},
 			want: phases.None, reason: "a GET said so",
 		},
 		{
-			name: "gone, as the watch says", given: []func(*phases.Case){leaves, absent}, want: phases.Confirm,
+			name: "gone, as the watch says", given: []func(*phases.DecisionInput){leaves, absent}, want: phases.Confirm,
 			reason: "an object that lost our label looks deleted too",
 		},
 		{
-			name: "stray that went", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) { c.Confirm = false }}, want: phases.None,
+			name: "stray that went", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Confirm = false }}, want: phases.None,
 			reason: "nobody waits for it",
 		},
 		{
-			name: "to go, API gone", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) { c.Sight.Unserved, c.Sight.Synced = true, false }},
+			name: "to go, API gone", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
 			want: phases.None, reason: "objects go with their API",
 		},
 		{
-			name: "to go, watch starting", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) { c.Sight.Synced = false }},
+			name: "to go, watch starting", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Synced = false }},
 			want: phases.Wait, says: "is starting", reason: "it may be there",
 		},
 		{
-			name: "to go, the last try failed", given: []func(*phases.Case){leaves, failed(objects.Digest{}, false)},
+			name: "to go, the last try failed", given: []func(*phases.DecisionInput){leaves, failed(objects.Digest{}, false)},
 			want: phases.Wait, says: "refused", retry: time.Minute, reason: "back-off",
 		},
 		{
-			name: "to go, a write failed before", given: []func(*phases.Case){leaves, failed(content, false)}, want: phases.Delete,
+			name: "to go, a write failed before", given: []func(*phases.DecisionInput){leaves, failed(content, false)}, want: phases.Delete,
 			reason: "that says nothing about a removal",
 		},
 		{
-			name: "to go", given: []func(*phases.Case){leaves}, want: phases.Delete, reason: "ours",
+			name: "to go", given: []func(*phases.DecisionInput){leaves}, want: phases.Delete, reason: "ours",
 		},
 		{
-			name: "to go, of our set", given: []func(*phases.Case){leaves, by("ObjectSet", "app-1", "set")}, want: phases.Delete, reason: "ours too",
+			name: "to go, of our set", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "app-1", "set")}, want: phases.Delete, reason: "ours too",
 		},
 		{
-			name: "to go, of our namesake", given: []func(*phases.Case){leaves, by("ObjectDeployment", "app", "before the restore")}, want: phases.Delete,
+			name: "to go, of our namesake", given: []func(*phases.DecisionInput){leaves, by("ObjectDeployment", "app", "before the restore")}, want: phases.Delete,
 			reason: "restored from a backup",
 		},
 		{
-			name: "to go, of a predecessor", given: []func(*phases.Case){leaves, by("ObjectSet", "first", "earlier set")}, want: phases.None,
+			name: "to go, of a predecessor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "first", "earlier set")}, want: phases.None,
 			reason: "it was not taken over, and the predecessor lives",
 		},
 		{
-			name: "to go, of a successor", given: []func(*phases.Case){leaves, by("ObjectSet", "second", "later set")}, want: phases.None,
+			name: "to go, of a successor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "second", "later set")}, want: phases.None,
 			reason: "handed over",
 		},
 		{
-			name: "to go, of a stranger", given: []func(*phases.Case){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
+			name: "to go, of a stranger", given: []func(*phases.DecisionInput){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
 		},
 		{
-			name: "to go, nobody's", given: []func(*phases.Case){leaves, free}, want: phases.None,
+			name: "to go, nobody's", given: []func(*phases.DecisionInput){leaves, free}, want: phases.None,
 			reason: "the garbage collector takes references off when an owner is deleted with its objects kept",
 		},
 		{
-			name: "to go, terminating", given: []func(*phases.Case){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",
+			name: "to go, terminating", given: []func(*phases.DecisionInput){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",
 		},
 		{
-			name: "to go, terminating, unlabelled", given: []func(*phases.Case){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
+			name: "to go, terminating, unlabelled", given: []func(*phases.DecisionInput){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
 			says: "a/b", reason: "no watch tells when it is gone",
 		},
 		{
-			name: "to keep, says the template", given: []func(*phases.Case){leaves, func(c *phases.Case) { c.Keep = true }}, want: phases.Release,
+			name: "to keep, says the template", given: []func(*phases.DecisionInput){leaves, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Release,
 			reason: "data and CRDs outlive their package",
 		},
 		{
-			name: "to keep, says the object", given: []func(*phases.Case){leaves, live(func(o *objects.Observed) { o.Keep = true })}, want: phases.Release,
+			name: "to keep, says the object", given: []func(*phases.DecisionInput){leaves, live(func(o *objects.Observed) { o.Keep = true })}, want: phases.Release,
 			reason: "whatever wrote it",
 		},
 		{
-			name: "to go, terminating, an ancestor of the owner", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Reserved = true }}, want: phases.None,
+			name: "to go, terminating, an ancestor of the owner", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Reserved = true }}, want: phases.None,
 			reason: "it waits for the owner, which would wait for it",
 		},
 		{
-			name: "to go, of a kind that is not stored", given: []func(*phases.Case){leaves, absent, func(c *phases.Case) {
-				c.Sight.Synced, c.Sight.Unstored, c.Sight.Err = false, true, "cannot list and watch"
+			name: "to go, of a kind that is not stored", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) {
+				c.Live.Synced, c.Live.Unstored, c.Live.Err = false, true, "cannot list and watch"
 			}}, want: phases.None, reason: "nothing can have been written",
 		},
 		{
-			name: "to keep, terminating", given: []func(*phases.Case){leaves, terminating, func(c *phases.Case) { c.Keep = true }}, want: phases.Wait,
+			name: "to keep, terminating", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Wait,
 			reason: "somebody else deleted it",
 		},
 	} {

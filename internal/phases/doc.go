@@ -20,6 +20,17 @@
 //   - Teardown goes through the phases in reverse; a phase is gone entirely
 //     before the one before it is touched (invariant 6).
 //
+// The stage of a revision (stage.go) has three parts; each arrow is a method of Revision,
+// and what is durable of it is a condition or a phase of the set's status:
+//
+//	claim     unclaimed ──Claim──► claimed ──LoseClaim──► lost ──Claim──► claimed
+//	rollout   loaded ──Claim──► opened 1 ──Open──► … ──Open──► opened n ──Succeed──► succeeded
+//	removal   kept ──Restore──► removing, releasing ──torn down──► archived or deleted: dropped
+//
+// Claim, Open and Succeed are for a revision that is kept, Open and Succeed for one that is
+// claimed. Restore takes over what the set records, and closes no phase. What forbids
+// writes at any stage is no part of it: Paused, Blocked and Incomplete.
+//
 // A State is plain values of one moment: Evaluated names the objects whose probes the
 // caller evaluates for it, and Changed is for one that could not be read at one moment,
 // on which no Gate is planned.

@@ -33,17 +33,17 @@ type Jobs struct {
 	// Due means that Runs has an outcome that is not recorded yet: the caller
 	// records it durably before it performs a step, and asks again.
 	Due bool
-	// Noted are the Jobs whose end is recorded, so that what was seen of it may be
+	// Recorded are the Jobs whose end is recorded, so that what was seen of it may be
 	// forgotten.
-	Noted map[objects.Key]objects.Ended
-	// Left are the Jobs for whose end the record has no room.
-	Left []objects.Key
+	Recorded map[objects.Key]objects.Ended
+	// Overflow are the Jobs for whose end the record has no room.
+	Overflow []objects.Key
 }
 
 // record finds out what is to be recorded. Only successes decide anything: where
 // there is no room, failures go first, then what came last.
 func (p *planner) record() {
-	jobs := Jobs{Runs: map[objects.Key]Run{}, Noted: map[objects.Key]objects.Ended{}}
+	jobs := Jobs{Runs: map[objects.Key]Run{}, Recorded: map[objects.Key]objects.Ended{}}
 	for key, run := range p.Jobs {
 		if p.remembers(key) && !p.lostNamespace(key, run) {
 			jobs.Runs[key] = run
@@ -59,11 +59,11 @@ func (p *planner) record() {
 		switch recorded := p.Jobs[key]; {
 		case content.IsZero():
 		case (recorded.UID == run.UID || recorded.UID == "") && recorded.Content == run.Content && recorded.Outcome == run.Outcome:
-			jobs.Noted[key] = ended
+			jobs.Recorded[key] = ended
 		case jobs.admit(key, run):
 			jobs.Due = true
 		default:
-			jobs.Left = append(jobs.Left, key)
+			jobs.Overflow = append(jobs.Overflow, key)
 		}
 	}
 	p.plan.Jobs = jobs
@@ -136,7 +136,7 @@ func (p *planner) jobKeys() []objects.Key {
 // nothing.
 func (p *planner) contentOf(key objects.Key, ended *objects.Ended) objects.Digest {
 	var written, named, shown objects.Digest
-	rec := p.Memory.of(key)
+	rec := p.Applied.of(key)
 	for _, r := range p.Revisions {
 		d, _ := r.Find(key)
 		if d == nil {

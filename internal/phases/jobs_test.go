@@ -27,8 +27,11 @@ func jobKey(name string) objects.Key {
 func jobRevision(number int64, contents map[string]string) *phases.Revision {
 	r := &phases.Revision{
 		Name: fmt.Sprintf("app-%d", number), UID: types.UID(fmt.Sprint("set-", number)), Number: number,
-		Phases: []phases.Phase{{Name: "first"}}, Claimed: true, Opened: 1, Succeeded: true,
+		Phases: []phases.Phase{{Name: "first"}},
 	}
+	r.SetClaimed()
+	r.SetOpened(1)
+	r.SetSucceeded(true)
 	for name, content := range contents {
 		r.Phases[0].Objects = append(r.Phases[0].Objects, &objects.Desired{Key: jobKey(name), Version: "v1", Content: digest(content)})
 	}
@@ -39,8 +42,8 @@ func jobRevision(number int64, contents map[string]string) *phases.Revision {
 // jobState is what the core sees where no Job is there. What there is fails its probes.
 func jobState(revisions ...*phases.Revision) *phases.State {
 	s := &phases.State{
-		Owner: objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)}, Revisions: revisions,
-		Memory: phases.Memory{}, Now: noon, Live: map[objects.Key]phases.Sight{}, Ended: map[objects.Key]objects.Ended{},
+		Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID}, Revisions: revisions,
+		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Ended: map[objects.Key]objects.Ended{},
 	}
 	for _, r := range revisions {
 		r.Probed, r.Results = sets.Set[schema.GroupKind]{}, map[objects.Key]probes.Result{}
@@ -48,7 +51,7 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 			for _, d := range r.Phases[i].Objects {
 				r.Probed.Insert(d.Key.GroupKind())
 				r.Results[d.Key] = probes.Result{Messages: []string{"not ready"}}
-				s.Live[d.Key] = phases.Sight{Synced: true}
+				s.Live[d.Key] = phases.LiveState{Synced: true}
 			}
 		}
 	}
@@ -73,7 +76,7 @@ func TestJobsAreRecorded(t *testing.T) {
 		reason    string
 		revisions []*phases.Revision
 		ended     *objects.Ended
-		wrote     *phases.Record
+		wrote     *phases.Applied
 		recorded  map[objects.Key]phases.Run
 		want      map[objects.Key]phases.Run
 		due       bool
@@ -82,7 +85,7 @@ func TestJobsAreRecorded(t *testing.T) {
 		"nothing seen": {reason: "there is nothing to record", revisions: []*phases.Revision{first}},
 		"written by this process": {
 			reason: "what was written is known", revisions: []*phases.Revision{first, second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Record{UID: "a", Content: digest("two")},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "a", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("two", objects.Succeeded)}, due: true,
 		},
 		"written by another process": {
@@ -97,7 +100,7 @@ func TestJobsAreRecorded(t *testing.T) {
 		},
 		"a later object of that name was written": {
 			reason: "what this process wrote last is about another Job", revisions: []*phases.Revision{first, second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Record{UID: "b", Content: digest("two")},
+			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "b", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
 		},
 		"of a content that nobody wants": {
@@ -137,7 +140,7 @@ func TestJobsAreRecorded(t *testing.T) {
 			s.Jobs = tc.recorded
 			seen(s, job, tc.ended)
 			if tc.wrote != nil {
-				s.Memory[job] = tc.wrote
+				s.Applied[job] = tc.wrote
 			}
 			got := phases.Next(s).Jobs
 			if tc.want == nil {
@@ -150,8 +153,8 @@ func TestJobsAreRecorded(t *testing.T) {
 				run.UID = ""
 				got.Runs[key] = run
 			}
-			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Due != tc.due || (len(got.Noted) > 0) != tc.noted {
-				t.Errorf("%s: due %t, noted %v\n%s", tc.reason, got.Due, got.Noted, diff)
+			if diff := cmp.Diff(tc.want, got.Runs); diff != "" || got.Due != tc.due || (len(got.Recorded) > 0) != tc.noted {
+				t.Errorf("%s: due %t, noted %v\n%s", tc.reason, got.Due, got.Recorded, diff)
 			}
 		})
 	}
@@ -170,7 +173,7 @@ func TestJobRecordIsBounded(t *testing.T) {
 	s.Jobs = recorded
 	seen(s, jobKey("zz"), &objects.Ended{UID: "z", Outcome: objects.Succeeded, Revision: 1})
 	plan := phases.Next(s)
-	if diff := cmp.Diff([]objects.Key{jobKey("zz")}, plan.Jobs.Left); diff != "" || plan.Jobs.Due || len(plan.Jobs.Runs) != limits.JobRecords {
+	if diff := cmp.Diff([]objects.Key{jobKey("zz")}, plan.Jobs.Overflow); diff != "" || plan.Jobs.Due || len(plan.Jobs.Runs) != limits.JobRecords {
 		t.Errorf("there is no room for another Job: due %t, %d recorded\n%s", plan.Jobs.Due, len(plan.Jobs.Runs), diff)
 	}
 	if plan.Entry == nil || len(plan.Entry.Steps) != 1 || plan.Entry.Steps[0].Key.Name != "zz" {
@@ -231,9 +234,9 @@ func TestCompletedJobs(t *testing.T) {
 			s := jobState(jobRevision(1, map[string]string{"migrate": "one"}))
 			s.Jobs, s.ReportDrift = tc.recorded, tc.report
 			seen(s, jobKey("migrate"), tc.ended)
-			s.Live[jobKey("migrate")] = phases.Sight{Synced: true, Object: tc.live}
+			s.Live[jobKey("migrate")] = phases.LiveState{Synced: true, Object: tc.live}
 			if tc.live != nil {
-				s.Memory[jobKey("migrate")] = &phases.Record{UID: "a", Content: digest("one"), Template: tmpl, Baseline: shown}
+				s.Applied[jobKey("migrate")] = &phases.Applied{UID: "a", Content: digest("one"), Template: tmpl, Baseline: shown}
 			}
 			plan := phases.Next(s)
 			report := plan.Reports[0]
@@ -257,7 +260,7 @@ func TestCompletedJobs(t *testing.T) {
 func TestCompletedJobOpensTheNextPhase(t *testing.T) {
 	t.Parallel()
 	r := jobRevision(1, map[string]string{"migrate": "one"})
-	r.Succeeded = false
+	r.SetSucceeded(false)
 	r.Phases = append(r.Phases, phases.Phase{Name: "second", Objects: []*objects.Desired{{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "c"}, Content: content}}})
 	s := jobState(r)
 	s.Now = noon.Add(time.Hour)
@@ -307,7 +310,7 @@ func TestJobsOfAFormerNamespace(t *testing.T) {
 			s.Jobs, s.Namespaces = map[objects.Key]phases.Run{job: tc.record}, tc.known
 			seen(s, job, tc.ended)
 			if tc.live != "" {
-				s.Live[namespace] = phases.Sight{Synced: true, Object: &objects.Observed{UID: tc.live}}
+				s.Live[namespace] = phases.LiveState{Synced: true, Object: &objects.Observed{UID: tc.live}}
 			}
 			plan := phases.Next(s)
 			completed := slices.Contains(plan.Reports[0].Completed, job)

@@ -44,7 +44,7 @@ type runs struct {
 	outcome  objects.Outcome
 	nextUID  int
 	recorded map[objects.Key]phases.Run
-	memory   phases.Memory
+	memory   phases.AppliedObjects
 	seen     *objects.Ended
 	// successes are contents that were recorded as succeeded, or seen so by the
 	// process that still runs, since the last run of another content was recorded.
@@ -57,7 +57,7 @@ type runs struct {
 func TestJobsRunOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &runs{number: 1, content: "a", memory: phases.Memory{}}
+		r := &runs{number: 1, content: "a", memory: phases.AppliedObjects{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"engine": func(t *rapid.T) { r.engine(t, rapid.Bool().Draw(t, "status refused")) },
 			"ends": func(t *rapid.T) {
@@ -78,7 +78,7 @@ func TestJobsRunOnce(t *testing.T) {
 				r.content = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "content")
 			},
 			"crash": func(*rapid.T) {
-				r.memory, r.seen, r.known = phases.Memory{}, nil, ""
+				r.memory, r.seen, r.known = phases.AppliedObjects{}, nil, ""
 				if r.live != nil && r.outcome != "" {
 					r.observe() // by the list
 				}
@@ -104,14 +104,14 @@ func (r *runs) observe() {
 func (r *runs) engine(t *rapid.T, refused bool) {
 	for range 20 {
 		s := jobState(jobRevision(r.number, map[string]string{"job": r.content}))
-		s.Memory, s.Jobs = r.memory, r.recorded
+		s.Applied, s.Jobs = r.memory, r.recorded
 		seen(s, jobKey("job"), r.seen)
-		s.Live[jobKey("job")] = phases.Sight{Synced: true, Object: r.live}
+		s.Live[jobKey("job")] = phases.LiveState{Synced: true, Object: r.live}
 		s.Revisions[0].Results[jobKey("job")] = probes.Result{
 			Status: map[bool]probes.Status{true: probes.True, false: probes.False}[r.outcome == objects.Succeeded],
 		}
 		plan := phases.Next(s)
-		if len(plan.Jobs.Noted) > 0 {
+		if len(plan.Jobs.Recorded) > 0 {
 			r.seen = nil
 		}
 		steps := plan.Steps

@@ -22,8 +22,8 @@ type Plan struct {
 	Jobs Jobs
 	// Reports are parallel to State.Revisions.
 	Reports []Report
-	// Torn means that everything that was to go is gone.
-	Torn bool
+	// TornDown means that everything that was to go is gone.
+	TornDown bool
 	// Retry is when to ask again although nothing happened; zero for never.
 	Retry time.Time
 }
@@ -64,23 +64,19 @@ type Gate struct {
 	// complete as it is: its probes are true at the same moment as those of the phases
 	// before, so that one record will do.
 	Phase, Last int
-	// Ahead means that the phases are open already by what is durable, and have not
-	// begun: nothing is to be recorded.
-	Ahead bool
+	// Preopened means that the phases are durably open, and only have to start.
+	Preopened bool
 	// Probed are the objects of the phases before Last that probes select with the
-	// resourceVersion that was judged, if they are of more than one kind, because each
+	// resourceVersion that was evaluated, if they are of more than one kind, because each
 	// kind has a watch of its own, or if their watch may still show what was before the
 	// revision: the caller proves that they are current at one moment, and says so in
-	// Revision.Proven.
+	// Revision.Confirmed.
 	Probed map[objects.Key]string
 }
 
 // Next decides what to do about all objects of an owner.
 func Next(s *State) Plan {
-	p := planner{State: s, holder: map[objects.Key]*Revision{}}
-	if s.Orphan {
-		return Plan{Torn: true, Reports: make([]Report, len(s.Revisions))}
-	}
+	p := planner{State: s, writer: map[objects.Key]*Revision{}}
 	p.plan.Reports = make([]Report, len(s.Revisions))
 	if s.Teardown {
 		p.teardown(func(*Revision, objects.Key) bool { return true }, func(objects.Key) bool { return false })
@@ -88,7 +84,7 @@ func Next(s *State) Plan {
 		return p.plan
 	}
 	p.record()
-	p.assignHolders()
+	p.assignWriters()
 	for i := range s.Revisions {
 		p.rollout(i)
 	}
@@ -99,30 +95,30 @@ func Next(s *State) Plan {
 type planner struct {
 	*State
 	plan   Plan
-	holder map[objects.Key]*Revision
+	writer map[objects.Key]*Revision
 }
 
 // active returns the newest revision that stays, or nil.
 func (p *planner) active() *Revision {
 	for _, r := range slices.Backward(p.Revisions) {
-		if !r.Removing {
+		if !r.Removing() {
 			return r
 		}
 	}
 	return nil
 }
 
-// assignHolders gives each object its one writer: the newest revision that
+// assignWriters gives each object its one writer: the newest revision that
 // opened the object's phase.
-func (p *planner) assignHolders() {
+func (p *planner) assignWriters() {
 	for _, r := range slices.Backward(p.Revisions) {
-		if r.Removing {
+		if r.Removing() {
 			continue
 		}
-		for ph := range min(r.Opened, len(r.Phases)) {
+		for ph := range min(r.Opened(), len(r.Phases)) {
 			for _, d := range r.Phases[ph].Objects {
-				if p.holder[d.Key] == nil {
-					p.holder[d.Key] = r
+				if p.writer[d.Key] == nil {
+					p.writer[d.Key] = r
 				}
 			}
 		}
@@ -132,19 +128,19 @@ func (p *planner) assignHolders() {
 // Evaluated visits the objects whose probe results Next reads, in the order in which it
 // does: of each revision those that it writes, and of the active one all.
 func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
-	if s.Teardown || s.Orphan {
+	if s.Teardown {
 		return
 	}
-	p := planner{State: s, holder: map[objects.Key]*Revision{}}
-	p.assignHolders()
+	p := planner{State: s, writer: map[objects.Key]*Revision{}}
+	p.assignWriters()
 	active := p.active()
 	for _, r := range s.Revisions {
-		if p.obsolete(r) || len(r.Probed) == 0 {
+		if p.superseded(r) || len(r.Probed) == 0 {
 			continue
 		}
 		for ph := range r.Phases {
 			for _, d := range r.Phases[ph].Objects {
-				if r.Probed.Has(d.Key.GroupKind()) && (r == active || ph < r.Begun() && p.holder[d.Key] == r) {
+				if r.Probed.Has(d.Key.GroupKind()) && (r == active || ph < r.Started() && p.writer[d.Key] == r) {
 					visit(r, d.Key)
 				}
 			}
@@ -155,22 +151,22 @@ func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
 // source returns the revision whose stamp the object shall carry: an object
 // that did not change keeps that of the revision that wrote it until the new
 // one has succeeded. Revisions that never reached the object are passed over.
-func (p *planner) source(holder *Revision, d *objects.Desired) *Revision {
-	at := slices.Index(p.Revisions, holder)
+func (p *planner) source(writer *Revision, d *objects.Desired) *Revision {
+	at := slices.Index(p.Revisions, writer)
 	for _, r := range slices.Backward(p.Revisions[:at]) {
-		if holder.Succeeded {
+		if writer.Succeeded() {
 			break
 		}
 		older, ph := r.Find(d.Key)
-		if older == nil || r.Removing || ph >= r.Opened {
+		if older == nil || r.Removing() || ph >= r.Opened() {
 			continue
 		}
 		if older.Content != d.Content {
 			break
 		}
-		holder = r
+		writer = r
 	}
-	return holder
+	return writer
 }
 
 // rollout plans the opened phases of one revision and opens the next one.
@@ -178,20 +174,20 @@ func (p *planner) rollout(i int) {
 	r := p.Revisions[i]
 	report := &p.plan.Reports[i]
 	report.init(r)
-	if p.obsolete(r) {
+	if p.superseded(r) {
 		return
 	}
-	writable := r.Claimed && !r.Paused && r.Blocked == "" && !p.active().Incomplete
+	writable := r.Claimed() && !r.Paused && r.Blocked == "" && !p.active().Incomplete
 	ready := true
 	for ph := range r.Phases {
-		if ph >= r.Begun() {
+		if ph >= r.Started() {
 			break
 		}
 		if !p.phase(r, ph, report, writable) {
 			ready = false
 		}
 	}
-	if r == p.active() && ready && writable && r.Begun() < len(r.Phases) {
+	if r == p.active() && ready && writable && r.Started() < len(r.Phases) {
 		p.plan.Gate = p.gate(r)
 	}
 }
@@ -199,7 +195,7 @@ func (p *planner) rollout(i int) {
 // last returns the phase to open: the next one, or where that is complete as it is,
 // the first one behind it that is not.
 func (p *planner) last(r *Revision) int {
-	ph := r.Begun()
+	ph := r.Started()
 	for ph < len(r.Phases)-1 && p.complete(r, ph) {
 		ph++
 	}
@@ -224,12 +220,12 @@ func (p *planner) complete(r *Revision, ph int) bool {
 
 // caseFor returns what is judged of an object of r, and the revision whose stamp it
 // shall carry.
-func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (Case, *Revision) {
+func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
 	c := p.caseOf(d.Key)
 	c.Desired, c.Labels, c.Earlier = d, src.Labels, r.Phases[ph].Earlier
-	c.Relabel = r.Succeeded && r == p.active()
-	c.Outdated = p.outdated(r, d, c.Sight.Object, c.Record)
+	c.Relabel = r.Succeeded() && r == p.active()
+	c.Outdated = p.outdated(r, d, c.Live.Object, c.Applied)
 	c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
 	return c, src
 }
@@ -239,40 +235,40 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 	entry := Entry{Revision: r, Phase: ph}
 	held := false // something in the phase forbids its entry
 	for _, d := range r.Phases[ph].Objects {
-		if p.holder[d.Key] != r {
+		if p.writer[d.Key] != r {
 			report.Phases[ph].Taken++ // a newer revision writes it
 			continue
 		}
 		c, src := p.caseFor(r, ph, d)
 		v := Decide(c)
 		p.retry(v.Retry)
-		if p.withdrawn(r, &c, &v) {
+		if p.deletedPolicy(r, &c, &v) {
 			report.Phases[ph].Taken++
 			continue
 		}
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Sight.Object, Report: c.Report, Foreign: v.Foreign}
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue
 		}
 		if v.Drift != "" {
-			p.drifted(r, ph, d, c.Sight.Object, v.Drift, report)
+			p.drifted(r, ph, d, c.Live.Object, v.Drift, report)
 			continue
 		}
 		switch v.Action {
 		case None, Relabel:
-			p.settled(r, ph, d, report)
+			p.countWritten(r, ph, d, report)
 			step.Background = true
 		case Create, Change, Adopt, Verify, Correct, Recreate:
 			report.pending(ph)
 		case Wait, Refuse, Confirm:
 			held = p.wait(r, ph, &c, v, report) || held
 		}
-		recreate := c.Record.Content == d.Content
-		if v.Action == Create && !recreate && p.overtaken(r, ph, d) {
+		recreate := c.Applied.Content == d.Content
+		if v.Action == Create && !recreate && p.supersededBeforeCreate(r, ph, d) {
 			continue
 		}
-		if v.looks() || v.writes() && writable {
+		if v.readsOnly() || v.writes() && writable {
 			p.route(step, &entry, recreate)
 		}
 	}
@@ -286,7 +282,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 // older content than d: an upgrade was on its way when the process before ended, or
 // it was to be removed and is wanted again. By its values alone a content that lost
 // a field looks the same as before.
-func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observed, record Record) bool {
+func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observed, record Applied) bool {
 	if live == nil || len(p.Revisions) == 1 || !record.Content.IsZero() && record.UID == live.UID {
 		return false
 	}
@@ -307,26 +303,26 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 	return differs || left
 }
 
-// looks reports whether the verdict is to find out how things stand, which goes on
+// readsOnly reports whether the decision is to find out how things stand, which goes on
 // while nothing is written.
-func (v Verdict) looks() bool { return v.Action == Confirm || v.Action == Verify }
+func (v Decision) readsOnly() bool { return v.Action == Confirm || v.Action == Verify }
 
 // holds reports whether an object that is waited for forbids that its phase is
 // entered; entering means that the phase was not entered before.
-func (c *Case) holds(entering bool) bool {
-	return c.Sight.Unserved || !c.Sight.Synced || c.Record.barred(c.Desired) || entering && c.Record.failed(c.Desired, c.Sight.Object, c.Now)
+func (c *DecisionInput) holds(entering bool) bool {
+	return c.Live.Unserved || !c.Live.Synced || c.Applied.preflightFailed(c.Desired) || entering && c.Applied.failed(c.Desired, c.Live.Object, c.Now)
 }
 
-// overtaken reports whether the object is one that r would be the first to create,
+// supersededBeforeCreate reports whether the object is one that r would be the first to create,
 // though a newer revision is active by now.
-func (p *planner) overtaken(r *Revision, ph int, d *objects.Desired) bool {
-	if r == p.active() || r.Succeeded || r.Phases[ph].Earlier {
+func (p *planner) supersededBeforeCreate(r *Revision, ph int, d *objects.Desired) bool {
+	if r == p.active() || r.Succeeded() || r.Phases[ph].Earlier {
 		return false
 	}
 	older := p.Revisions[:slices.Index(p.Revisions, r)]
 	return !slices.ContainsFunc(older, func(o *Revision) bool {
 		old, at := o.Find(d.Key)
-		return old != nil && at < o.Opened
+		return old != nil && at < o.Opened()
 	})
 }
 
@@ -356,19 +352,19 @@ func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects
 		report.block(drift)
 		return
 	}
-	p.settled(r, ph, d, report)
+	p.countWritten(r, ph, d, report)
 }
 
-// settled counts an object that needs no write by its probes.
-func (p *planner) settled(r *Revision, ph int, d *objects.Desired, report *Report) {
+// countWritten counts an object that needs no write by its probes.
+func (p *planner) countWritten(r *Revision, ph int, d *objects.Desired, report *Report) {
 	report.Controlled = append(report.Controlled, d.Key)
 	report.Phases[ph].Written++
 	p.probe(r, ph, d.Key, report)
 }
 
-func (p *planner) caseOf(key objects.Key) Case {
-	return Case{
-		Key: key, Sight: p.Live[key], Record: p.Memory.of(key),
+func (p *planner) caseOf(key objects.Key) DecisionInput {
+	return DecisionInput{
+		Key: key, Live: p.Live[key], Applied: p.Applied.of(key),
 		Owner: p.Owner, Controllers: p.Controllers, Report: p.ReportDrift, Now: p.Now,
 	}
 }

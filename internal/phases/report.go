@@ -65,7 +65,7 @@ type Report struct {
 // PhaseReport is how one phase stands.
 type PhaseReport struct {
 	Name string
-	// Opened means that the phase has begun.
+	// Opened means that the phase has started.
 	Opened bool
 	// Pending objects wait for a write, Written ones show what the revision wants,
 	// Ready ones are written and pass all of their probes, Taken ones are a newer
@@ -147,7 +147,7 @@ func counted(parts []string) string {
 func (r *Report) init(rev *Revision) {
 	r.Phases = make([]PhaseReport, len(rev.Phases))
 	for i := range rev.Phases {
-		r.Phases[i] = PhaseReport{Name: rev.Phases[i].Name, Opened: i < rev.Begun(), Total: len(rev.Phases[i].Objects)}
+		r.Phases[i] = PhaseReport{Name: rev.Phases[i].Name, Opened: i < rev.Started(), Total: len(rev.Phases[i].Objects)}
 	}
 }
 
@@ -161,9 +161,9 @@ func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
 // wait reports an object that is not written now as blocking; held means that its phase
 // must not be entered.
-func (p *planner) wait(r *Revision, ph int, c *Case, v Verdict, report *Report) (held bool) {
-	report.block(p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Sight)))
-	report.Unknown = report.Unknown || starting(c.Sight)
+func (p *planner) wait(r *Revision, ph int, c *DecisionInput, v Decision, report *Report) (held bool) {
+	report.block(p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Live)))
+	report.Unknown = report.Unknown || starting(c.Live)
 	return v.Action == Refuse || c.holds(!r.Phases[ph].Entered)
 }
 
@@ -174,8 +174,8 @@ func (p *planner) blocker(r *Revision, ph int, key objects.Key, message string, 
 
 func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 	result := r.result(key)
-	settles := result.Status != probes.True && p.settles(result)
-	if result.Status == probes.True || settles && r.Succeeded { // which opens nothing any more
+	withinGrace := result.Status != probes.True && p.withinGrace(result)
+	if result.Status == probes.True || withinGrace && r.Succeeded() { // which opens nothing any more
 		report.Phases[ph].Ready++
 		return
 	}
@@ -187,7 +187,7 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 		kind = BlockProbeFalse
 	}
 	b := p.blocker(r, ph, key, strings.Join(result.Messages, ", "), kind)
-	b.Settling = settles
+	b.Settling = withinGrace
 	report.block(b)
 }
 
@@ -199,7 +199,7 @@ func (p *planner) gate(r *Revision) *Gate {
 	if !held {
 		return nil
 	}
-	g := &Gate{Revision: r, Phase: r.Begun(), Last: last, Ahead: last < r.Opened}
+	g := &Gate{Revision: r, Phase: r.Started(), Last: last, Preopened: last < r.Opened()}
 	if !proven {
 		g.Probed = probed
 	}
@@ -228,16 +228,16 @@ func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string
 				return nil, false, false
 			}
 			probed[d.Key] = live.ResourceVersion
-			proven = proven && (r.Reached.Has(gk) || ph < r.Proven)
+			proven = proven && (r.Reached.Has(gk) || ph < r.Confirmed)
 		}
 	}
 	return probed, proven && len(kinds) < 2, len(probed) == 0 || !p.Changed
 }
 
 // starting reports whether the watch of a kind is on its way.
-func starting(s Sight) bool { return !s.Synced && !s.Unserved && s.Err == "" }
+func starting(s LiveState) bool { return !s.Synced && !s.Unserved && s.Err == "" }
 
-func blockKind(a Action, s Sight) BlockKind {
+func blockKind(a Action, s LiveState) BlockKind {
 	switch {
 	case a == Refuse:
 		return BlockCollision

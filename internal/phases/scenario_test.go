@@ -90,7 +90,7 @@ func play(text string) (string, error) {
 // player is what the core sees.
 type player struct {
 	state    *phases.State
-	sights   map[objects.Key]*phases.Sight
+	sights   map[objects.Key]*phases.LiveState
 	unserved map[string]bool
 	starting map[string]bool
 	behind   map[string]bool
@@ -99,10 +99,10 @@ type player struct {
 }
 
 func newPlayer() *player {
-	p := &player{sights: map[objects.Key]*phases.Sight{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, settling: map[objects.Key]time.Time{}}
+	p := &player{sights: map[objects.Key]*phases.LiveState{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, settling: map[objects.Key]time.Time{}}
 	p.state = &phases.State{
-		Owner:  objects.Owner{Kind: "ObjectDeployment", Name: "app", UID: string(ownerUID)},
-		Memory: phases.Memory{}, Now: noon, Controllers: related("set", "earlier", "later"),
+		Owner:   objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID},
+		Applied: phases.AppliedObjects{}, Now: noon, Controllers: related("set", "earlier", "later"),
 	}
 	return p
 }
@@ -110,7 +110,7 @@ func newPlayer() *player {
 // snapshot completes the state by what the watches show. Kinds are probed of which an
 // object is ready or sick.
 func (p *player) snapshot() *phases.State {
-	p.state.Live = map[objects.Key]phases.Sight{}
+	p.state.Live = map[objects.Key]phases.LiveState{}
 	probed := sets.Set[schema.GroupKind]{}
 	for key, sight := range p.sights {
 		p.state.Live[key] = p.look(key)
@@ -154,8 +154,8 @@ func (p *player) evaluate(key objects.Key, obs *objects.Observed) probes.Result 
 	return probes.Result{Status: probes.False, Messages: []string{"not ready"}, Settling: p.settling[key]}
 }
 
-func (p *player) look(key objects.Key) phases.Sight {
-	sight := phases.Sight{Synced: !p.starting[key.Kind], Unserved: p.unserved[key.Kind]}
+func (p *player) look(key objects.Key) phases.LiveState {
+	sight := phases.LiveState{Synced: !p.starting[key.Kind], Unserved: p.unserved[key.Kind]}
 	if s := p.sights[key]; s != nil && sight.Synced && !sight.Unserved {
 		sight.Object = s.Object
 	}
@@ -200,9 +200,9 @@ func (p *player) do(line string) error {
 	case "gone":
 		delete(p.sights, parseKey(rest[0]))
 	case "confirmed":
-		p.state.Memory[parseKey(rest[0])] = &phases.Record{Gone: true}
+		p.state.Applied[parseKey(rest[0])] = &phases.Applied{Gone: true}
 	case "restart":
-		p.state.Memory = phases.Memory{}
+		p.state.Applied = phases.AppliedObjects{}
 		for _, r := range p.state.Revisions {
 			for i := range r.Phases {
 				r.Phases[i].Entered = false
@@ -231,7 +231,7 @@ func (p *player) do(line string) error {
 	case "teardown":
 		p.state.Teardown = true
 	case "orphan":
-		p.state.Orphan = true
+		p.state.Teardown, p.state.Orphan = true, true
 	case "wait":
 		d, err := time.ParseDuration(rest[0])
 		p.state.Now = p.state.Now.Add(d)
@@ -270,13 +270,13 @@ func (p *player) set(r *phases.Revision, words []string) error {
 			if err != nil {
 				return err
 			}
-			r.Opened = n
+			r.SetOpened(n)
 		case "ahead":
 			n, err := strconv.Atoi(value)
 			if err != nil {
 				return err
 			}
-			r.Ahead = n
+			r.SetPreopened(n)
 		case "entered":
 			for i := range r.Phases {
 				r.Phases[i].Entered = true
@@ -290,19 +290,19 @@ func (p *player) set(r *phases.Revision, words []string) error {
 		case "blocked":
 			r.Blocked = value
 		case "claimed":
-			r.Claimed = true
+			r.SetClaimed()
 		case "proven":
-			r.Proven = len(r.Phases)
+			r.Confirmed = len(r.Phases)
 		case "succeeded":
-			r.Succeeded = true
+			r.SetSucceeded(true)
 		case "paused":
 			r.Paused = true
 		case "resumed":
 			r.Paused = false
 		case "removing":
-			r.Removing = true
+			r.SetRemoving()
 		case "keepall":
-			r.KeepAll = true
+			r.SetReleasing()
 		case "incomplete":
 			r.Incomplete = true
 		default:
@@ -322,8 +322,8 @@ func (p *player) live(key objects.Key, words []string) error {
 		Owners:     []metav1.OwnerReference{},
 		Projection: digest("as written"), ProjectedBy: tmpl,
 	}
-	rec := &phases.Record{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}
-	p.state.Memory[key], p.sights[key] = rec, &phases.Sight{Object: obs}
+	rec := &phases.Applied{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}
+	p.state.Applied[key], p.sights[key] = rec, &phases.LiveState{Object: obs}
 	obs.Owners = controlledBy("ObjectDeployment", "app", string(ownerUID))
 	delete(p.settling, key)
 	for _, word := range words {
@@ -350,7 +350,7 @@ func (p *player) live(key objects.Key, words []string) error {
 		case "keep":
 			obs.Keep = true
 		case "unknown":
-			delete(p.state.Memory, key)
+			delete(p.state.Applied, key)
 		default:
 			return fmt.Errorf("%q is no property of an object", word)
 		}
@@ -375,7 +375,7 @@ func (p *player) fail(key objects.Key, words []string) error {
 	if sight := p.sights[key]; sight != nil {
 		f.UID = sight.Object.UID
 	}
-	p.state.Memory.At(key).Failure = f
+	p.state.Applied.At(key).Failure = f
 	return nil
 }
 
@@ -394,12 +394,12 @@ func (p *player) print(plan phases.Plan) string {
 	}
 	if g := plan.Gate; g != nil {
 		verb := "open"
-		if g.Ahead {
+		if g.Preopened {
 			verb = "begin"
 		}
 		line("%s %s of %s%s", verb, phasesText(g), g.Revision.Name, proofText(g))
 	}
-	if plan.Torn {
+	if plan.TornDown {
 		line("nothing is left to remove")
 	}
 	if !plan.Retry.IsZero() {

@@ -10,10 +10,10 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Settling is an object that passed its probes before its generation changed. Its
+// ReadinessGrace is of an object that passed its probes before its generation changed. Its
 // controller may not have observed or acted on that yet, so that a failing probe is not
 // conclusive. It is immutable.
-type Settling struct {
+type ReadinessGrace struct {
 	Since time.Time
 	// UID of the object, and the generation at which it passed its probes; negative where
 	// that is not known.
@@ -21,13 +21,13 @@ type Settling struct {
 	Generation int64
 }
 
-// Settle returns the state after an object was judged; nil where it is not settling.
+// NextReadinessGrace returns the state after an object was evaluated; nil where it is not within a grace period.
 // before is the previous judgement, zero for none.
-func Settle(known *Settling, before, now Judged, at time.Time) *Settling {
+func NextReadinessGrace(known *ReadinessGrace, before, now Evaluated, at time.Time) *ReadinessGrace {
 	judged := !now.Result.Outdated && !now.Result.Unseen
 	if before.Result.Status == probes.True && (known == nil || known.Generation != before.Object.Generation) &&
 		(!judged || now.Object.Generation != before.Object.Generation) {
-		known = &Settling{Since: at, UID: before.Object.UID, Generation: before.Object.Generation}
+		known = &ReadinessGrace{Since: at, UID: before.Object.UID, Generation: before.Object.Generation}
 	}
 	switch {
 	case known == nil:
@@ -39,20 +39,20 @@ func Settle(known *Settling, before, now Judged, at time.Time) *Settling {
 }
 
 // over is when the object has to be ready.
-func (s *Settling) over() time.Time { return s.Since.Add(limits.SettlingTime) }
+func (s *ReadinessGrace) over() time.Time { return s.Since.Add(limits.ReadinessGrace) }
 
-// Judged is how an object was judged by its probes.
-type Judged struct {
+// Evaluated is how an object was evaluated by its probes.
+type Evaluated struct {
 	Object *objects.Observed
 	Result probes.Result
 }
 
-// settles reports whether an object that fails its probes is still settling.
-func (p *planner) settles(result probes.Result) bool {
+// withinGrace reports whether an object that fails its probes is within its grace period.
+func (p *planner) withinGrace(result probes.Result) bool {
 	if result.Settling.IsZero() {
 		return false
 	}
-	due := result.Settling.Add(limits.SettlingTime)
+	due := result.Settling.Add(limits.ReadinessGrace)
 	if !p.Now.Before(due) {
 		return false
 	}
@@ -64,7 +64,7 @@ func (p *planner) settles(result probes.Result) bool {
 // with it has succeeded, or has opened a later phase.
 func (p *planner) wasReady(r *Revision, key objects.Key) bool {
 	for _, o := range p.Revisions {
-		if d, ph := o.Find(key); d != nil && (o.Succeeded || ph < o.Begun()-1) {
+		if d, ph := o.Find(key); d != nil && (o.Succeeded() || ph < o.Started()-1) {
 			return true
 		}
 		if o == r {

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// TestSettle judges one object every second; want is the look since which it settles, 0
+// TestSettle judges one object every second; want is the look since which it is within its grace period, 0
 // for none.
 func TestSettle(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestSettle(t *testing.T) {
 	}{
 		{
 			name: "scaled", reason: "its controller has to see the generation, and then to act on it",
-			looks: []look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {2, sick, 2, 0}, {2, ready, 2, 0}, {2, ready, 0, limits.SettlingTime}, {2, sick, 0, 0}},
+			looks: []look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {2, sick, 2, 0}, {2, ready, 2, 0}, {2, ready, 0, limits.ReadinessGrace}, {2, sick, 0, 0}},
 		},
 		{
 			name: "passes too early", reason: "a controller reports what it has not acted on yet",
@@ -44,7 +44,7 @@ func TestSettle(t *testing.T) {
 		},
 		{
 			name: "never well again", reason: "its time is not renewed, whatever moves",
-			looks: []look{{1, ready, 0, 0}, {2, sick, 2, 0}, {3, sick, 2, limits.SettlingTime}, {4, outdated, 2, 0}, {4, ready, 0, 0}},
+			looks: []look{{1, ready, 0, 0}, {2, sick, 2, 0}, {3, sick, 2, limits.ReadinessGrace}, {4, outdated, 2, 0}, {4, ready, 0, 0}},
 		},
 		{
 			name: "changed again and again", reason: "the time runs from the first generation that it did not pass at",
@@ -81,24 +81,24 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			var known *phases.Settling
-			var before phases.Judged
+			var known *phases.ReadinessGrace
+			var before phases.Evaluated
 			at, began := noon, map[time.Time]int{}
 			for i, l := range tc.looks {
 				uid := types.UID("first")
 				if tc.replaced > 0 && i+1 >= tc.replaced {
 					uid = "second"
 				}
-				now := phases.Judged{Object: &objects.Observed{UID: uid, Generation: l.generation}, Result: l.result}
+				now := phases.Evaluated{Object: &objects.Observed{UID: uid, Generation: l.generation}, Result: l.result}
 				at = at.Add(time.Second + l.after)
 				began[at] = i + 1
-				known = phases.Settle(known, before, now, at)
+				known = phases.NextReadinessGrace(known, before, now, at)
 				got := 0
 				if known != nil {
 					got = began[known.Since]
 				}
 				if got != l.want {
-					t.Errorf("%s: after look %d the object settles since look %d, want %d", tc.reason, i+1, got, l.want)
+					t.Errorf("%s: after look %d the object withinGrace since look %d, want %d", tc.reason, i+1, got, l.want)
 				}
 				if !l.result.Unseen {
 					before = now

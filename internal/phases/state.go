@@ -22,12 +22,12 @@ type State struct {
 	// active one.
 	Revisions []*Revision
 	// Live has what is known of the objects of revisions, and of Strays.
-	Live map[objects.Key]Sight
+	Live map[objects.Key]LiveState
 	// Changed means that objects that probes select changed while Live was read, so that
 	// it is not of one moment.
 	Changed bool
-	// Memory holds what the engine remembers of its own writes.
-	Memory Memory
+	// Applied holds what the engine remembers of its own writes.
+	Applied AppliedObjects
 	// Strays are objects that the owner controls and no unarchived revision
 	// contains.
 	Strays []objects.Key
@@ -40,7 +40,8 @@ type State struct {
 	Ended map[objects.Key]objects.Ended
 	// Teardown is set when the owner is being deleted: nothing is kept.
 	Teardown bool
-	// Orphan is set when the owner is deleted and its objects stay.
+	// Orphan means that a teardown releases the objects: the owner is deleted with its
+	// dependents orphaned.
 	Orphan bool
 	// ReportDrift means that changes by others are named and left so.
 	ReportDrift bool
@@ -73,12 +74,7 @@ type Revision struct {
 	Stamp  objects.Stamp
 	// Labels is the digest of the stamp's labels.
 	Labels objects.Digest
-	// Opened is how many phases may be written; it is durable.
-	Opened int
-	// Ahead is how many of these, the last ones, have not begun: they opened together
-	// with the first one, because nothing before them has to prove anything. They are
-	// begun one by one all the same, each when the one before it is written.
-	Ahead int
+	stage
 	// Probed are the kinds that probes select.
 	Probed sets.Set[schema.GroupKind]
 	// Results are those of the probes on live objects, as far as [State.Evaluated] asks
@@ -86,23 +82,12 @@ type Revision struct {
 	Results map[objects.Key]probes.Result
 	// Reached are the kinds of Probed of which State.Live is from Since or later.
 	Reached sets.Set[schema.GroupKind]
-	// Since is a resource version at which the revision was there. Proven is for how many
-	// phases, the first ones, it was confirmed since then that what the watches show of
-	// them was current.
-	Since  string
-	Proven int
-	// Claimed means that the revision's claim is durable; without it nothing of
-	// the revision is written.
-	Claimed bool
-	// Succeeded means that the revision was available once for its delay.
-	Succeeded bool
+	// Since is a resource version at which the revision existed. Confirmed is of how many
+	// phases, the first ones, the watches were confirmed to be current since.
+	Since     string
+	Confirmed int
 	// Paused stops all writes of the revision.
 	Paused bool
-	// Removing is set when the revision alone is torn down: deleted or archived.
-	Removing bool
-	// KeepAll releases the objects of a revision that is removed instead of
-	// deleting them: it was deleted with its dependents orphaned.
-	KeepAll bool
 	// Blocked is why the revision must not be rolled out; empty if it may.
 	Blocked string
 	// Incomplete means that not all objects of the revision are known, because a
@@ -123,17 +108,6 @@ type Phase struct {
 	// Earlier means that every object of the phase was written before this
 	// process began, by the durable record.
 	Earlier bool
-}
-
-// Begun is how many phases have begun to be written.
-func (r *Revision) Begun() int { return r.Opened - r.Ahead }
-
-// Open begins the phases up to the last one of a gate, and opens those that were not
-// open ahead.
-func (r *Revision) Open(last int) {
-	begun := max(r.Begun(), last+1)
-	r.Opened = max(r.Opened, begun)
-	r.Ahead = r.Opened - begun
 }
 
 // result returns that of the probes on an object.
@@ -197,8 +171,8 @@ func (r *Revision) Contains(key objects.Key) bool {
 	return d != nil
 }
 
-// Sight is what is known of one live object.
-type Sight struct {
+// LiveState is what is known of one live object.
+type LiveState struct {
 	// Unserved means that the API of the object is certainly not served.
 	Unserved bool
 	// Unstored means that objects of the kind are not persisted, such as a
@@ -212,11 +186,11 @@ type Sight struct {
 	Object *objects.Observed
 }
 
-// Memory is what the engine remembers of objects in this process.
-type Memory map[objects.Key]*Record
+// AppliedObjects is what the engine remembers of objects in this process.
+type AppliedObjects map[objects.Key]*Applied
 
-// Record is what the engine remembers of one object.
-type Record struct {
+// Applied is what the engine remembers of one object.
+type Applied struct {
 	// Content and Labels are digests of the template that was written or
 	// verified last; zero where neither happened in this process.
 	Content, Labels objects.Digest
@@ -233,19 +207,19 @@ type Record struct {
 
 	// Failure is the error of the last step, for the content it was tried with.
 	Failure *Failure
-	// Fight is nil where nothing was corrected.
-	Fight *Fight
+	// Contention is nil where nothing was corrected.
+	Contention *Contention
 }
 
-// Fight is what is known of corrections of one object. It is never changed.
-type Fight struct {
+// Contention is what is known of corrections of one object. It is never changed.
+type Contention struct {
 	// Corrections counts how often what others changed, took over or deleted
 	// was put back shortly after another such correction; Corrected is when the
 	// last one happened.
 	Corrections int
 	Corrected   time.Time
-	// Rival is the other field manager of the last drift, where it is known.
-	Rival string
+	// OtherManager is the other field manager of the last drift, where it is known.
+	OtherManager string
 }
 
 // Failure is why a step did not succeed.
@@ -272,18 +246,18 @@ type Failure struct {
 }
 
 // of returns the record of key, empty where there is none.
-func (m Memory) of(key objects.Key) Record {
+func (m AppliedObjects) of(key objects.Key) Applied {
 	if r := m[key]; r != nil {
 		return *r
 	}
-	return Record{}
+	return Applied{}
 }
 
 // At returns the record of key for writing.
-func (m Memory) At(key objects.Key) *Record {
+func (m AppliedObjects) At(key objects.Key) *Applied {
 	r := m[key]
 	if r == nil {
-		r = &Record{}
+		r = &Applied{}
 		m[key] = r
 	}
 	return r
@@ -291,7 +265,7 @@ func (m Memory) At(key objects.Key) *Record {
 
 // failed reports whether the last try to write d over live failed and the next one
 // is not due yet.
-func (r *Record) failed(d *objects.Desired, live *objects.Observed, now time.Time) bool {
+func (r *Applied) failed(d *objects.Desired, live *objects.Observed, now time.Time) bool {
 	return r.Failure != nil && r.Failure.Content == d.Content && r.Failure.UID == uidOf(live) && now.Before(r.Failure.Until)
 }
 
@@ -302,21 +276,21 @@ func uidOf(live *objects.Observed) types.UID {
 	return live.UID
 }
 
-// barred reports whether the object was refused with the content of d, so that
+// preflightFailed reports whether the object was refused with the content of d, so that
 // nothing else of its phase may be entered.
-func (r *Record) barred(d *objects.Desired) bool {
+func (r *Applied) preflightFailed(d *objects.Desired) bool {
 	return r.Failure != nil && r.Failure.Preflight && r.Failure.Content == d.Content
 }
 
 // again reports whether a write of d would put back what was there before.
-func (r *Record) again(d *objects.Desired) bool { return r.Content == d.Content }
+func (r *Applied) again(d *objects.Desired) bool { return r.Content == d.Content }
 
-// Count remembers a correction of what rival wrote, "" where that is not known: one
-// that follows another within a quarter of an hour is a fight with another writer.
-func (r *Record) Count(rival string, now time.Time) {
+// CountCorrection remembers a correction of what another manager wrote, "" where that is not known: one
+// that follows another within a quarter of an hour is contention with another writer.
+func (r *Applied) CountCorrection(otherManager string, now time.Time) {
 	n := 1
-	if f := r.Fight; f != nil && now.Sub(f.Corrected) <= 15*time.Minute {
+	if f := r.Contention; f != nil && now.Sub(f.Corrected) <= 15*time.Minute {
 		n += f.Corrections
 	}
-	r.Fight = &Fight{Corrections: n, Corrected: now, Rival: rival}
+	r.Contention = &Contention{Corrections: n, Corrected: now, OtherManager: otherManager}
 }

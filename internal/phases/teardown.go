@@ -12,11 +12,11 @@ import (
 func (p *planner) cleanup() {
 	active := p.active()
 	if active != nil && active.Incomplete {
-		return // what looks obsolete may be one of the missing objects
+		return // what looks superseded may be one of the missing objects
 	}
 	paused := active != nil && active.Paused || active == nil && p.Paused
 	p.teardown(
-		func(r *Revision, key objects.Key) bool { return p.obsolete(r) && !p.kept(key) },
+		func(r *Revision, key objects.Key) bool { return p.superseded(r) && !p.kept(key) },
 		func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) },
 	)
 	if !paused {
@@ -26,39 +26,39 @@ func (p *planner) cleanup() {
 
 // strays removes objects that the owner controls and no revision contains.
 func (p *planner) strays() {
-	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Incomplete && !p.obsolete(r) }) {
+	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Incomplete && !p.superseded(r) }) {
 		return
 	}
 	for _, key := range p.Strays {
 		if p.wanted(key) {
 			continue
 		}
-		if l := p.removal(key, false, false, false); l.verdict.Action != None {
-			p.plan.Torn = false
+		if l := p.removal(key, false, false, false); l.decision.Action != None {
+			p.plan.TornDown = false
 			p.take(l, &Report{Phases: make([]PhaseReport, 1)})
 		}
 	}
 }
 
-// obsolete reports whether r is to own nothing: it is removed, a newer revision has
+// superseded reports whether r is to own nothing: it is removed, a newer revision has
 // succeeded, or it came too late to open a phase and never will.
-func (p *planner) obsolete(r *Revision) bool {
-	if r.Removing || r.Opened == 0 && r != p.active() {
+func (p *planner) superseded(r *Revision) bool {
+	if r.Removing() || r.Opened() == 0 && r != p.active() {
 		return true
 	}
 	newer := p.Revisions[slices.Index(p.Revisions, r)+1:]
-	return slices.ContainsFunc(newer, func(n *Revision) bool { return n.Succeeded && !n.Removing })
+	return slices.ContainsFunc(newer, func(n *Revision) bool { return n.Succeeded() && !n.Removing() })
 }
 
 // kept reports whether a revision that stays contains key.
 func (p *planner) kept(key objects.Key) bool {
-	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.obsolete(r) && r.Contains(key) })
+	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.superseded(r) && r.Contains(key) })
 }
 
 // removing reports whether a revision that is removed by itself contains key, and
 // no other one.
 func (p *planner) removing(key objects.Key) bool {
-	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing && r.Contains(key) })
+	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing() && r.Contains(key) })
 }
 
 // wanted reports whether any revision contains key.
@@ -68,9 +68,9 @@ func (p *planner) wanted(key objects.Key) bool {
 
 // removal is an object that is to go and not gone yet.
 type removal struct {
-	key     objects.Key
-	sight   Sight
-	verdict Verdict
+	key      objects.Key
+	live     LiveState
+	decision Decision
 	// revision and phase are where it is reported: in the newest revision that
 	// has it.
 	revision, phase int
@@ -81,7 +81,7 @@ type removal struct {
 // is held stays for now.
 func (p *planner) teardown(goes func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
 	left := p.leftovers(goes)
-	p.plan.Torn = len(left) == 0
+	p.plan.TornDown = len(left) == 0
 	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
 	for _, l := range p.due(left) {
 		p.take(l, &p.plan.Reports[l.revision])
@@ -106,7 +106,7 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
 				l := p.removal(d.Key, true, p.keeps(d), d.Reserved)
-				if l.verdict.Action == None {
+				if l.decision.Action == None {
 					report.Phases[ph].Gone++
 					continue
 				}
@@ -122,16 +122,16 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 // orders of revisions contradict each other, that of the newest ones counts.
 func (p *planner) due(left []removal) []removal {
 	for oldest := range p.Revisions {
-		if free := unhindered(p.Revisions[oldest:], left); len(free) > 0 {
+		if free := removable(p.Revisions[oldest:], left); len(free) > 0 {
 			return free
 		}
 	}
 	return nil
 }
 
-// unhindered returns the removals that are in the last phase of which something
+// removable returns the removals that are in the last phase of which something
 // is left, in each of the revisions that have them.
-func unhindered(revisions []*Revision, left []removal) []removal {
+func removable(revisions []*Revision, left []removal) []removal {
 	last := make([]int, len(revisions))
 	for i, r := range revisions {
 		for _, l := range left {
@@ -158,16 +158,19 @@ func unhindered(revisions []*Revision, left []removal) []removal {
 // was written last, and by a revision that is deleted with its dependents
 // orphaned.
 func (p *planner) keeps(d *objects.Desired) bool {
+	if p.Orphan {
+		return true
+	}
 	keep, written := d.Keep, false
 	for _, r := range slices.Backward(p.Revisions) {
 		old, ph := r.Find(d.Key)
 		if old == nil {
 			continue
 		}
-		if r.KeepAll {
+		if r.Releasing() {
 			return true
 		}
-		if ph < r.Opened && !written {
+		if ph < r.Opened() && !written {
 			keep, written = old.Keep, true
 		}
 	}
@@ -178,18 +181,18 @@ func (p *planner) keeps(d *objects.Desired) bool {
 func (p *planner) removal(key objects.Key, confirm, keep, reserved bool) removal {
 	c := p.caseOf(key)
 	c.Confirm, c.Keep, c.Reserved = confirm, keep, reserved
-	return removal{key: key, sight: c.Sight, verdict: Decide(c)}
+	return removal{key: key, live: c.Live, decision: Decide(c)}
 }
 
 // take plans one removal.
 func (p *planner) take(l removal, report *Report) {
-	v := l.verdict
+	v := l.decision
 	p.retry(v.Retry)
-	report.Unknown = report.Unknown || v.Action == Wait && starting(l.sight)
+	report.Unknown = report.Unknown || v.Action == Wait && starting(l.live)
 	if v.Message != "" {
 		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: BlockWait})
 	}
 	if v.Action != Wait {
-		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Live: l.sight.Object})
+		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Live: l.live.Object})
 	}
 }

@@ -14,21 +14,21 @@ type Template struct {
 // revision where none has reached it. The objects of a revision that has no
 // claim belong to others.
 func Templates(s *State) map[objects.Key]Template {
-	p := planner{State: s, holder: map[objects.Key]*Revision{}}
-	p.assignHolders()
+	p := planner{State: s, writer: map[objects.Key]*Revision{}}
+	p.assignWriters()
 	templates := map[objects.Key]Template{}
 	for _, r := range s.Revisions {
-		if !r.Claimed && r.Opened == 0 {
+		if !r.Claimed() && r.Opened() == 0 {
 			continue
 		}
 		for ph := range r.Phases {
 			for _, d := range r.Phases[ph].Objects {
-				holder := p.holder[d.Key]
-				if holder == nil {
-					holder = r
+				writer := p.writer[d.Key]
+				if writer == nil {
+					writer = r
 				}
-				if want, _ := holder.Find(d.Key); want != nil {
-					src := p.source(holder, want)
+				if want, _ := writer.Find(d.Key); want != nil {
+					src := p.source(writer, want)
 					templates[d.Key] = Template{Desired: want, Stamp: src.Stamp, Labels: src.Labels}
 				}
 			}

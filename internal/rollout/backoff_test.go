@@ -43,12 +43,12 @@ func TestRetry(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
 	now := time.Now()
-	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}, "uid")
-	r.Memory[key] = &phases.Record{
-		UID: "written", Looked: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Fight: &phases.Fight{Corrections: 9, Corrected: now},
+	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}, UID: "uid"})
+	r.Applied[key] = &phases.Applied{
+		UID: "written", Looked: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Contention: &phases.Contention{Corrections: 9, Corrected: now},
 	}
 	r.Retry()
-	if diff := cmp.Diff(&phases.Record{UID: "written", Looked: time.Unix(0, 0)}, r.Memory[key]); diff != "" {
+	if diff := cmp.Diff(&phases.Applied{UID: "written", Looked: time.Unix(0, 0)}, r.Applied[key]); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -4,7 +4,7 @@
 //
 //	sets, slices ──► Load ──► phases.Revision ─┐
 //	cluster: live state ─► Look ───────────────┼─► phases.Next ─► Executor ─► cluster: requests
-//	Executor's own writes ─► phases.Memory ────┘
+//	Executor's own writes ─► phases.AppliedObjects ────┘
 //
 // A Rollout is the memory of one owner (a deployment or a lone set). It is used
 // by one reconcile at a time; the Tracker is what the watches of all kinds

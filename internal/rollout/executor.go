@@ -24,7 +24,7 @@ type Executor struct {
 	Pool    Runner
 	// Alive asks the API server, not a cache, whether an owner still exists and
 	// is not being deleted: before a reference that was removed is put back.
-	Alive func(ctx context.Context, owner OwnerKey, uid string) (bool, error)
+	Alive func(ctx context.Context, owner objects.Owner) (bool, error)
 
 	looks looks
 }
@@ -54,7 +54,7 @@ type run struct {
 func (e *Executor) Perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
 	run := &run{Executor: e, rollout: r}
 	var failed error
-	e.Pool.Run(ctx, r.Key.String(), background, len(steps), func(i int) {
+	e.Pool.Run(ctx, r.Owner.String(), background, len(steps), func(i int) {
 		if err := run.perform(ctx, steps[i]); err != nil {
 			run.mu.Lock()
 			failed = err
@@ -139,7 +139,7 @@ func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 		return
 	}
 	meta["resourceVersion"], meta["uid"] = live.ResourceVersion, string(live.UID)
-	if former := live.Controller(); former != nil && string(former.UID) != owner.UID {
+	if former := live.Controller(); former != nil && former.UID != owner.UID {
 		meta["ownerReferences"] = append(meta["ownerReferences"].([]any), map[string]any{
 			"apiVersion": former.APIVersion, "kind": former.Kind, "name": former.Name,
 			"uid": string(former.UID), "controller": false,
@@ -213,7 +213,7 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 func (s *step) again() bool {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	return s.run.rollout.Memory.At(s.Key).Content == s.Desired.Content
+	return s.run.rollout.Applied.At(s.Key).Content == s.Desired.Content
 }
 
 // begin forgets that the object was absent, and that it has the content of before: a
@@ -223,7 +223,7 @@ func (s *step) again() bool {
 func (s *step) begin() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	rec := s.run.rollout.Memory.At(s.Key)
+	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Gone = false
 	if !rec.Content.IsZero() && rec.Content != s.Desired.Content {
 		rec.Content = differs
@@ -234,7 +234,7 @@ func (s *step) begin() {
 // by events that arrive before the response of the write.
 func (s *step) follow() objects.Digest {
 	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
-	s.run.Tracker.Follow(s.run.rollout.Key, s.Desired, s.Stamp, id)
+	s.run.Tracker.Follow(s.run.rollout.Owner.OwnerKey, s.Desired, s.Stamp, id)
 	return id
 }
 
@@ -242,7 +242,7 @@ func (s *step) follow() objects.Digest {
 func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	rec := s.run.rollout.Memory.At(s.Key)
+	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
 	rec.Baseline, rec.UID = obs.Projection, obs.UID
 	rec.Gone, rec.Failure = false, nil
@@ -255,7 +255,7 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 		if s.Live != nil {
 			rival = s.Live.Writer
 		}
-		rec.Count(rival, s.run.Cluster.Now())
+		rec.CountCorrection(rival, s.run.Cluster.Now())
 	}
 }
 
@@ -263,7 +263,7 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 func (s *step) mark(content objects.Digest) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	rec := s.run.rollout.Memory.At(s.Key)
+	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Content, rec.UID = content, s.Live.UID
 }
 
@@ -274,7 +274,7 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	if apply.IsAbsent(err) {
-		rec := s.run.rollout.Memory.At(s.Key)
+		rec := s.run.rollout.Applied.At(s.Key)
 		rec.Gone, rec.UID, rec.Failure = true, "", nil
 		if s.Key.Admission() {
 			s.run.rollout.clearFailures(s.Key)
@@ -301,7 +301,7 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	} else {
 		s.run.rollout.seen[s.Key] = obs
 	}
-	rec := s.run.rollout.Memory.At(s.Key)
+	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Gone, rec.Looked = false, s.run.Cluster.Now()
 	return obs
 }

@@ -46,14 +46,14 @@ func (s *step) refuse(obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	r := s.run.rollout
-	v := phases.Decide(phases.Case{
+	v := phases.Decide(phases.DecisionInput{
 		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Controllers: r.Controllers,
-		Sight: phases.Sight{Synced: true, Object: obs}, Record: *r.Memory.At(s.Key), Now: s.run.Cluster.Now(),
+		Live: phases.LiveState{Synced: true, Object: obs}, Applied: *r.Applied.At(s.Key), Now: s.run.Cluster.Now(),
 	})
 	if v.Action != phases.Refuse {
 		return
 	}
-	r.Memory.At(s.Key).Failure = &phases.Failure{
+	r.Applied.At(s.Key).Failure = &phases.Failure{
 		Content: s.Desired.Content, Collision: true, Preflight: true,
 		Message: v.Message, Until: s.run.Cluster.Now().Add(collisionRetry),
 	}
@@ -64,7 +64,7 @@ func (s *step) refuse(obs *objects.Observed) {
 func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	rec := x.rollout.Memory.At(s.Key)
+	rec := x.rollout.Applied.At(s.Key)
 	f := &phases.Failure{Message: x.explain(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0}
 	if s.Live != nil {
 		f.UID = s.Live.UID
@@ -90,7 +90,7 @@ func (x *run) catch(ctx context.Context, s phases.Step) {
 // clearFailures ends the backoff of writes after a change of another object: of those in a
 // namespace that was created, and of all when a policy or webhook is gone.
 func (r *Rollout) clearFailures(because objects.Key) {
-	for key, rec := range r.Memory {
+	for key, rec := range r.Applied {
 		if because.Admission() || key.Namespace == because.Name {
 			rec.Failure = nil
 		}
@@ -100,8 +100,8 @@ func (r *Rollout) clearFailures(because objects.Key) {
 // Retry ends the backoff of failed writes and of conflicts with other writers, and looks
 // again at what no watch shows.
 func (r *Rollout) Retry() {
-	for _, rec := range r.Memory {
-		rec.Failure, rec.Fight = nil, nil
+	for _, rec := range r.Applied {
+		rec.Failure, rec.Contention = nil, nil
 		if !rec.Looked.IsZero() {
 			rec.Looked = time.Unix(0, 0)
 		}

@@ -48,12 +48,12 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, "owner")
+			r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
 			r.Put(&Revision{Revision: phases.Revision{UID: "old"}, Sensitive: tc.sensitive})
 			r.Put(&Revision{Revision: phases.Revision{UID: types.UID("new")}})
 			x := &run{Executor: &Executor{Cluster: &cluster.Connection{}}, rollout: r}
 			x.fail(phases.Step{Key: key}, fmt.Errorf("phase one: %w", tc.err), false)
-			got := r.Memory.At(key).Failure.Message
+			got := r.Applied.At(key).Failure.Message
 			if !strings.Contains(got, tc.want) || strings.Contains(got, value) != tc.quoted {
 				t.Errorf("%s: %q, want %q in it", tc.reason, got, tc.want)
 			}
@@ -68,7 +68,7 @@ func TestPathsOfExposedObjects(t *testing.T) {
 	const value = "hunter2hunter2"
 	key := objects.Key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "a"}
 	raw := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.ExposeSecretValuesAnnotation)
-	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, "owner")
+	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
 	r.Put(&Revision{Sensitive: true, Revision: phases.Revision{UID: "old", Phases: []phases.Phase{{Objects: []*objects.Desired{{Key: key, Raw: raw}}}}}})
 	for _, err := range []error{
 		&schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec." + value, Problem: schemas.Undeclared, Suggestion: value}}},
@@ -112,7 +112,7 @@ func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 			for range 2 {
 				do(t, s.run.Executor, s.run.rollout, s.Step)
 			}
-			f := s.run.rollout.Memory.At(s.Key).Failure
+			f := s.run.rollout.Applied.At(s.Key).Failure
 			if f == nil || f.Attempts != 2 || !strings.HasPrefix(f.Message, "Change of ConfigMap n/object failed by a defect") || !f.Until.After(now) {
 				t.Errorf("the failure is %+v", f)
 			}
@@ -128,7 +128,7 @@ func TestPanicOverAnAnswer(t *testing.T) {
 	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }), phases.Change,
 		&objects.Observed{UID: "uid-read", ResourceVersion: "76", ApplyFields: true, Wrote: true})
 	s.run.Tracker.Served = func(schema.GroupKind, string) bool { panic("a defect") }
-	rec := s.run.rollout.Memory.At(s.Key)
+	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Content, rec.UID = objects.Digest{2}, s.Live.UID
 	func() {
 		defer s.run.catch(t.Context(), s.Step)

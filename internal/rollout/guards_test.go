@@ -76,9 +76,9 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 		t.Fatal(err)
 	}
 	tracker := NewTracker()
-	tracker.Wake = func(OwnerKey) {}
+	tracker.Wake = func(objects.OwnerKey) {}
 	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "object"}
-	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, "us")
+	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
 	mapping := &meta.RESTMapping{
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 		Resource:         schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Scope: meta.RESTScopeNamespace,
@@ -191,7 +191,7 @@ func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	s := newStep(t, lost, phases.Create, nil)
-	s.run.rollout.Memory.At(s.Key).Gone = true
+	s.run.rollout.Applied.At(s.Key).Gone = true
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
 		t.Fatalf("the answer is lost, and the step says: %v", err)
 	}
@@ -207,7 +207,7 @@ func TestLostAnswerOfAChange(t *testing.T) {
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	s := newStep(t, lost, phases.Change, &objects.Observed{UID: "uid", ResourceVersion: "1", ApplyFields: true, Wrote: true})
 	former := objects.Digest{2}
-	rec := s.run.rollout.Memory.At(s.Key)
+	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Content, rec.UID = former, s.Live.UID
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
 		t.Fatalf("the answer is lost, and the step says: %v", err)

@@ -30,7 +30,7 @@ func (t *Tracker) noteEnd(key objects.Key, live *unstructured.Unstructured, obs 
 }
 
 // Ended returns what was seen of Jobs of an owner that have finished.
-func (t *Tracker) Ended(owner OwnerKey) map[objects.Key]objects.Ended {
+func (t *Tracker) Ended(owner objects.OwnerKey) map[objects.Key]objects.Ended {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	ended := map[objects.Key]objects.Ended{}

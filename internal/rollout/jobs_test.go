@@ -16,7 +16,7 @@ import (
 )
 
 // endedOf returns what was seen of a Job, or nil.
-func endedOf(tracker *rollout.Tracker, owner rollout.OwnerKey, key objects.Key) *objects.Ended {
+func endedOf(tracker *rollout.Tracker, owner objects.OwnerKey, key objects.Key) *objects.Ended {
 	if ended, seen := tracker.Ended(owner)[key]; seen {
 		return &ended
 	}
@@ -52,10 +52,10 @@ func TestRecordsOfJobs(t *testing.T) {
 func TestTrackerNotesEnds(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "migrate"}
-	owner := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
+	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
 	desired := &objects.Desired{Key: key, Version: "v1", Content: objects.Digest{7}, Raw: []byte(
 		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"},"spec":{"parallelism":1}}`)}
-	stamp := objects.Stamp{Revision: 3, Owner: objects.Owner{Kind: "ObjectDeployment", Namespace: "n", Name: "app", UID: "owner"}}
+	stamp := objects.Stamp{Revision: 3, Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
 	job := func(controller string, parallelism int64, conditions ...string) *unstructured.Unstructured {
 		template, err := desired.Object(stamp)
 		if err != nil {
@@ -78,7 +78,7 @@ func TestTrackerNotesEnds(t *testing.T) {
 		return u
 	}
 	tracker := rollout.NewTracker()
-	tracker.Wake = func(rollout.OwnerKey) {}
+	tracker.Wake = func(objects.OwnerKey) {}
 	tracker.Own(owner, "owner")
 	tracker.Follow(owner, desired, stamp, objects.Digest{9})
 

@@ -50,13 +50,13 @@ func (r *Rollout) TurnOver() bool { return r.turn.over() }
 // judge evaluates the probes on a live object, and tracks whether it is settling.
 func (r *Revision) judge(key objects.Key, obs *objects.Observed, at time.Time, in *turn) probes.Result {
 	last, looked := r.verdicts[key]
-	before := phases.Judged{Object: last.obs, Result: last.result}
-	now := phases.Judged{Object: obs, Result: r.probe(key, obs, in)}
+	before := phases.Evaluated{Object: last.obs, Result: last.result}
+	now := phases.Evaluated{Object: obs, Result: r.probe(key, obs, in)}
 	if !looked && now.Result.Outdated {
 		before = r.recorded(key, obs)
 	}
 	known := r.settling[key]
-	settling := phases.Settle(known, before, now, at)
+	settling := phases.NextReadinessGrace(known, before, now, at)
 	switch {
 	case settling != nil:
 		r.settling[key] = settling
@@ -69,11 +69,11 @@ func (r *Revision) judge(key objects.Key, obs *objects.Observed, at time.Time, i
 
 // recorded returns the judgement of an earlier process: where the phase was ready, the
 // object passed its probes at some generation.
-func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Judged {
+func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evaluated {
 	if _, ph := r.Find(key); ph >= len(r.ready) || !r.ready[ph] {
-		return phases.Judged{}
+		return phases.Evaluated{}
 	}
-	return phases.Judged{Object: &objects.Observed{UID: obs.UID, Generation: -1}, Result: probes.Result{Status: probes.True}}
+	return phases.Evaluated{Object: &objects.Observed{UID: obs.UID, Generation: -1}, Result: probes.Result{Status: probes.True}}
 }
 
 // probe evaluates the probes on a live object, once as long as what they read is the same.

@@ -36,7 +36,7 @@ func recordOf(ready bool) *objects.Observed {
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	const each, all = 30 * time.Millisecond, 10
-	rev, r := judged(t), New(OwnerKey{}, "uid")
+	rev, r := judged(t), New(objects.Owner{UID: "uid"})
 	var clock time.Time
 	evaluations := 0
 	now := func() time.Time { // is asked before and after each evaluation

@@ -32,15 +32,11 @@ type Revision struct {
 	// TooManyPhases means that the phases exceed limits.PhaseBytes, so that the revision
 	// is never rolled out.
 	TooManyPhases bool
-	// Denied means that another revision holds what this one has a durable claim
-	// to.
-	Denied bool
-	// Pledged means that the claim is on record since the set was made, though its
-	// status may not say so yet.
-	Pledged bool
-	// Refused means that Blocked is for others to resolve: another owner holds the
-	// objects in Refusals. Otherwise only another spec helps.
-	Refused  bool
+	// ClaimedAtCreation means that the set was created with its claim, which its status
+	// may not show yet.
+	ClaimedAtCreation bool
+	// Refusals are objects that the revision may not have, which Blocked describes:
+	// another owner holds them. Without these only another spec ends Blocked.
 	Refusals []phases.Blocker
 	// Sensitive means that the revision has objects in Secrets: what the API server
 	// says of its objects is not repeated.
@@ -50,7 +46,7 @@ type Revision struct {
 	// cost is what the verdicts cost.
 	cost int
 	// settling are the objects that are settling.
-	settling map[objects.Key]*phases.Settling
+	settling map[objects.Key]*phases.ReadinessGrace
 	// ready are the phases that were ready when this process began.
 	ready []bool
 	// trims are the numbers from which on records have what the probes read, by kind.
@@ -97,7 +93,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
 	r := &Revision{
-		verdicts: map[objects.Key]verdict{}, settling: map[objects.Key]*phases.Settling{}, trims: map[schema.GroupKind]uint32{},
+		verdicts: map[objects.Key]verdict{}, settling: map[objects.Key]*phases.ReadinessGrace{}, trims: map[schema.GroupKind]uint32{},
 	}
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
@@ -316,8 +312,11 @@ func (r *Revision) follow(since map[schema.GroupKind]uint32) {
 // Refuse remembers what stands in the way of the revision as a whole, so that
 // nothing of it is written; without blockers it is free again.
 func (r *Revision) Refuse(blockers ...phases.Blocker) {
-	r.Refusals, r.Refused, r.Blocked = blockers, len(blockers) > 0, phases.Describe(blockers)
+	r.Refusals, r.Blocked = blockers, phases.Describe(blockers)
 }
+
+// Refused reports whether another owner holds objects of the revision.
+func (r *Revision) Refused() bool { return len(r.Refusals) > 0 }
 
 // PhaseOf returns the name of the phase that an object is in, or "".
 func (r *Revision) PhaseOf(key objects.Key) string {

@@ -81,7 +81,7 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 func TestOfEngine(t *testing.T) {
 	t.Parallel()
 	const ns = corev1alpha1.DefaultNamespace
-	shop, own := objects.Owner{Namespace: "shop", Name: corev1alpha1.EnginePackage}, objects.Owner{Name: corev1alpha1.EnginePackage}
+	shop, own := objects.Owner{OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
 	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager)
 	if err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 	known := false
 	for _, rev := range s.run.rollout.Revisions() {
 		d, phase := rev.Find(s.Key)
-		known = known || d != nil && d != s.Desired && phase < rev.Opened
+		known = known || d != nil && d != s.Desired && phase < rev.Opened()
 		if d == nil || d.Content == s.Desired.Content {
 			continue
 		}

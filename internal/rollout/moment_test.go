@@ -40,14 +40,18 @@ func TestStateIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	for changes, want := range map[int]bool{0: false, 1: false, 2: false, 10: true} {
 		kind := schema.GroupKind{Kind: "ConfigMap"}
-		r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, "us")
+		r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
 		d := &objects.Desired{Key: objects.Key{Kind: kind.Kind, Namespace: "n", Name: "a"}}
-		r.Put(&Revision{
+		rev := &Revision{
 			Revision: phases.Revision{
-				UID: "set", Claimed: true, Opened: 1, Probed: sets.New(kind), Phases: []phases.Phase{{Name: "one", Objects: []*objects.Desired{d}}},
+				UID: "set", Probed: sets.New(kind), Phases: []phases.Phase{{Name: "one", Objects: []*objects.Desired{d}}},
 			},
 			Probes: &probes.Set{},
-		})
+		}
+		if err := rev.Claim(); err != nil {
+			t.Fatal(err)
+		}
+		r.Put(rev)
 		live := &changing{changes: changes}
 		s := r.State(live, nil, time.Now())
 		r.Evaluate(live, s)

@@ -36,7 +36,7 @@ func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (
 		}
 	}
 	var stop error
-	e.Pool.Run(ctx, r.Key.String(), false, len(changes), func(i int) {
+	e.Pool.Run(ctx, r.Owner.String(), false, len(changes), func(i int) {
 		good, err := run.tryChange(ctx, changes[i])
 		run.mu.Lock()
 		defer run.mu.Unlock()
@@ -153,9 +153,9 @@ func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 			if obs == nil || r.wroteBefore(rev, d.Key) {
 				continue
 			}
-			v := phases.Decide(phases.Case{
+			v := phases.Decide(phases.DecisionInput{
 				Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Controllers: r.Controllers,
-				Sight: phases.Sight{Synced: true, Object: obs}, Now: now,
+				Live: phases.LiveState{Synced: true, Object: obs}, Now: now,
 			})
 			if v.Action == phases.Refuse {
 				blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: rev.Phases[i].Name, Message: v.Message, Kind: phases.BlockCollision})
@@ -168,7 +168,7 @@ func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 // wroteBefore reports whether another revision than rev contains the object.
 func (r *Rollout) wroteBefore(rev *Revision, key objects.Key) bool {
 	for _, other := range r.revisions {
-		if other != rev && other.Opened > 0 && other.Contains(key) {
+		if other != rev && other.Opened() > 0 && other.Contains(key) {
 			return true
 		}
 	}

@@ -33,7 +33,7 @@ func (s *step) gone() {
 	s.run.Cluster.Gone(s.Key, s.Live.UID)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	*s.run.rollout.Memory.At(s.Key) = phases.Record{Gone: true}
+	*s.run.rollout.Applied.At(s.Key) = phases.Applied{Gone: true}
 	delete(s.run.rollout.seen, s.Key)
 }
 
@@ -63,7 +63,7 @@ func (s *step) release(ctx context.Context) error {
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	var keep []metav1.OwnerReference
 	for _, ref := range live.GetOwnerReferences() {
-		if string(ref.UID) != r.Owner.UID && !r.Controllers.Own.Has(ref.UID) {
+		if ref.UID != r.Owner.UID && !r.Controllers.Own.Has(ref.UID) {
 			keep = append(keep, ref)
 		}
 	}

@@ -22,9 +22,8 @@ import (
 // Rollout is the memory of one owner between reconciles. It is not safe for
 // concurrent use.
 type Rollout struct {
-	Key    OwnerKey
-	Owner  objects.Owner
-	Memory phases.Memory
+	Owner   objects.Owner
+	Applied phases.AppliedObjects
 
 	// Controllers are related to the owner. Of a deployment, Own are its sets and their
 	// phases.
@@ -44,22 +43,16 @@ type Rollout struct {
 }
 
 // New returns an empty memory for an owner.
-func New(key OwnerKey, uid types.UID) *Rollout {
+func New(owner objects.Owner) *Rollout {
 	return &Rollout{
-		Key:       key,
-		Owner:     objects.Owner{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, UID: string(uid)},
-		Memory:    phases.Memory{},
+		Owner:     owner,
+		Applied:   phases.AppliedObjects{},
 		revisions: map[types.UID]*Revision{},
 		seen:      map[objects.Key]*objects.Observed{},
 		lists:     map[schema.GroupKind]int64{},
 
 		migrations: map[objects.Key]migration{},
 	}
-}
-
-// Holder returns the owner as the claims know it.
-func (r *Rollout) Holder() claims.Holder {
-	return claims.Holder{Kind: r.Key.Kind, Namespace: r.Key.Namespace, Name: r.Key.Name, UID: r.Owner.UID}
 }
 
 // Loaded returns the loaded revision of a set, or nil.
@@ -77,8 +70,8 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 	}
 	for _, key := range rev.Keys() {
 		if !r.Contains(key) {
-			tracker.Unfollow(r.Key, key)
-			delete(r.Memory, key)
+			tracker.Unfollow(r.Owner.OwnerKey, key)
+			delete(r.Applied, key)
 			delete(r.seen, key)
 			delete(r.migrations, key)
 		}
@@ -89,7 +82,7 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 func (r *Rollout) Claimed() map[objects.Key]struct{} {
 	keys := map[objects.Key]struct{}{}
 	for _, rev := range r.revisions {
-		if rev.Claimed {
+		if rev.Claimed() {
 			for _, k := range rev.Keys() {
 				keys[k] = struct{}{}
 			}
@@ -154,11 +147,11 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := table.Holder(key)
-		if !tracker.Follows(r.Key, key) && (!held || holder.UID == r.Owner.UID) {
-			tracker.Follow(r.Key, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
+		if !tracker.Follows(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
+			tracker.Follow(r.Owner.OwnerKey, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
-	uids := []types.UID{types.UID(r.Owner.UID)}
+	uids := []types.UID{r.Owner.UID}
 	needs := map[schema.GroupKind]probes.Needs{}
 	for uid, rev := range r.revisions {
 		uids = append(uids, uid)
@@ -166,8 +159,8 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 			needs[gk] = needs[gk].Union(need)
 		}
 	}
-	tracker.Own(r.Key, uids...)
-	r.trims = tracker.Probe(r.Key, needs)
+	tracker.Own(r.Owner.OwnerKey, uids...)
+	r.trims = tracker.Probe(r.Owner.OwnerKey, needs)
 	for _, rev := range r.revisions {
 		rev.follow(r.trims)
 	}
@@ -175,8 +168,8 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 		return
 	}
 	kinds := r.Kinds()
-	tracker.Use(r.Key, kinds)
-	live.Use(r.Key.String(), kinds)
+	tracker.Use(r.Owner.OwnerKey, kinds)
+	live.Use(r.Owner.String(), kinds)
 }
 
 // mark names what decides about the templates of objects: which revisions there
@@ -184,22 +177,22 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 func (r *Rollout) mark() string {
 	var b strings.Builder
 	for _, rev := range r.Revisions() {
-		fmt.Fprintf(&b, "%s %d %t %t %t %t %d;", rev.UID, rev.Opened, rev.Claimed, rev.Succeeded, rev.Removing, rev.Incomplete, len(rev.Unscoped))
+		fmt.Fprintf(&b, "%s %d %t %t %t %t %d;", rev.UID, rev.Opened(), rev.Claimed(), rev.Succeeded(), rev.Removing(), rev.Incomplete, len(rev.Unscoped))
 	}
 	return b.String()
 }
 
 // Forget removes what the tracker and the watches hold for the owner.
 func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
-	tracker.Disown(r.Key)
-	live.Use(r.Key.String(), nil)
+	tracker.Disown(r.Owner.OwnerKey)
+	live.Use(r.Owner.String(), nil)
 }
 
 // State is what the pure core decides on. Without a live state, it is for decisions that
 // read none.
 func (r *Rollout) State(live cluster.LiveState, strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
-		Owner: r.Owner, Controllers: r.Controllers, Memory: r.Memory, Strays: strays, Now: now,
+		Owner: r.Owner, Controllers: r.Controllers, Applied: r.Applied, Strays: strays, Now: now,
 	}
 	revisions := r.Revisions()
 	for _, rev := range revisions {
@@ -243,8 +236,8 @@ func (r *Rollout) Evaluate(live cluster.LiveState, s *phases.State) {
 const evaluations = 3
 
 // read returns what is known of the objects of all revisions, and of strays.
-func (r *Rollout) read(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.Sight {
-	known := make(map[objects.Key]phases.Sight, len(strays))
+func (r *Rollout) read(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.LiveState {
+	known := make(map[objects.Key]phases.LiveState, len(strays))
 	for _, rev := range r.revisions {
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
@@ -265,9 +258,9 @@ func (r *Rollout) read(live cluster.LiveState, strays []objects.Key) map[objects
 // look returns what is known of a live object: by the watch, or by a read that
 // went around it because the object does not carry the label of the watch. Where a
 // record lacks what probes read, its kind is listed again.
-func (r *Rollout) look(live cluster.LiveState, key objects.Key) phases.Sight {
+func (r *Rollout) look(live cluster.LiveState, key objects.Key) phases.LiveState {
 	state := live.State(key.GroupKind())
-	sight := phases.Sight{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
+	sight := phases.LiveState{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
 	if state.Err != nil {
 		sight.Err = state.Err.Error()
 	}
@@ -301,6 +294,6 @@ func (r *Rollout) Contains(key objects.Key) bool {
 
 // Gone reports whether the object was confirmed to be absent.
 func (r *Rollout) Gone(key objects.Key) bool {
-	rec := r.Memory[key]
+	rec := r.Applied[key]
 	return rec != nil && rec.Gone
 }

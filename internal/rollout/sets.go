@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,22 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 )
 
 // OwnerOf returns the owner that a set belongs to: the deployment that controls
 // it, or that made it and lost the reference to the garbage collector; else the
 // set itself.
-func OwnerOf(set corev1alpha1.GenericObjectSet) OwnerKey {
+func OwnerOf(set corev1alpha1.GenericObjectSet) objects.OwnerKey {
 	scope := corev1alpha1.ScopeOf(set.GetNamespace())
 	kind := scope.Kind("ObjectDeployment")
 	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") {
-		return OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
+		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
 	}
 	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]
 	if set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] != "" && name != "" {
-		return OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
+		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
 	}
-	return OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
+	return objects.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
 }
 
 // DeploymentOf returns the UID of the deployment that made a set: an earlier one
@@ -54,38 +57,36 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 	return !meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
 
-// Recall copies what a set records of its rollout into its revision; fresh tells
+// RestoreFromStatus copies what a set records of its rollout into its revision; fresh means
 // that this process sees the set for the first time.
-func (r *Revision) Recall(set corev1alpha1.GenericObjectSet, fresh bool) {
+func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bool) {
 	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
-	conds := status.Conditions
-	r.Claimed = !r.Denied && (r.Pledged || legacy(set) || meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionClaimed))
-	r.Succeeded = meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded)
 	r.Paused = lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
-	r.Removing = lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil
-	begun := max(r.Begun(), opened(set, len(r.Phases)))
-	if r.Claimed {
-		begun = max(begun, min(1, len(r.Phases)))
+	rec := phases.Recorded{
+		Claimed:   r.ClaimedAtCreation || legacy(set) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed),
+		Succeeded: meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded),
+		Started:   opened(set, len(r.Phases)),
+		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
+		Releasing: Orphaned(set),
 	}
-	r.Opened = max(r.Opened, begun)
-	if r.Claimed && !r.Incomplete && len(set.ObjectSetSpec().Previous) == 0 {
-		r.Opened = max(r.Opened, r.unproven())
+	if rec.Claimed && !r.Incomplete && len(set.ObjectSetSpec().Previous) == 0 {
+		rec.Preopened = r.unprobed()
 	}
-	r.Ahead = r.Opened - begun
+	r.Restore(rec)
 	if fresh {
-		r.recallReady(status)
+		r.restoreReady(status)
 	}
 	for i, phase := range status.Phases {
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
-		if i < len(r.Phases) && (written || r.Succeeded) {
+		if i < len(r.Phases) && (written || r.Succeeded()) {
 			r.Phases[i].Entered = true // its entry was checked, maybe before a restart
 			r.Phases[i].Earlier = r.Phases[i].Earlier || fresh
 		}
 	}
 }
 
-// recallReady copies which phases were ready when this process began.
-func (r *Revision) recallReady(status *corev1alpha1.ObjectSetStatus) {
+// restoreReady copies which phases were ready when this process began.
+func (r *Revision) restoreReady(status *corev1alpha1.ObjectSetStatus) {
 	r.ready = make([]bool, len(r.Phases))
 	for i := range r.ready {
 		recorded := i < len(status.Phases) && status.Phases[i].State == corev1alpha1.PhaseStateReady
@@ -93,30 +94,30 @@ func (r *Revision) recallReady(status *corev1alpha1.ObjectSetStatus) {
 	}
 }
 
-// Resume takes over what this process knows of the revision since it was loaded before,
-// and its set does not say. Whether it is denied is to be found out anew.
-func (r *Revision) Resume(before *Revision) {
-	r.Opened, r.Ahead, r.Pledged = before.Opened, before.Ahead, before.Pledged
-	r.Since, r.Proven, r.trims = before.Since, before.Proven, before.trims
+// CarryOver takes over what this process knows of the revision since it was loaded before,
+// and its set does not record.
+func (r *Revision) CarryOver(before *Revision) {
+	r.Revision.CarryOver(&before.Revision)
+	r.ClaimedAtCreation = before.ClaimedAtCreation
+	r.Since, r.Confirmed, r.trims = before.Since, before.Confirmed, before.trims
 	r.verdicts, r.cost, r.settling, r.ready = before.verdicts, before.cost, before.settling, before.ready
 	for i := range min(len(r.Phases), len(before.Phases)) {
 		r.Phases[i].Earlier = before.Phases[i].Earlier
 	}
 }
 
-// Pledged reports whether the set was made with its objects claimed. What a status
-// says counts more. It is to be asked for sets of before this process began: in a
-// running one the claims are in memory, whatever is written on a set.
-func Pledged(set corev1alpha1.GenericObjectSet) bool {
+// ClaimedAtCreation reports whether the set was created with its objects claimed, and its
+// status does not know otherwise. It is for sets from before this process began: since
+// then claims are in memory.
+func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" &&
 		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
 }
 
-// unproven returns how many phases open together with the claim of an owner's first
-// revision: the first phase, and those behind phases of which nothing is probed.
-// Nothing in its status has to say so, since a revision never changes. A later
+// unprobed returns how many phases open together with the claim of an owner's first
+// revision: the first phase, and those behind phases of which nothing is probed. A later
 // revision records each phase: until then, its objects are those of an older one.
-func (r *Revision) unproven() int {
+func (r *Revision) unprobed() int {
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
 			if r.Probed.Has(d.Key.GroupKind()) {
@@ -125,6 +126,17 @@ func (r *Revision) unproven() int {
 		}
 	}
 	return len(r.Phases)
+}
+
+// Orphaning reports whether an object is being deleted with its dependents orphaned, and
+// the garbage collector still removes their references.
+func Orphaning(obj metav1.Object) bool {
+	return slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)
+}
+
+// Orphaned reports whether an object is deleted with its dependents orphaned.
+func Orphaned(obj metav1.Object) bool {
+	return Orphaning(obj) || obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true"
 }
 
 // legacy reports whether an earlier engine rolled the set out, which knows neither

@@ -42,8 +42,8 @@ func phaseStates(states ...corev1alpha1.PhaseState) []corev1alpha1.PhaseStatus {
 	return all
 }
 
-// TestRecall: which phases are open, and how many of these have not begun.
-func TestRecall(t *testing.T) {
+// TestRestoreFromStatus: which phases are open, and how many of these have not begun.
+func TestRestoreFromStatus(t *testing.T) {
 	t.Parallel()
 	claimed := []metav1.Condition{{Type: corev1alpha1.ConditionClaimed, Status: metav1.ConditionTrue}}
 	applying, ready, waiting := corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateWaiting
@@ -80,25 +80,27 @@ func TestRecall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := revision(t, tc.kinds...)
-			r.Pledged, r.Incomplete = tc.pledged, tc.incomplete
+			r.ClaimedAtCreation, r.Incomplete = tc.pledged, tc.incomplete
 			for range 2 { // the second time changes nothing
-				r.Recall(&tc.set, true)
-				if r.Opened != tc.opened || r.Ahead != tc.ahead {
-					t.Errorf("%s: %d phases are open, %d of them ahead; want %d and %d", tc.reason, r.Opened, r.Ahead, tc.opened, tc.ahead)
+				r.RestoreFromStatus(&tc.set, true)
+				if r.Opened() != tc.opened || r.Opened()-r.Started() != tc.ahead {
+					t.Errorf("%s: %d phases are open, %d of them ahead; want %d and %d", tc.reason, r.Opened(), r.Opened()-r.Started(), tc.opened, tc.ahead)
 				}
 			}
-			if r.Ahead > 0 {
-				r.Open(r.Begun())
-				if r.Recall(&tc.set, false); r.Ahead != tc.ahead-1 {
-					t.Errorf("a phase that began is ahead again: %d", r.Ahead)
+			if r.Opened() > r.Started() {
+				if err := r.Open(r.Started()); err != nil {
+					t.Fatal(err)
+				}
+				if r.RestoreFromStatus(&tc.set, false); r.Opened()-r.Started() != tc.ahead-1 {
+					t.Errorf("a phase that began is ahead again: %d", r.Opened()-r.Started())
 				}
 			}
 		})
 	}
 }
 
-// TestPledged: what a status says of the claim counts more than how a set was made.
-func TestPledged(t *testing.T) {
+// TestClaimedAtCreation: what a status says of the claim counts more than how a set was made.
+func TestClaimedAtCreation(t *testing.T) {
 	t.Parallel()
 	made := map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
 	refused := []metav1.Condition{{Type: corev1alpha1.ConditionClaimed, Status: metav1.ConditionFalse}}
@@ -112,7 +114,7 @@ func TestPledged(t *testing.T) {
 		"made without":        {},
 	} {
 		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Status: corev1alpha1.ObjectSetStatus{Conditions: tc.conditions}}
-		if got := rollout.Pledged(set); got != tc.want {
+		if got := rollout.ClaimedAtCreation(set); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

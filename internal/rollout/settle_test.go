@@ -70,7 +70,7 @@ func TestJudgeKnowsWhatSettles(t *testing.T) {
 			phase.Objects[0].Object.Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
 			set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase}
 			r := Load(set, Stored{}, objects.Owner{}, func(schema.GroupKind, string) (bool, bool) { return true, true })
-			r.Recall(set, true)
+			r.RestoreFromStatus(set, true)
 			for i, obs := range tc.looks {
 				result := r.judge(key, obs, begin.Add(time.Duration(i)*time.Second), &turn{})
 				got := -1

@@ -14,27 +14,16 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/internal/probes"
 )
-
-// OwnerKey names the owner of objects: a deployment, or a set that stands alone.
-type OwnerKey struct {
-	Kind, Namespace, Name string
-}
-
-// String returns "Kind namespace/name".
-func (k OwnerKey) String() string {
-	return claims.Holder{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}.String()
-}
 
 // Tracker knows of every managed object whose it is and which template it is
 // compared with, and wakes its owner when it changes. It is safe for concurrent
 // use: the watches of all kinds call it.
 type Tracker struct {
 	// Wake is called when something about an owner's objects changed.
-	Wake func(OwnerKey)
+	Wake func(objects.OwnerKey)
 	// Served reports whether an API version of a kind is served; nil takes every one
 	// for served. It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
@@ -44,12 +33,12 @@ type Tracker struct {
 	mu     sync.RWMutex
 	tracks map[objects.Key]track
 	last   *follower
-	owners map[types.UID]*OwnerKey       // deployments and sets by UID
-	trims  map[schema.GroupKind]trimming // what records keep for probes, by kind
-	number uint32                        // that of the last trimming
-	strays map[OwnerKey]map[objects.Key]struct{}
-	users  map[schema.GroupKind]map[OwnerKey]struct{} // who has objects of a kind
-	ended  map[objects.Key]objects.Ended              // Jobs that were seen to have finished
+	owners map[types.UID]*objects.OwnerKey // deployments and sets by UID
+	trims  map[schema.GroupKind]trimming   // what records keep for probes, by kind
+	number uint32                          // that of the last trimming
+	strays map[objects.OwnerKey]map[objects.Key]struct{}
+	users  map[schema.GroupKind]map[objects.OwnerKey]struct{} // who has objects of a kind
+	ended  map[objects.Key]objects.Ended                      // Jobs that were seen to have finished
 }
 
 // track is how one object is looked at.
@@ -61,7 +50,7 @@ type track struct {
 
 // trimming is what the records of a kind keep for probes.
 type trimming struct {
-	needs map[OwnerKey]need
+	needs map[objects.OwnerKey]need
 	// all is what the needs are together.
 	all probes.Needs
 	// number grows where all takes in what records lacked so far; see
@@ -87,7 +76,7 @@ func (t *trimming) join() {
 // follower is who looks at objects, and what is stamped on them; shared by those that
 // were followed one after the other.
 type follower struct {
-	owner OwnerKey
+	owner objects.OwnerKey
 	stamp objects.Stamp
 }
 
@@ -108,22 +97,22 @@ func NewTracker() *Tracker {
 	return &Tracker{
 		shapes: drift.NewListTypes(),
 		tracks: map[objects.Key]track{},
-		owners: map[types.UID]*OwnerKey{},
+		owners: map[types.UID]*objects.OwnerKey{},
 		trims:  map[schema.GroupKind]trimming{},
-		strays: map[OwnerKey]map[objects.Key]struct{}{},
-		users:  map[schema.GroupKind]map[OwnerKey]struct{}{},
+		strays: map[objects.OwnerKey]map[objects.Key]struct{}{},
+		users:  map[schema.GroupKind]map[objects.OwnerKey]struct{}{},
 		ended:  map[objects.Key]objects.Ended{},
 	}
 }
 
 // TemplateID names the full template that desired and stamp make.
 func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
-	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), owner.UID})
+	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), string(owner.UID)})
 }
 
 // Follow makes owner the one that is woken for the object, and desired with
 // stamp what its live values are compared with.
-func (t *Tracker) Follow(owner OwnerKey, d *objects.Desired, stamp objects.Stamp, template objects.Digest) {
+func (t *Tracker) Follow(owner objects.OwnerKey, d *objects.Desired, stamp objects.Stamp, template objects.Digest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if last := t.last; last == nil || last.owner != owner || last.stamp.Revision != stamp.Revision ||
@@ -134,7 +123,7 @@ func (t *Tracker) Follow(owner OwnerKey, d *objects.Desired, stamp objects.Stamp
 }
 
 // Unfollow forgets the object if owner follows it.
-func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
+func (t *Tracker) Unfollow(owner objects.OwnerKey, key objects.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if tr, _ := t.track(key); tr.owner == owner {
@@ -145,7 +134,7 @@ func (t *Tracker) Unfollow(owner OwnerKey, key objects.Key) {
 
 // Template returns the object that live values of key are compared with; nil where
 // owner does not follow it.
-func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, error) {
+func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
 	t.mu.RLock()
 	tr, ok := t.track(key)
 	t.mu.RUnlock()
@@ -156,7 +145,7 @@ func (t *Tracker) Template(owner OwnerKey, key objects.Key) (map[string]any, err
 }
 
 // Follows reports whether owner follows the object.
-func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
+func (t *Tracker) Follows(owner objects.OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	tr, ok := t.track(key)
@@ -165,7 +154,7 @@ func (t *Tracker) Follows(owner OwnerKey, key objects.Key) bool {
 
 // Own makes key the owner that controller references with one of the UIDs lead
 // to: those of the deployment and of its sets.
-func (t *Tracker) Own(key OwnerKey, uids ...types.UID) {
+func (t *Tracker) Own(key objects.OwnerKey, uids ...types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	owner := &key
@@ -179,13 +168,13 @@ func (t *Tracker) Own(key OwnerKey, uids ...types.UID) {
 	}
 }
 
-func (t *Tracker) ownsLocked(key OwnerKey, uid types.UID) bool {
+func (t *Tracker) ownsLocked(key objects.OwnerKey, uid types.UID) bool {
 	owner := t.owners[uid]
 	return owner != nil && *owner == key
 }
 
 // Disown forgets everything about an owner.
-func (t *Tracker) Disown(key OwnerKey) {
+func (t *Tracker) Disown(key objects.OwnerKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.strays, key)
@@ -205,13 +194,13 @@ func (t *Tracker) Disown(key OwnerKey) {
 }
 
 // Use declares of which kinds the owner has objects.
-func (t *Tracker) Use(owner OwnerKey, kinds []schema.GroupKind) {
+func (t *Tracker) Use(owner objects.OwnerKey, kinds []schema.GroupKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.useLocked(owner, kinds)
 }
 
-func (t *Tracker) useLocked(owner OwnerKey, kinds []schema.GroupKind) {
+func (t *Tracker) useLocked(owner objects.OwnerKey, kinds []schema.GroupKind) {
 	for gk, by := range t.users {
 		delete(by, owner)
 		if len(by) == 0 {
@@ -220,7 +209,7 @@ func (t *Tracker) useLocked(owner OwnerKey, kinds []schema.GroupKind) {
 	}
 	for _, gk := range kinds {
 		if t.users[gk] == nil {
-			t.users[gk] = map[OwnerKey]struct{}{}
+			t.users[gk] = map[objects.OwnerKey]struct{}{}
 		}
 		t.users[gk][owner] = struct{}{}
 	}
@@ -240,18 +229,18 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 // Probe declares which fields the owner's probes read, by kind. It returns from
 // which TrimmedBy on the records of a kind have them; earlier ones have to be listed
 // anew.
-func (t *Tracker) Probe(owner OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
+func (t *Tracker) Probe(owner objects.OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.probeLocked(owner, needs)
 }
 
-func (t *Tracker) probeLocked(owner OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
+func (t *Tracker) probeLocked(owner objects.OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
 	since := make(map[schema.GroupKind]uint32, len(needs))
 	for gk, wanted := range needs {
 		trim, kept := t.trims[gk]
 		if !kept {
-			trim.needs = map[OwnerKey]need{}
+			trim.needs = map[objects.OwnerKey]need{}
 		}
 		own, known := trim.needs[owner]
 		if !known || !own.Covers(wanted) {
@@ -396,7 +385,7 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 }
 
 // formerLocked returns the other owners of ours among the owner references of an object.
-func (t *Tracker) formerLocked(owner OwnerKey, obs *objects.Observed) (former []OwnerKey) {
+func (t *Tracker) formerLocked(owner objects.OwnerKey, obs *objects.Observed) (former []objects.OwnerKey) {
 	if obs == nil {
 		return nil
 	}
@@ -408,17 +397,17 @@ func (t *Tracker) formerLocked(owner OwnerKey, obs *objects.Observed) (former []
 	return former
 }
 
-func (t *Tracker) strayLocked(key objects.Key, obs *objects.Observed) (OwnerKey, bool) {
+func (t *Tracker) strayLocked(key objects.Key, obs *objects.Observed) (objects.OwnerKey, bool) {
 	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
-		return OwnerKey{}, false
+		return objects.OwnerKey{}, false
 	}
 	controller := obs.Controller()
 	if controller == nil {
-		return OwnerKey{}, false
+		return objects.OwnerKey{}, false
 	}
 	known := t.owners[controller.UID]
 	if known == nil {
-		return OwnerKey{}, false
+		return objects.OwnerKey{}, false
 	}
 	owner := *known
 	if t.strays[owner] == nil {
@@ -429,7 +418,7 @@ func (t *Tracker) strayLocked(key objects.Key, obs *objects.Observed) (OwnerKey,
 }
 
 // Strays returns the strays of an owner in key order.
-func (t *Tracker) Strays(owner OwnerKey) []objects.Key {
+func (t *Tracker) Strays(owner objects.OwnerKey) []objects.Key {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	keys := make([]objects.Key, 0, len(t.strays[owner]))
@@ -441,7 +430,7 @@ func (t *Tracker) Strays(owner OwnerKey) []objects.Key {
 }
 
 // Settle forgets a stray that is dealt with.
-func (t *Tracker) Settle(owner OwnerKey, key objects.Key) {
+func (t *Tracker) Settle(owner objects.OwnerKey, key objects.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.strays[owner], key)

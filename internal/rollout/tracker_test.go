@@ -30,10 +30,10 @@ func TestTrimmedBy(t *testing.T) {
 		}
 		return n
 	}
-	first, second := OwnerKey{Name: "first"}, OwnerKey{Name: "second"}
+	first, second := objects.OwnerKey{Name: "first"}, objects.OwnerKey{Name: "second"}
 	type step struct {
 		reason string
-		owner  OwnerKey
+		owner  objects.OwnerKey
 		needs  *probes.Needs // nil: the owner probes the kind no more
 		// lacks reports whether the record of the step before lacks what is read now.
 		lacks bool
@@ -63,7 +63,7 @@ func TestTrimmedBy(t *testing.T) {
 			live := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": "1", "b": "2"}}}
 			key := objects.Key{Kind: kind.Kind, Name: "one"}
 			record := tracker.Observe(key, live)
-			asks := map[OwnerKey]*probes.Needs{}
+			asks := map[objects.OwnerKey]*probes.Needs{}
 			for _, s := range steps {
 				declared := map[schema.GroupKind]probes.Needs{}
 				delete(asks, s.owner)
@@ -91,8 +91,8 @@ func TestTrimmedBy(t *testing.T) {
 // revision read is as good as before for those of the one that runs.
 func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	t.Parallel()
-	tracker, table := NewTracker(), claims.NewTable(func(claims.Holder) {})
-	r := New(OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, "owner")
+	tracker, table := NewTracker(), claims.NewTable(func(objects.Owner) {})
+	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, UID: "owner"})
 	add := func(uid types.UID, number int64, rule string) *Revision {
 		t.Helper()
 		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: string(uid), UID: uid}}
@@ -150,21 +150,21 @@ func decoded(t *testing.T, trimmed []byte) map[string]any {
 // set is enqueued when its successor adopts an object.
 func TestChangedWakesFormerControllers(t *testing.T) {
 	t.Parallel()
-	first, second, foreign := OwnerKey{Name: "first"}, OwnerKey{Name: "second"}, types.UID("foreign")
+	first, second, foreign := objects.OwnerKey{Name: "first"}, objects.OwnerKey{Name: "second"}, types.UID("foreign")
 	key := objects.Key{Kind: "ConfigMap", Name: "one"}
 	for _, c := range []struct {
 		reason string
 		refs   []metav1.OwnerReference
-		want   []OwnerKey
+		want   []objects.OwnerKey
 	}{
-		{"no references", nil, []OwnerKey{second}},
-		{"its own controller", []metav1.OwnerReference{{UID: "2", Controller: new(true)}}, []OwnerKey{second}},
-		{"a former controller", []metav1.OwnerReference{{UID: "1"}, {UID: "2", Controller: new(true)}}, []OwnerKey{second, first}},
-		{"an unknown owner", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []OwnerKey{second}},
+		{"no references", nil, []objects.OwnerKey{second}},
+		{"its own controller", []metav1.OwnerReference{{UID: "2", Controller: new(true)}}, []objects.OwnerKey{second}},
+		{"a former controller", []metav1.OwnerReference{{UID: "1"}, {UID: "2", Controller: new(true)}}, []objects.OwnerKey{second, first}},
+		{"an unknown owner", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []objects.OwnerKey{second}},
 	} {
 		tracker := NewTracker()
-		var woken []OwnerKey
-		tracker.Wake = func(k OwnerKey) { woken = append(woken, k) }
+		var woken []objects.OwnerKey
+		tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
 		tracker.Own(first, "1")
 		tracker.Own(second, "2")
 		tracker.Follow(second, &objects.Desired{Key: key}, objects.Stamp{}, objects.Digest{})

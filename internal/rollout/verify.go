@@ -20,7 +20,7 @@ func (s *step) correct(ctx context.Context) error {
 	if s.Live != nil && s.Live.Controller() == nil {
 		// The garbage collector takes references off when an owner is deleted with
 		// its objects kept. Putting one back then would delete the object.
-		alive, err := s.run.Alive(ctx, s.run.rollout.Key, s.run.rollout.Owner.UID)
+		alive, err := s.run.Alive(ctx, s.run.rollout.Owner)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *step) own(ctx context.Context) error {
 // record puts the Apply entry back that the template left which wrote the object
 // last. A dry run tells what that is.
 func (s *step) record(ctx context.Context) error {
-	former, err := s.run.Tracker.Template(s.run.rollout.Key, s.Key)
+	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
 	if err != nil || former == nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestRefused(t *testing.T) {
 			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here",
 		},
 		{
-			(&claims.Conflict{Winner: claims.Holder{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}).Reason(),
+			(&claims.Conflict{Holder: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
 			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
 		},
 		{phases.Collision(nil), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Install with --adopt"},

@@ -27,7 +27,7 @@ import (
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	in := &input{Cluster: c, Request: r, now: time.Now(), stored: newStored()}
 	in.uid = uuid.NewUUID()
-	in.key = rollout.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
+	in.key = objects.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
 	dep := r.Scope.NewObjectDeployment()
 	err := c.Reader.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, dep)
 	switch {
@@ -251,7 +251,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 
 func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	var all []client.Object
-	deployments := map[rollout.OwnerKey]bool{}
+	deployments := map[objects.OwnerKey]bool{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		var namespace string
 		if scope == corev1alpha1.ScopeNamespaced {

@@ -98,7 +98,7 @@ type input struct {
 	*Cluster
 	Request
 	now        time.Time
-	key        rollout.OwnerKey
+	key        objects.OwnerKey
 	uid        types.UID
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
@@ -111,7 +111,7 @@ type input struct {
 }
 
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
-	owner := objects.Owner{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name, UID: string(in.uid)}
+	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid}
 	c := &simulatedCluster{
 		Cluster: in.Cluster, tracker: rollout.NewTracker(), definitions: newDefinitions(), owner: owner,
 		controllers: rollout.Controllers(in.sets...), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
@@ -124,7 +124,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	for _, set := range in.sets {
 		if rollout.Owns(set) {
 			rev := in.load(set, owner)
-			rev.Recall(set, true)
+			rev.RestoreFromStatus(set, true)
 			s.installed = append(s.installed, rev)
 		}
 	}
@@ -137,7 +137,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err := c.fill(ctx, s.revisions()); err != nil {
 		return nil, err
 	}
-	objs, err := in.objects(ctx, s.next != nil && s.next.Claimed)
+	objs, err := in.objects(ctx, s.next != nil && s.next.Claimed())
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
-	}, &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}, func(rollout.OwnerKey) {})
+	}, &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}, func(objects.OwnerKey) {})
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout, p *phases.Plan) { s.rollout, s.plan = r, p }}
 	return s, nil
 }

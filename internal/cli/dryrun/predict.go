@@ -261,7 +261,7 @@ func (c *simulatedCluster) formerOwner(o *object) string {
 	switch {
 	case ref == nil:
 		return noController
-	case c.owner.Namesake(ref):
+	case c.owner.SameName(ref):
 		return ""
 	}
 	return ref.Kind + " " + ref.Name

@@ -96,7 +96,7 @@ func (s *simulation) had(d *objects.Desired) bool {
 // has returns an object in the newest installed revision that has begun to write it, or nil.
 func (s *simulation) has(key objects.Key) *objects.Desired {
 	for _, rev := range slices.Backward(s.installed) {
-		if d, ph := rev.Find(key); d != nil && ph < rev.Begun() {
+		if d, ph := rev.Find(key); d != nil && ph < rev.Started() {
 			return d
 		}
 	}

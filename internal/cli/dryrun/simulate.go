@@ -111,12 +111,12 @@ func (s *simulation) current() *rollout.Revision {
 
 func (s *simulation) complete() bool {
 	next := s.current()
-	return next != nil && next.Succeeded && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil
+	return next != nil && next.Succeeded() && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil
 }
 
 // unblock records and removes what blocks the rollout, and reports whether anything did.
 func (s *simulation) unblock() (bool, error) {
-	if next := s.current(); next != nil && next.Refused {
+	if next := s.current(); next != nil && next.Refused() {
 		return true, s.claim(next)
 	}
 	unblocked := false
@@ -138,8 +138,8 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range rev.Phases[i].Objects {
-			if holder, held := s.reconciler.Claims.Holder(d.Key); held && holder.UID != string(s.in.uid) {
-				conflict := claims.Conflict{Key: d.Key, Winner: holder}
+			if holder, held := s.reconciler.Claims.Holder(d.Key); held && holder.UID != s.in.uid {
+				conflict := claims.Conflict{Key: d.Key, Holder: holder}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
 				defer s.reconciler.Claims.Release(holder)
 			}
@@ -167,7 +167,7 @@ func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
 	terminating := b.Kind == phases.BlockWait && o.now != nil && o.now.GetDeletionTimestamp() != nil
 	if !terminating {
 		s.stop(b)
-		if d != nil && !rev.Removing && !s.in.deletes {
+		if d != nil && !rev.Removing() && !s.in.deletes {
 			return s.pretend(rev, d)
 		}
 	}
@@ -177,7 +177,7 @@ func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
 		o.unverified = "it is being deleted; the engine waits until it is gone"
 	}
 	o.now, o.observed = nil, nil
-	*s.rollout.Memory.At(b.Key) = phases.Record{Gone: true}
+	*s.rollout.Applied.At(b.Key) = phases.Applied{Gone: true}
 	return nil
 }
 
@@ -202,7 +202,7 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	o.now, s.pretended[d.Key.GroupKind()] = after, d
 	s.mu.Unlock()
 	s.remember(d.Key, after, obs)
-	*s.rollout.Memory.At(d.Key) = phases.Record{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
+	*s.rollout.Applied.At(d.Key) = phases.Applied{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
 	return nil
 }
 

@@ -131,7 +131,7 @@ func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
 // probed, the claim has recorded it.
 func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 	set, rev := s.setOf(gate.Revision), s.rollout.Loaded(gate.Revision.UID)
-	if gate.Ahead {
+	if gate.Preopened {
 		return true, s.begin(ctx, gate, set, rev)
 	}
 	if len(gate.Probed) > 0 {
@@ -144,12 +144,10 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 			s.requeue(staleRetry)
 			return false, nil
 		}
-		rev.Proven = gate.Last
+		rev.Confirmed = gate.Last
 	}
-	opened, ahead := rev.Opened, rev.Ahead
-	rev.Open(gate.Last)
-	if err := s.recordOpened(ctx, set, rev); err != nil {
-		rev.Opened, rev.Ahead = opened, ahead
+	err := rev.Record(func() error { return rev.Open(gate.Last) }, func() error { return s.recordOpened(ctx, set, rev) })
+	if err != nil {
 		return false, err
 	}
 	s.progressed[rev.UID] = s.Now()
@@ -173,7 +171,9 @@ func (s *session) recordOpened(ctx context.Context, set corev1alpha1.GenericObje
 // begin goes on with phases that have been open since the claim. That they have begun
 // is news only where the rollout takes long.
 func (s *session) begin(ctx context.Context, gate *phases.Gate, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
-	rev.Open(gate.Last)
+	if err := rev.Open(gate.Last); err != nil {
+		return err
+	}
 	s.progressed[rev.UID] = s.Now()
 	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
 		return nil
@@ -212,7 +212,7 @@ func (s *session) succeed(ctx context.Context) (bool, error) {
 	}
 	rev := s.rollout.Loaded(s.current.GetUID())
 	report := s.reportOf(s.current.GetUID())
-	if rev == nil || report == nil || rev.Succeeded || rev.Paused || !rev.Claimed || rev.Blocked != "" || !report.Complete() || report.InTransition() {
+	if rev == nil || report == nil || rev.Succeeded() || rev.Paused || !rev.Claimed() || rev.Blocked != "" || !report.Complete() || report.InTransition() {
 		return false, nil
 	}
 	delay := time.Duration(s.current.ObjectSetSpec().SuccessDelaySeconds) * time.Second
@@ -229,12 +229,8 @@ func (s *session) succeed(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	rev.Succeeded = true
-	if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
-		rev.Succeeded = false
-		return false, err
-	}
-	return true, nil
+	err := rev.Record(rev.Succeed, func() error { return s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)) })
+	return err == nil, err
 }
 
 // revisionOf returns the loaded revision of a set, or nil.

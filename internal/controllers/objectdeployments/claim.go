@@ -27,7 +27,7 @@ func (s *session) claim(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	rev := s.revisionOf(s.current)
-	if rev == nil || rev.Claimed || rev.Removing || rev.Paused || rev.Blocked != "" && !rev.Refused {
+	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused || rev.Blocked != "" && !rev.Refused() {
 		return false, nil
 	}
 	if due := s.prechecked[rev.UID]; s.Now().Before(due) {
@@ -61,7 +61,7 @@ func (s *session) pledge(ctx context.Context, number int64) *rollout.Revision {
 	if refusals, err := s.refusals(ctx, rev); err != nil || len(refusals) > 0 {
 		return nil
 	}
-	rev.Pledged = true
+	rev.ClaimedAtCreation = true
 	return rev
 }
 
@@ -76,8 +76,7 @@ func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revisi
 // refusals returns what stands in the way of the revision as a whole: another
 // package that claimed an object, or an object from outside the engine.
 func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
-	holder := s.rollout.Holder()
-	err := s.Claims.Claim(holder, rev.Keys(), s.predecessors()...)
+	err := s.Claims.Claim(s.rollout.Owner, rev.Keys(), s.predecessors()...)
 	var conflict *claims.Conflict
 	if errors.As(err, &conflict) {
 		// The winner's release wakes this owner again.
@@ -92,7 +91,7 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 	if err != nil || len(refusals) == 0 {
 		return nil, err
 	}
-	s.Claims.Retain(holder, s.rollout.Claimed())
+	s.Claims.Retain(s.rollout.Owner, s.rollout.Claimed())
 	if rev.UID != "" { // else a pass over the set that is made now comes at once
 		s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
 		s.requeue(precheckRetry)
@@ -102,31 +101,30 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 
 // reclaim takes all objects of a revision with a durable claim, apart from those that
 // successors have by now. Where two revisions carry the condition for one object, the
-// first one keeps it, and the other is denied: it writes nothing more, and is refused in
+// first one keeps it, and the other is lost: it writes nothing more, and is refused in
 // its own pass. It keeps what it held before, which it may have written.
 func (s *session) reclaim(rev *rollout.Revision) {
 	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
 		holder, _ := s.Claims.Holder(key)
-		return s.rollout.Controllers.Successors.Has(types.UID(holder.UID))
+		return s.rollout.Controllers.Successors.Has(holder.UID)
 	})
-	err := s.Claims.Claim(s.rollout.Holder(), keys, s.predecessors()...)
-	rev.Denied = err != nil
-	rev.Claimed = rev.Claimed && err == nil
+	err := s.Claims.Claim(s.rollout.Owner, keys, s.predecessors()...)
+	if err != nil {
+		rev.LoseClaim()
+	}
 }
 
 // writeClaim makes the claim durable, and with it that the first phase may be
 // written: the first status write of a set.
 func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
-	opened := rev.Opened
-	rev.Claimed, rev.Denied = true, false
-	rev.Opened = max(opened, min(1, len(rev.Phases)))
-	s.replan()
-	if err := s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev)); err != nil {
-		rev.Claimed, rev.Opened = false, opened
-		return err
+	err := rev.Record(rev.Claim, func() error {
+		s.replan()
+		return s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev))
+	})
+	if err == nil {
+		s.announceRollout(rev)
 	}
-	s.announceRollout(rev)
-	return nil
+	return err
 }
 
 func (s *session) announceRollout(rev *rollout.Revision) {
@@ -135,10 +133,10 @@ func (s *session) announceRollout(rev *rollout.Revision) {
 
 // predecessors are the UIDs of lone sets that hand their objects over to this
 // one by spec.previous.
-func (s *session) predecessors() []string {
-	var uids []string
+func (s *session) predecessors() []types.UID {
+	var uids []types.UID
 	for _, p := range s.previous {
-		uids = append(uids, string(p.GetUID()))
+		uids = append(uids, p.GetUID())
 	}
 	return uids
 }

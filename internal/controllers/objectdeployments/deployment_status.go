@@ -138,7 +138,7 @@ func (s *session) standing() revisions.Standing {
 	st.CurrentName = s.current.GetName()
 	st.Current = s.reportOf(s.current.GetUID())
 	if rev := s.revisionOf(s.current); rev != nil {
-		st.Opened, st.Succeeded = rev.Begun(), rev.Succeeded
+		st.Opened, st.Succeeded = rev.Started(), rev.Succeeded()
 		if rev.Blocked != "" && st.Current != nil && len(st.Current.Blocking) == 0 {
 			st.Current.Blocking = rev.Refusals
 		}

@@ -15,7 +15,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // OwnerWatch watches foreign owners of deployments and lone sets by their
@@ -27,7 +27,7 @@ type OwnerWatch struct {
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	Mapper meta.RESTMapper
 	// Wake is called with a key whose foreign owner is deleted in the foreground.
-	Wake func(rollout.OwnerKey)
+	Wake func(objects.OwnerKey)
 
 	mu      sync.Mutex
 	watched map[types.UID]*watchedOwner
@@ -38,12 +38,12 @@ type watchedOwner struct {
 	stop        context.CancelFunc
 	terminating bool
 	// keys are the objects that it owns.
-	keys map[rollout.OwnerKey]struct{}
+	keys map[objects.OwnerKey]struct{}
 }
 
 // Terminating reports whether an owner is being deleted in the foreground. It watches
 // the owner from the first call on.
-func (w *OwnerWatch) Terminating(key rollout.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
+func (w *OwnerWatch) Terminating(key objects.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
 	if w == nil {
 		return false, nil
 	}
@@ -69,7 +69,7 @@ func (w *OwnerWatch) Terminating(key rollout.OwnerKey, namespace string, ref met
 	if w.watched == nil {
 		w.watched = map[types.UID]*watchedOwner{}
 	}
-	w.watched[ref.UID] = &watchedOwner{stop: stop, keys: map[rollout.OwnerKey]struct{}{key: {}}}
+	w.watched[ref.UID] = &watchedOwner{stop: stop, keys: map[objects.OwnerKey]struct{}{key: {}}}
 	go w.Listen(ctx, livestate.Selection{Resource: mapping.Resource, Namespace: namespace, Name: ref.Name}, ownerListener{w, ref.UID})
 	return false, nil
 }
@@ -109,7 +109,7 @@ func (ownerListener) Deleted(metav1.Object) {}
 func (ownerListener) Failed(error) {}
 
 // Forget ends the watch of an owner when nothing is left that it owns.
-func (w *OwnerWatch) Forget(key rollout.OwnerKey, uid types.UID) {
+func (w *OwnerWatch) Forget(key objects.OwnerKey, uid types.UID) {
 	if w == nil {
 		return
 	}

@@ -26,7 +26,7 @@ const ownerIndex = "owner"
 type session struct {
 	*Reconciler
 	*owner
-	key   rollout.OwnerKey
+	key   objects.OwnerKey
 	scope corev1alpha1.Scope
 	// deployment is nil where the owner is a set that stands alone.
 	deployment corev1alpha1.GenericObjectDeployment
@@ -49,7 +49,7 @@ func ours(ref *metav1.OwnerReference) bool {
 
 // gather reads the owner and its sets from the caches, as new as they are known
 // to be. It returns nil where nothing is left of the owner.
-func (r *Reconciler) gather(ctx context.Context, key rollout.OwnerKey) (*session, error) {
+func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*session, error) {
 	s := &session{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
 	if strings.HasSuffix(key.Kind, "ObjectDeployment") {
 		dep := s.scope.NewObjectDeployment()
@@ -159,19 +159,19 @@ func names(set, other corev1alpha1.GenericObjectSet) bool {
 
 // remember returns the memory of an owner, made where there is none or where the
 // name belongs to another object now.
-func (r *Reconciler) remember(key rollout.OwnerKey, uid types.UID) *owner {
+func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.owners[key]
-	if o != nil && o.rollout.Owner.UID == string(uid) {
+	if o != nil && o.rollout.Owner.UID == uid {
 		return o
 	}
 	if o != nil {
 		o.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
-		r.Claims.Release(o.rollout.Holder())
+		r.Claims.Release(o.rollout.Owner)
 	}
 	o = &owner{
-		rollout:      rollout.New(key, uid),
+		rollout:      rollout.New(objects.Owner{OwnerKey: key, UID: uid}),
 		digests:      map[types.UID]objects.Digest{},
 		reported:     map[types.UID]time.Time{},
 		prechecked:   map[types.UID]time.Time{},
@@ -197,14 +197,14 @@ func (o *owner) forgetSet(uid types.UID) {
 }
 
 // forgetOwner drops all memory of an owner that is gone.
-func (r *Reconciler) forgetOwner(key rollout.OwnerKey) {
+func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	r.mu.Lock()
 	o := r.owners[key]
 	delete(r.owners, key)
 	r.mu.Unlock()
 	if o != nil {
 		o.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
-		r.Claims.Release(o.rollout.Holder())
+		r.Claims.Release(o.rollout.Owner)
 	}
 	r.fresh.Forget(key.String())
 }

@@ -26,14 +26,14 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	jobs := s.plan.Jobs
-	s.Target.Tracker.SettleEnded(jobs.Noted)
-	if len(jobs.Left) > 0 && !s.overflown {
+	s.Target.Tracker.SettleEnded(jobs.Recorded)
+	if len(jobs.Overflow) > 0 && !s.overflown {
 		// Also where a Package speaks for the deployment: it does not know of this.
 		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",
 			"%d Jobs are recorded, which is the limit: %s is not, and is created again when it is gone. Bring fewer Jobs in one package.",
-			limits.JobRecords, jobs.Left[0])
+			limits.JobRecords, jobs.Overflow[0])
 	}
-	s.overflown = len(jobs.Left) > 0
+	s.overflown = len(jobs.Overflow) > 0
 	if !jobs.Due {
 		return false, nil
 	}

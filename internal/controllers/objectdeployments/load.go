@@ -22,7 +22,7 @@ func (s *session) load(ctx context.Context) error {
 	}
 	s.rollout.Follow(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	for _, set := range s.sets {
-		if s.deployment == nil || !orphaning(set) {
+		if s.deployment == nil || !rollout.Orphaning(set) {
 			continue
 		}
 		if err := s.markOrphaned(ctx, set); err != nil {
@@ -30,11 +30,6 @@ func (s *session) load(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// orphaned reports whether obj is deleted with its objects kept.
-func orphaned(obj corev1alpha1.Conditioned) bool {
-	return orphaning(obj) || obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true"
 }
 
 // markOrphaned makes durable that obj is deleted with its objects kept: the
@@ -65,7 +60,7 @@ func (s *session) loadSets(ctx context.Context) error {
 			s.rollout.Drop(rev.UID, s.Target.Tracker)
 			s.forgetSet(rev.UID)
 			s.forgetSlices()
-			s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
+			s.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
 	}
 	for _, set := range s.sets {
@@ -79,14 +74,14 @@ func (s *session) loadSets(ctx context.Context) error {
 				return err
 			}
 			if rev != nil {
-				loaded.Resume(rev)
-				if s.warmed && (rev.Claimed || rev.Denied) {
+				loaded.CarryOver(rev)
+				if s.warmed && (rev.Claimed() || rev.ClaimLost()) {
 					s.reclaim(loaded) // its objects may be others now
 				}
 			}
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
-			if rev == nil && s.warmed && loaded.Claimed {
+			if rev == nil && s.warmed && loaded.Claimed() {
 				s.reclaim(loaded) // loading failed when claims were restored
 			}
 			continue
@@ -137,11 +132,10 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 // process sees the set for the first time.
 func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	if fresh && !s.warmed {
-		rev.Pledged = rollout.Pledged(set)
+		rev.ClaimedAtCreation = rollout.ClaimedAtCreation(set)
 	}
-	rev.Recall(set, fresh)
+	rev.RestoreFromStatus(set, fresh)
 	rev.Paused = rev.Paused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
-	rev.KeepAll = rev.Removing && orphaned(set)
 }
 
 // reportOf returns how the revision of a set stands by the last plan.

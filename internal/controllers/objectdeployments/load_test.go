@@ -76,12 +76,12 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			conditions.Set(&set.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
 			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-			var woken []claims.Holder
+			var woken []objects.Owner
 			s := sessionOf(server, server)
 			s.scope, s.sets, s.current = corev1alpha1.ScopeCluster, []corev1alpha1.GenericObjectSet{set}, set
-			s.Now, s.Claims = func() time.Time { return now }, claims.NewTable(func(h claims.Holder) { woken = append(woken, h) })
+			s.Now, s.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
 			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
-			other := claims.Holder{Kind: "ObjectSet", Namespace: "shop", Name: "other", UID: "other"}
+			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			load := func() *rollout.Revision {
 				t.Helper()
 				if err := s.loadSets(t.Context()); err != nil {
@@ -97,15 +97,15 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			}
 
 			atStart := load()
-			if !atStart.Incomplete || !atStart.Claimed {
+			if !atStart.Incomplete || !atStart.Claimed() {
 				t.Fatalf("the revision is to be incomplete and claimed: %+v", atStart.Revision)
 			}
 			if tc.lost {
 				take(atStart.Keys()...)
 			}
 			s.reclaim(atStart)
-			if atStart.Denied != tc.lost {
-				t.Fatalf("denied at the start: %t, want %t", atStart.Denied, tc.lost)
+			if atStart.ClaimLost() != tc.lost {
+				t.Fatalf("the claim is lost at the start: %t, want %t", atStart.ClaimLost(), tc.lost)
 			}
 			s.warmed = true
 			s.Claims.Release(other)
@@ -124,25 +124,25 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if rev.Incomplete || !slices.Equal(rev.Keys(), []objects.Key{ofCluster, inSlice}) {
 				t.Fatalf("the revision has %v", rev.Keys())
 			}
-			if rev.Claimed != tc.claimed || rev.Denied == tc.claimed {
-				t.Errorf("claimed: %t, denied: %t, but %s", rev.Claimed, rev.Denied, tc.reason)
+			if rev.Claimed() != tc.claimed || rev.ClaimLost() == tc.claimed {
+				t.Errorf("claimed: %t, lost: %t, but %s", rev.Claimed(), rev.ClaimLost(), tc.reason)
 			}
 			if !rev.Phases[0].Earlier {
 				t.Error("that the phase was written before this process began is forgotten")
 			}
 			for _, key := range rev.Keys() {
 				holder, held := s.Claims.Holder(key)
-				if theirs := slices.Contains(tc.takes, key); theirs && holder != other || tc.claimed && !theirs && holder != s.rollout.Holder() {
+				if theirs := slices.Contains(tc.takes, key); theirs && holder != other || tc.claimed && !theirs && holder != s.rollout.Owner {
 					t.Errorf("%s is held (%t) by %s", key, held, holder)
 				}
 			}
 			if tc.claimed {
 				return
 			}
-			if _, err := s.claim(t.Context()); err != nil || !rev.Refused || !strings.Contains(rev.Blocked, "belongs to "+other.String()) {
-				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused, rev.Blocked, err)
+			if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked, "belongs to "+other.String()) {
+				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused(), rev.Blocked, err)
 			}
-			if s.Claims.Release(other); !slices.Contains(woken, s.rollout.Holder()) {
+			if s.Claims.Release(other); !slices.Contains(woken, s.rollout.Owner) {
 				t.Error("nobody is told that the objects are free")
 			}
 		})

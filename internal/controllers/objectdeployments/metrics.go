@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -66,7 +67,7 @@ func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
 }
 
 // start is called when this process leads and its caches have synced.
-func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[rollout.OwnerKey]) error {
+func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[objects.OwnerKey]) error {
 	r.metrics.leading.Store(true)
 	return r.queue.Start(ctx, queue)
 }

@@ -61,11 +61,11 @@ type Reconciler struct {
 	// shelf is there while the first pass is made ready.
 	shelf shelf
 
-	queue   *queueing.Queue[rollout.OwnerKey]
+	queue   *queueing.Queue[objects.OwnerKey]
 	metrics metrics
 
 	mu     sync.Mutex
-	owners map[rollout.OwnerKey]*owner
+	owners map[objects.OwnerKey]*owner
 }
 
 // Hooks show what a simulation cannot see from outside; nil functions are not called.
@@ -78,14 +78,12 @@ type Hooks struct {
 
 // New returns a reconciler of what is in home, which rolls out to target. From then on
 // enqueue is called for owners of which an object has changed.
-func New(home Home, target *rollout.Executor, enqueue func(rollout.OwnerKey)) *Reconciler {
+func New(home Home, target *rollout.Executor, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, Target: target, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
-		queue: &queueing.Queue[rollout.OwnerKey]{}, owners: map[rollout.OwnerKey]*owner{},
+		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{},
 	}
-	r.Claims = claims.NewTable(func(h claims.Holder) {
-		enqueue(rollout.OwnerKey{Kind: h.Kind, Namespace: h.Namespace, Name: h.Name})
-	})
+	r.Claims = claims.NewTable(func(waiter objects.Owner) { enqueue(waiter.OwnerKey) })
 	target.Tracker.Wake = enqueue
 	target.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
@@ -144,7 +142,7 @@ type owner struct {
 
 // Reconcile brings one owner a step closer to what its spec says. It is called
 // when the owner, one of its sets, or one of their objects changed.
-func (r *Reconciler) Reconcile(ctx context.Context, key rollout.OwnerKey) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
 	defer r.queue.Begin()()
 	if err := r.warm(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: startRetry}, nil

@@ -166,9 +166,9 @@ func TestLoadFromSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			namespace, kind, key := "shop", "ObjectDeployment", rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
+			namespace, kind, key := "shop", "ObjectDeployment", objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 			if tc.scope == corev1alpha1.ScopeCluster {
-				namespace, kind, key = "system", "ClusterObjectDeployment", rollout.OwnerKey{Kind: "ClusterObjectDeployment", Name: "shop"}
+				namespace, kind, key = "system", "ClusterObjectDeployment", objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "shop"}
 			}
 			secret := sealedObject(t, namespace, kind, "shop", "credentials", time.Hour, "deployment")
 			build := fake.NewClientBuilder().WithScheme(newScheme(t))

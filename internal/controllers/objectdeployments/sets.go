@@ -56,12 +56,12 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	state.Torn = s.plan.Torn
+	state.Torn = s.plan.TornDown
 	d := revisions.Decide(state)
 	archived := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
-		if !due && !(unfinishedArchival(set) && s.plan.Torn) {
+		if !due && !(unfinishedArchival(set) && s.plan.TornDown) {
 			continue
 		}
 		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
@@ -104,7 +104,7 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 func (s *session) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || orphaning(set) || !s.plan.Torn && rollout.Owns(set) || letGo(set) {
+		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.plan.TornDown && rollout.Owns(set) || letGo(set) {
 			continue
 		}
 		if gone, err := s.deleteClassPhases(ctx, set); err != nil || !gone {
@@ -147,7 +147,7 @@ func (s *session) revisionState() (revisions.State, error) {
 			Archived:       meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived),
 			Deleting:       set.GetDeletionTimestamp() != nil,
 			Succeeded:      meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded),
-			Opened:         rev != nil && rev.Opened > 0,
+			Opened:         rev != nil && rev.Opened() > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
 			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), labels),
 		})
@@ -332,7 +332,7 @@ func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObje
 	status := archivedStatus(set)
 	s.rollout.Drop(set.GetUID(), s.Target.Tracker)
 	s.forgetSlices()
-	s.Claims.Retain(s.rollout.Holder(), s.rollout.Keys())
+	s.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 	err := s.writeSetStatus(ctx, set, status)
 	if err == nil {
 		s.forgetSet(set.GetUID())

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -89,9 +90,9 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 func sessionOf(c client.Client, reader client.Reader) *session {
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "deployment"}}
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
-	key := rollout.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
+	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
-	r := New(home, &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(rollout.OwnerKey) {})
+	r := New(home, &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
 	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 
@@ -113,8 +114,8 @@ func TestClaimOfAnEarlierProcess(t *testing.T) {
 		if err := s.loadSets(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if rev := s.revisionOf(set); rev.Claimed == warmed {
-			t.Errorf("warmed: %t: the set counts as claimed: %t", warmed, rev.Claimed)
+		if rev := s.revisionOf(set); rev.Claimed() == warmed {
+			t.Errorf("warmed: %t: the set counts as claimed: %t", warmed, rev.Claimed())
 		}
 	}
 }

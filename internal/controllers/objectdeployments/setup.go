@@ -27,6 +27,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -58,7 +59,7 @@ type Options struct {
 // points the tracker at it: from then on a change of an object wakes its owner. It
 // returns a function that tells how many owners are reconciled or wait for that.
 func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
-	queue := &queueing.Queue[rollout.OwnerKey]{}
+	queue := &queueing.Queue[objects.OwnerKey]{}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Enqueue},
@@ -68,12 +69,12 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
 	}
-	build := builder.TypedControllerManagedBy[rollout.OwnerKey](mgr).Named("objectdeployment").
-		WithOptions(controller.TypedOptions[rollout.OwnerKey]{
+	build := builder.TypedControllerManagedBy[objects.OwnerKey](mgr).Named("objectdeployment").
+		WithOptions(controller.TypedOptions[objects.OwnerKey]{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[rollout.OwnerKey](firstRetry, lastRetry),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
 		}).
-		WatchesRawSource(source.TypedFunc[rollout.OwnerKey](r.start))
+		WatchesRawSource(source.TypedFunc[objects.OwnerKey](r.start))
 	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
@@ -99,34 +100,34 @@ func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, rollout.OwnerKey] {
-	return func(_ context.Context, obj client.Object) []rollout.OwnerKey {
-		return []rollout.OwnerKey{{Kind: scope.Kind("ObjectDeployment"), Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, objects.OwnerKey] {
+	return func(_ context.Context, obj client.Object) []objects.OwnerKey {
+		return []objects.OwnerKey{{Kind: scope.Kind("ObjectDeployment"), Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	}
 }
 
 // setKeys returns the owner of a set, and the lone sets that it takes over from.
-func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []rollout.OwnerKey {
+func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []objects.OwnerKey {
 	set := obj.(corev1alpha1.GenericObjectSet)
 	key := rollout.OwnerOf(set)
-	keys := []rollout.OwnerKey{key}
+	keys := []objects.OwnerKey{key}
 	if strings.HasSuffix(key.Kind, "ObjectSet") {
 		for _, p := range set.ObjectSetSpec().Previous {
-			keys = append(keys, rollout.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: p.Name})
+			keys = append(keys, objects.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: p.Name})
 		}
 	}
 	return keys
 }
 
-// alive asks the API server whether an owner is there and stays.
-func (r *Reconciler) alive(ctx context.Context, key rollout.OwnerKey, uid string) (bool, error) {
+// alive reads from the API server whether an owner exists and is not being deleted.
+func (r *Reconciler) alive(ctx context.Context, owner objects.Owner) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, m)
+	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(owner.Kind))
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, m)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && string(m.UID) == uid && m.DeletionTimestamp == nil, err
+	return err == nil && m.UID == owner.UID && m.DeletionTimestamp == nil, err
 }
 
 // relevant reports whether more than the status changed.

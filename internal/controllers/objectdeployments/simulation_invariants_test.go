@@ -37,7 +37,7 @@ func (s *simulation) failf(format string, args ...any) {
 // it, or nil.
 func (s *simulation) active() *rollout.Revision {
 	for _, r := range slices.Backward(s.engine.revisions()) {
-		if !r.Removing {
+		if !r.Removing() {
 			return r
 		}
 	}
@@ -48,11 +48,11 @@ func (s *simulation) active() *rollout.Revision {
 func (s *simulation) stays(key objects.Key) bool {
 	active, succeeded := s.active(), false
 	for _, r := range slices.Backward(s.engine.revisions()) {
-		obsolete := r.Removing || succeeded || r != active && r.Opened == 0
+		obsolete := r.Removing() || succeeded || r != active && r.Opened() == 0
 		if !obsolete && r.Contains(key) {
 			return true
 		}
-		succeeded = succeeded || r.Succeeded && !r.Removing
+		succeeded = succeeded || r.Succeeded() && !r.Removing()
 	}
 	return false
 }
@@ -117,7 +117,7 @@ func (s *simulation) remembered(key objects.Key, o *object) bool {
 // knows reports whether the engine knows that the object has the content of a revision.
 func (s *simulation) knows(writer *set, key objects.Key) bool {
 	d, _ := s.engine.loaded(writer.uid).Find(key)
-	return d != nil && s.engine.rollout().Memory.At(key).Content == d.Content
+	return d != nil && s.engine.rollout().Applied.At(key).Content == d.Content
 }
 
 // checkOrder checks the order of creation in invariant 1: before an object is
@@ -195,7 +195,7 @@ func (s *simulation) writerOf(key objects.Key) *set {
 	for _, set := range slices.Backward(s.sets) {
 		rev := s.engine.loaded(set.uid)
 		w, ph := set.template.Find(key)
-		if w != nil && rev != nil && !rev.Removing && !set.archived && rev.Claimed && ph < rev.Opened {
+		if w != nil && rev != nil && !rev.Removing() && !set.archived && rev.Claimed() && ph < rev.Opened() {
 			return set
 		}
 	}
@@ -231,7 +231,7 @@ func (s *simulation) held(key objects.Key) bool {
 		return true
 	}
 	return active != nil && active.Paused && (!s.engine.contains(key) ||
-		slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return !r.Removing && r.Contains(key) }))
+		slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return !r.Removing() && r.Contains(key) }))
 }
 
 // goes reports whether the object is ours, there, and on its way out.

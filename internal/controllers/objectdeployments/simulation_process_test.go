@@ -92,7 +92,7 @@ func newProcess(s *simulation) *process {
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
 		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
-	}, &rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(rollout.OwnerKey) { p.woken = true })
+	}, &rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
 	p.reconciler.fresh.Now, p.reconciler.written.Now = s.clock, s.clock
 	p.see()
 	return p
@@ -141,7 +141,7 @@ func (p *process) step() bool {
 // run reconciles the deployment once.
 func (p *process) run(yield func(int) bool) {
 	p.yield = yield
-	result, err := p.reconciler.Reconcile(p.ctx, rollout.OwnerKey{Kind: deploymentKeyOf.Kind, Namespace: "n", Name: "app"})
+	result, err := p.reconciler.Reconcile(p.ctx, objects.OwnerKey{Kind: deploymentKeyOf.Kind, Namespace: "n", Name: "app"})
 	if err != nil {
 		p.logf("pass: %v", err)
 		result.RequeueAfter = 50 * time.Millisecond // the queue's rate limit

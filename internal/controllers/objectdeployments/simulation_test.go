@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // simulation is a cluster, the engine, and everybody else. Every draw is
@@ -432,7 +433,7 @@ func setKey(one *set) objects.Key {
 // off one by one, then lets the deployment go. It reports whether there is more to do.
 func (s *simulation) collect() bool {
 	d := s.deployment()
-	if d == nil || !orphaning(d) {
+	if d == nil || !rollout.Orphaning(d) {
 		return false
 	}
 	ours := func(ref metav1.OwnerReference) bool { return ref.UID == s.owner }

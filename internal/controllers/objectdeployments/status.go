@@ -131,7 +131,7 @@ func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revi
 	status.Revision = set.ObjectSetSpec().Revision
 	status.Phases = phaseStatuses(status.Phases, report, rev)
 	blocking := report.Blocking
-	if rev.Refused {
+	if rev.Refused() {
 		blocking = rev.Refusals
 	}
 	status.Blocking = blockingObjects(blocking)
@@ -167,7 +167,7 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 // phaseStatuses returns the state of each phase; what was ready once is Unready
 // afterwards, not Probing.
 func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *rollout.Revision) []corev1alpha1.PhaseStatus {
-	if rev.TooManyPhases && rev.Begun() == 0 {
+	if rev.TooManyPhases && rev.Started() == 0 {
 		return nil
 	}
 	statuses := make([]corev1alpha1.PhaseStatus, len(rev.Phases))
@@ -180,10 +180,10 @@ func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *r
 		wasReady := i < len(old) && (old[i].State == corev1alpha1.PhaseStateReady || old[i].State == corev1alpha1.PhaseStateUnready)
 		st.Ready = int32(r.Ready + r.Taken)
 		switch {
-		case i >= rev.Begun():
-		case rev.Removing && r.Gone == r.Total:
+		case i >= rev.Started():
+		case rev.Removing() && r.Gone == r.Total:
 			st.State, st.Ready = corev1alpha1.PhaseStateGone, int32(r.Gone)
-		case rev.Removing:
+		case rev.Removing():
 			st.State, st.Ready = corev1alpha1.PhaseStateTearingDown, int32(r.Gone)
 		case r.Opened && r.Ready+r.Taken == r.Total:
 			st.State = corev1alpha1.PhaseStateReady
@@ -217,7 +217,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 // goes into a write of its own after the rollout.
 func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
 	n := len(report.Controlled)
-	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Begun() == len(rev.Phases) ||
+	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Started() == len(rev.Phases) ||
 		report.Complete() && meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 
@@ -249,9 +249,9 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 		conditions.Set(conds, gen, typ, status, reason, message)
 	}
 	switch {
-	case rev.Claimed:
+	case rev.Claimed():
 		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "All objects are claimed.")
-	case rev.Refused:
+	case rev.Refused():
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked)
 	}
 	complete := report.Complete() && rev.Blocked == "" && len(report.Phases) == len(rev.Phases)
@@ -263,12 +263,12 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 		message = strings.TrimRight(message, ".") + ". " + completed
 	}
 	put(corev1alpha1.ConditionAvailable, complete, reason, message)
-	if report.InTransition() || !complete && rev.Begun() < len(rev.Phases) {
+	if report.InTransition() || !complete && rev.Started() < len(rev.Phases) {
 		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
 	} else {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInTransition)
 	}
-	if rev.Succeeded {
+	if rev.Succeeded() {
 		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
 	}
 	if rev.Paused {
@@ -281,7 +281,7 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	} else {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 	}
-	if rev.Removing && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
+	if rev.Removing() && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
 	}
 	stalled := rev.Blocked != "" || refusedKind(blocking)
@@ -293,7 +293,7 @@ func unavailable(rev *rollout.Revision, report *phases.Report, blocking []phases
 	switch {
 	case rev.Incomplete:
 		return corev1alpha1.ReasonSlicesMissing, rev.Blocked
-	case rev.Blocked != "" && !rev.Refused:
+	case rev.Blocked != "" && !rev.Refused():
 		return corev1alpha1.ReasonPreflightError, rev.Blocked
 	case len(blocking) == 0:
 		return corev1alpha1.ReasonProbeFailure, progressOf(report)

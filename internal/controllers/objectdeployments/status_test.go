@@ -35,7 +35,8 @@ func TestPhaseState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rev := &rollout.Revision{Revision: phases.Revision{Opened: 1, Phases: []phases.Phase{{Name: "one", Objects: make([]*objects.Desired, 2)}}}}
+			rev := &rollout.Revision{Revision: phases.Revision{Phases: []phases.Phase{{Name: "one", Objects: make([]*objects.Desired, 2)}}}}
+			rev.Restore(phases.Recorded{Started: 1})
 			tc.report.Total = 2
 			got := phaseStatuses([]corev1alpha1.PhaseStatus{{State: tc.old}}, &phases.Report{Phases: []phases.PhaseReport{tc.report}}, rev)
 			if got[0].State != tc.want {
@@ -69,7 +70,7 @@ func TestArchivedStatus(t *testing.T) {
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &session{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: rollout.New(rollout.OwnerKey{}, "")}}
+	s := &session{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: rollout.New(objects.Owner{UID: ""})}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string

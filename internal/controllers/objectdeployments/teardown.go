@@ -17,7 +17,7 @@ import (
 
 // teardown removes what a deleted owner controls, in reverse, and lets it go.
 func (s *session) teardown(ctx context.Context) error {
-	if orphaning(s.top()) {
+	if rollout.Orphaning(s.top()) {
 		// The garbage collector takes the references off; its last write, on the
 		// owner's finalizers, comes back here.
 		return s.markOrphaned(ctx, s.top())
@@ -34,15 +34,12 @@ func (s *session) teardown(ctx context.Context) error {
 		if err := s.rejectAllReserved(ctx); err != nil {
 			return err
 		}
-		if orphaned(s.top()) {
-			// What the collector has missed is released: it does not know kinds that
-			// were installed within the last half minute.
-			s.keepAll()
-		}
 		state := s.rollout.State(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now())
-		state.Teardown = true
+		// What the garbage collector has missed is released: it does not know kinds that
+		// were installed within the last half minute.
+		state.Teardown, state.Orphan = true, rollout.Orphaned(s.top())
 		s.plan = phases.Next(state)
-		if s.plan.Torn {
+		if s.plan.TornDown {
 			return s.letGo(ctx)
 		}
 		if len(s.plan.Steps) == 0 {
@@ -64,13 +61,6 @@ func (s *session) teardown(ctx context.Context) error {
 // may have put the reference back on an object.
 func (s *session) collected(set corev1alpha1.GenericObjectSet) bool {
 	return s.deployment != nil && metav1.GetControllerOf(set) == nil && rollout.DeploymentOf(set) == s.deployment.GetUID()
-}
-
-// keepAll has the teardown release every object.
-func (s *session) keepAll() {
-	for _, rev := range s.rollout.Revisions() {
-		rev.KeepAll = true
-	}
 }
 
 // letGo removes the sets and slices of a deployment and takes the finalizers
@@ -114,7 +104,7 @@ func (s *session) archiveAlone(ctx context.Context) error {
 			return err
 		}
 		s.replan()
-		if s.plan.Torn {
+		if s.plan.TornDown {
 			if gone, err := s.deleteClassPhases(ctx, set); err != nil {
 				return err
 			} else if !gone {

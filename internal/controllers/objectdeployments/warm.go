@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -39,7 +40,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 			return fmt.Errorf("cannot restore the claims: %w", err)
 		}
 		r.stock(ctx, scope, list.GenericObjectSets())
-		seen := map[rollout.OwnerKey]bool{}
+		seen := map[objects.OwnerKey]bool{}
 		for _, set := range list.GenericObjectSets() {
 			key := rollout.OwnerOf(set)
 			if seen[key] || !rollout.Owns(set) {
@@ -84,7 +85,7 @@ func (r *Reconciler) patient() bool {
 }
 
 // restore gathers one owner and loads its sets.
-func (r *Reconciler) restore(ctx context.Context, key rollout.OwnerKey) (s *session, err error) {
+func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *session, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s, err = nil, panics.Recovered(log.FromContext(ctx), p, "loading "+key.String())
@@ -105,7 +106,7 @@ type restored struct {
 // rank puts a claim that a status records before one that only the creation of the
 // set does: that write may have arrived late, of a leader that was deposed.
 func rank(r restored) int {
-	if r.rev.Pledged {
+	if r.rev.ClaimedAtCreation {
 		return 1
 	}
 	return 0
@@ -116,13 +117,13 @@ func restoreOrder(sessions []*session) []restored {
 	var all []restored
 	for _, s := range sessions {
 		for _, set := range s.sets {
-			if rev := s.revisionOf(set); rev != nil && (rev.Claimed || rev.Opened > 0) {
+			if rev := s.revisionOf(set); rev != nil && (rev.Claimed() || rev.Opened() > 0) {
 				all = append(all, restored{session: s, rev: rev, set: set})
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b restored) int {
-		if a.rev.Pledged != b.rev.Pledged {
+		if a.rev.ClaimedAtCreation != b.rev.ClaimedAtCreation {
 			return cmp.Compare(rank(a), rank(b))
 		}
 		at, bt := a.set.GetCreationTimestamp(), b.set.GetCreationTimestamp()

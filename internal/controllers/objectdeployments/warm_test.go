@@ -17,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -67,7 +66,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
-			r := New(home, &rollout.Executor{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, func(rollout.OwnerKey) {})
+			r := New(home, &rollout.Executor{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
 			if err := r.warm(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}
@@ -78,14 +77,14 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			if holder, _ := r.Claims.Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "mine"}); holder.Name != "fine" {
 				t.Errorf("the claim of the other is not restored: %v", holder)
 			}
-			other := claims.Holder{Kind: "ObjectSet", Namespace: "shop", Name: "other", UID: "other"}
+			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			if tc.taken {
 				if err := r.Claims.Claim(other, []objects.Key{object}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			fails = false
-			s, err := r.gather(t.Context(), rollout.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "broken"})
+			s, err := r.gather(t.Context(), objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "broken"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,8 +92,8 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			holder, _ := r.Claims.Holder(object)
-			if rev := s.rollout.Loaded("broken"); rev.Claimed == tc.taken || (holder == other) != tc.taken {
-				t.Errorf("claimed: %t, and %v holds the object", rev.Claimed, holder)
+			if rev := s.rollout.Loaded("broken"); rev.Claimed() == tc.taken || (holder == other) != tc.taken {
+				t.Errorf("claimed: %t, and %v holds the object", rev.Claimed(), holder)
 			}
 		})
 	}

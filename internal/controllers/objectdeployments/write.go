@@ -77,9 +77,3 @@ func foreignFinalizers(obj metav1.Object) []string {
 // letGo reports whether nothing of ours holds the object: what it still waits for
 // is not ours.
 func letGo(obj metav1.Object) bool { return len(foreignFinalizers(obj)) == len(obj.GetFinalizers()) }
-
-// orphaning reports whether an object is deleted with its dependents kept, and
-// the garbage collector is still taking their references off.
-func orphaning(obj metav1.Object) bool {
-	return slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)
-}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -33,8 +34,8 @@ func set(names ...string) map[objects.Key]struct{} {
 	return m
 }
 
-func holder(name string) claims.Holder {
-	return claims.Holder{Kind: "ObjectDeployment", Namespace: "n", Name: name, UID: "uid-" + name}
+func holder(name string) objects.Owner {
+	return objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: name}, UID: types.UID("uid-" + name)}
 }
 
 // woken collects who was told to ask again.
@@ -43,7 +44,7 @@ type woken struct {
 	names []string
 }
 
-func (w *woken) wake(h claims.Holder) {
+func (w *woken) wake(h objects.Owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names = append(w.names, h.Name)
@@ -68,7 +69,7 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 	var conflict *claims.Conflict
 	for _, asked := range [][]objects.Key{keys("a", "b", "c", "d"), keys("a", "c", "b", "d")} {
 		err = table.Claim(holder("two"), asked)
-		if !errors.As(err, &conflict) || conflict.Key != key("b") || conflict.Winner != holder("one") || conflict.More != 1 {
+		if !errors.As(err, &conflict) || conflict.Key != key("b") || conflict.Holder != holder("one") || conflict.More != 1 {
 			t.Fatalf("the first object in order, its winner and one more are to be named: %+v", err)
 		}
 	}
@@ -89,8 +90,8 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 
 func TestConflictNamesClusterScopedHolders(t *testing.T) {
 	t.Parallel()
-	table := claims.NewTable(func(claims.Holder) {})
-	cluster := claims.Holder{Kind: "ClusterObjectDeployment", Name: "one", UID: "1"}
+	table := claims.NewTable(func(objects.Owner) {})
+	cluster := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "one"}, UID: "1"}
 	if err := table.Claim(cluster, keys("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestConflictNamesClusterScopedHolders(t *testing.T) {
 
 func TestLosersAreWoken(t *testing.T) {
 	t.Parallel()
-	claimed := func(table *claims.Table, h claims.Holder, names ...string) { _ = table.Claim(h, keys(names...)) }
+	claimed := func(table *claims.Table, h objects.Owner, names ...string) { _ = table.Claim(h, keys(names...)) }
 	for _, tc := range []struct {
 		name, reason string
 		do           func(*claims.Table)
@@ -177,7 +178,7 @@ func TestFreedRunsOutsideOfTheLock(t *testing.T) {
 	t.Parallel()
 	var table *claims.Table
 	asked := false
-	table = claims.NewTable(func(h claims.Holder) { asked = table.Claim(h, keys("a")) == nil })
+	table = claims.NewTable(func(h objects.Owner) { asked = table.Claim(h, keys("a")) == nil })
 	_ = table.Claim(holder("one"), keys("a"))
 	_ = table.Claim(holder("two"), keys("a"))
 	table.Release(holder("one"))
@@ -275,8 +276,8 @@ func TestClaimRace(t *testing.T) {
 	t.Parallel()
 	const rounds, rivals, objectsEach = 200, 4, 50
 	for round := range rounds {
-		wakeups := make(chan claims.Holder, rivals)
-		table := claims.NewTable(func(h claims.Holder) { wakeups <- h })
+		wakeups := make(chan objects.Owner, rivals)
+		table := claims.NewTable(func(h objects.Owner) { wakeups <- h })
 		wants := make([]objects.Key, objectsEach)
 		for i := range wants {
 			wants[i] = key(fmt.Sprintf("object-%d", i))
