@@ -131,6 +131,7 @@ func (c *Cluster) readStored(
 	return nil
 }
 
+// TemplateOf returns the template of a revision, with the objects of its slices.
 func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) (corev1alpha1.ObjectSetTemplateSpec, error) {
 	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
 	stored := newStored()

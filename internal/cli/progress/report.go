@@ -107,6 +107,7 @@ func ordered(conds []metav1.Condition) []metav1.Condition {
 	})
 }
 
+// Summary returns the state in one word.
 func (s State) Summary() Summary {
 	switch {
 	case s.Deleting:

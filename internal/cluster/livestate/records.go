@@ -16,7 +16,7 @@ import (
 type name = types.NamespacedName
 
 // NameOf returns a name whose namespace is interned.
-func NameOf(key objects.Key) name {
+func NameOf(key objects.Key) types.NamespacedName {
 	return name{Namespace: unique.Make(key.Namespace).Value(), Name: key.Name}
 }
 
