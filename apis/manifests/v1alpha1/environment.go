@@ -18,7 +18,7 @@ type PackageEnvironment struct {
 
 // PackageEnvironmentKubernetes describes Kubernetes.
 type PackageEnvironmentKubernetes struct {
-	// Version as the API server tells it, such as v1.36.3.
+	// Version as the API server tells it, such as v1.37.0.
 	Version string `json:"version"`
 }
 

@@ -3,6 +3,7 @@ package binary
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -125,4 +126,36 @@ func TestPruneKeepsTheLatest(t *testing.T) {
 	if diff := cmp.Diff([]string{".building-1", "0", "1", "2", "5"}, left); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
 	}
+}
+
+// Packages that the project and the sandbox share are compiled once, as long as both take
+// them from the same versions of modules.
+func TestModulesHaveOneVersion(t *testing.T) {
+	t.Parallel()
+	project, sandbox := moduleVersions(t, "../../../go.mod"), moduleVersions(t, "../../../sandbox/go.mod")
+	shared := 0
+	for module, version := range sandbox {
+		if want := project[module]; want != "" && want != version {
+			t.Errorf("go.mod has %s %s and sandbox/go.mod %s: make them equal, by go get in the folder of the older one", module, want, version)
+		} else if want != "" {
+			shared++
+		}
+	}
+	if shared < 80 {
+		t.Errorf("only %d modules are shared: go.mod is not read as it is written", shared)
+	}
+}
+
+// moduleVersions are the modules that a go.mod requires; a replacement is the last entry.
+func moduleVersions(t *testing.T, path string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?m)^\s+(?:\S+ => )?(\S+\.\S+/?\S*) (v\S+)`).FindAllStringSubmatch(string(content), -1) {
+		versions[found[1]] = found[2]
+	}
+	return versions
 }

@@ -14,7 +14,7 @@ var packed []byte
 
 // Schemas are the definitions of one version of Kubernetes.
 type Schemas struct {
-	// Version of Kubernetes, such as v1.36.3.
+	// Version of Kubernetes, such as v1.37.0.
 	Version string `json:"version"`
 	// Definitions by name, as in components.schemas of an OpenAPI v3 document.
 	Definitions map[string]json.RawMessage `json:"schemas"`
