@@ -8,6 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/scenario"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -29,6 +30,10 @@ func (s *simulation) failf(format string, args ...any) {
 	}
 	for _, line := range s.log {
 		s.t.Log(line)
+	}
+	if r := s.engine.rollout(); r != nil {
+		state := r.State(s.engine.cluster, s.engine.reconciler.Target.Tracker.Strays(r.Owner.OwnerKey), s.now)
+		s.t.Log("a scenario for internal/phases/testdata:\n" + scenario.Format(state))
 	}
 	s.t.Fatalf(format, args...)
 }
