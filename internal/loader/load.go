@@ -262,7 +262,9 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 	if result := l.unit.result; result != nil {
 		r.strict = result.Strict
 		for _, p := range result.Manifest.Spec.Phases {
-			r.phases = append(r.phases, p.Name)
+			if p.Name != "" {
+				r.phases = append(r.phases, p.Name)
+			}
 		}
 	}
 	return r
