@@ -14,6 +14,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // store keeps blobs on disk by digest, also for several processes; without a folder, as long as one is open.
@@ -186,7 +188,12 @@ func isLocal(err error) bool {
 	return errors.As(err, &path) || errors.As(err, &link)
 }
 
+// readAll reads and closes a stored manifest. A digest may be that of a layer, which is larger.
 func readAll(f *os.File) ([]byte, error) {
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, limits.ImageManifestBytes+1))
+	if err == nil && len(data) > limits.ImageManifestBytes {
+		return nil, failf(ReasonLimit, "", "the manifest has more than %d bytes, the limit", limits.ImageManifestBytes)
+	}
+	return data, err
 }

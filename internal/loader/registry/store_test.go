@@ -10,6 +10,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 func blobOf(t *testing.T, s *store, content string) v1.Hash {
@@ -104,5 +106,27 @@ func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	}
 	if s.size != int64(len("first")+len("second")+len("third")) || s.open(third) == nil {
 		t.Errorf("%d bytes are known of", s.size)
+	}
+}
+
+// A layer that is stored already is not read into memory as a manifest.
+func TestStoredManifestIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		size    int64
+		refused bool
+	}{{limits.ImageManifestBytes, false}, {limits.ImageManifestBytes + 1, true}} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "blob"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(test.size); err != nil {
+			t.Fatal(err)
+		}
+		data, err := readAll(f)
+		var e *failure
+		if errors.As(err, &e); (e != nil && e.reason == ReasonLimit) != test.refused || !test.refused && int64(len(data)) != test.size {
+			t.Errorf("%d bytes: read %d with %v", test.size, len(data), err)
+		}
 	}
 }
