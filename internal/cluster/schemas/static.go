@@ -31,12 +31,6 @@ func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err erro
 	return s.document.check(obj)
 }
 
-// Described reports whether there is a definition of a kind.
-func (s *Static) Described(gvk schema.GroupVersionKind) bool {
-	_, described := s.document.names[gvk]
-	return described
-}
-
 // Served returns the versions of a kind that there are definitions of.
 func (s *Static) Served(kind schema.GroupKind) []string {
 	var versions []string
