@@ -115,7 +115,12 @@ func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target pr
 	case errors.Is(err, errTimeout):
 		return fmt.Errorf("%s: no manager has noticed after %s: is lockstep-manager running? The change stays", target, c.timeout)
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the change stays", target)
+		back := "unpause"
+		if !c.paused {
+			back = "pause"
+		}
+		return fmt.Errorf("%s: interrupted; the change is stored, and a manager carries it out when it runs. Take it back: kubectl package %s %s",
+			target, back, target.Flags())
 	}
 	return err
 }

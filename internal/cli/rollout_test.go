@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -387,6 +390,27 @@ func TestPauseWithoutAManager(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+func TestPauseInterrupted(t *testing.T) {
+	t.Parallel()
+	for command, back := range map[string]string{"pause": "unpause", "unpause": "pause"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := fakeCluster(t, revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+				pkg.Spec.Paused = command == "unpause"
+				pkg.Status.ObservedGeneration = 0
+			})...)
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			var out, errOut bytes.Buffer
+			code := run(ctx, []string{command, "web"}, streams(&out, &errOut), dialTo(c))
+			want := "Error: package shop/web: interrupted; the change is stored, and a manager carries it out when it runs. " +
+				"Take it back: kubectl package " + back + " package/web -n shop\n"
+			if code != 1 || errOut.String() != want {
+				t.Errorf("%s: exit code %d, got %q", command, code, errOut.String())
+			}
+		})
+	}
 }
 
 // What was never rolled out is undone by going back to what is.
