@@ -416,10 +416,16 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "nope"))
+	missing := filepath.Join(t.TempDir(), "nope")
+	t.Setenv("KUBECONFIG", missing)
 	t.Setenv("HOME", t.TempDir())
 	got := invokeOn(t, cluster.Connect, "", "status", "a", "--server", "https://127.0.0.1:1")
 	if got.code != 1 || !strings.Contains(got.err, "the cluster at https://127.0.0.1:1 cannot be reached: ") {
+		t.Errorf("got %+v", got)
+	}
+	got = invokeOn(t, cluster.Connect, "", "status", "a")
+	if want := ": no kubeconfig was found at KUBECONFIG=" + missing + ". Set it to an existing file, or set --kubeconfig\n"; got.code != 1 ||
+		!strings.HasSuffix(got.err, want) || strings.Contains(got.err, "localhost") {
 		t.Errorf("got %+v", got)
 	}
 	got = invokeOn(t, cluster.Connect, "", "status", "a", "--kubeconfig", "/nope")

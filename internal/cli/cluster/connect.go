@@ -27,6 +27,9 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
+// defaultHost is the address that client-go uses without a kubeconfig.
+const defaultHost = "http://localhost:8080"
+
 // Cluster is a connection to an API server.
 type Cluster struct {
 	client.WithWatch
@@ -151,14 +154,14 @@ func (c *Cluster) unreachable(doing string, err error) error {
 	case !errors.As(err, &network):
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	remedy := "Check that it runs, and that the context is the right one: kubectl config current-context"
-	if c.Host == "http://localhost:8080" {
-		remedy = "No kubeconfig was found: set KUBECONFIG or --kubeconfig"
+	if c.Host == defaultHost {
 		if named := os.Getenv("KUBECONFIG"); named != "" {
-			remedy = fmt.Sprintf("No kubeconfig was found at KUBECONFIG=%s", named)
+			return fmt.Errorf("%s: no kubeconfig was found at KUBECONFIG=%s. Set it to an existing file, or set --kubeconfig", doing, named)
 		}
+		return fmt.Errorf("%s: no kubeconfig was found. Set KUBECONFIG or --kubeconfig", doing)
 	}
-	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. %s", doing, c.Host, err, remedy)
+	return fmt.Errorf("%s: the cluster at %s cannot be reached: %w. Check that it runs, and that the context is the right one: kubectl config current-context",
+		doing, c.Host, err)
 }
 
 func brief(err error) string {

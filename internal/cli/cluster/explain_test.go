@@ -46,7 +46,7 @@ func TestExplain(t *testing.T) {
 		},
 		"no kubeconfig": {
 			host: "http://localhost:8080", err: refused,
-			want: "cannot do it: the cluster at http://localhost:8080 cannot be reached: dial tcp: connection refused. No kubeconfig was found: set KUBECONFIG or --kubeconfig",
+			want: "cannot do it: no kubeconfig was found. Set KUBECONFIG or --kubeconfig",
 		},
 		"interrupted": {err: context.Canceled, want: "cannot do it: interrupted"},
 		"other":       {err: errors.New("teapot"), want: "cannot do it: teapot"},
