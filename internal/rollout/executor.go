@@ -234,7 +234,7 @@ func (s *step) begin() {
 // by events that arrive before the response of the write.
 func (s *step) follow() objects.Digest {
 	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
-	s.run.Tracker.Follow(s.run.rollout.Owner.OwnerKey, s.Desired, s.Stamp, id)
+	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Stamp, id)
 	return id
 }
 

@@ -12,10 +12,10 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// noteEnd remembers that a Job has finished: its TTL may remove it before any pass
-// looks. Every state that a watch or an answer shows comes by here, so that of a
-// DELETED event, which is the one before it, is no news.
-func (t *Tracker) noteEnd(key objects.Key, live *unstructured.Unstructured, obs *objects.Observed, content objects.Digest) {
+// recordFinished records that a Job has finished: its TTL may remove it before the next
+// reconcile. Every state that a watch or a response shows comes by here, so that of a
+// DELETED event, which is the one before it, is recorded already.
+func (t *Tracker) recordFinished(key objects.Key, live *unstructured.Unstructured, obs *objects.Observed, content objects.Digest) {
 	outcome := objects.OutcomeOf(live.Object)
 	if outcome == "" {
 		return
@@ -26,33 +26,30 @@ func (t *Tracker) noteEnd(key objects.Key, live *unstructured.Unstructured, obs 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ended[key] = ended
+	t.finished[key] = ended
 }
 
-// Ended returns what was seen of Jobs of an owner that have finished.
-func (t *Tracker) Ended(owner objects.OwnerKey) map[objects.Key]objects.Ended {
+// Finished returns the Jobs of an owner that were seen to have finished.
+func (t *Tracker) Finished(owner objects.OwnerKey) map[objects.Key]objects.Ended {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	ended := map[objects.Key]objects.Ended{}
-	for key, one := range t.ended {
-		if t.tracks[key].follower != nil && t.tracks[key].owner == owner {
-			ended[key] = one
+	finished := map[objects.Key]objects.Ended{}
+	for key, ended := range t.finished {
+		if _, ok := t.tracks.of(owner, key); ok {
+			finished[key] = ended
 		}
 	}
-	return ended
+	return finished
 }
 
-// SettleEnded forgets the ends of Jobs that are recorded, unless something newer was
+// ForgetFinished forgets the ends of Jobs that a status records, unless a newer one was
 // seen since.
-func (t *Tracker) SettleEnded(noted map[objects.Key]objects.Ended) {
-	if len(noted) == 0 {
-		return
-	}
+func (t *Tracker) ForgetFinished(recorded map[objects.Key]objects.Ended) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key, ended := range noted {
-		if t.ended[key] == ended {
-			delete(t.ended, key)
+	for key, ended := range recorded {
+		if t.finished[key] == ended {
+			delete(t.finished, key)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // endedOf returns what was seen of a Job, or nil.
 func endedOf(tracker *rollout.Tracker, owner objects.OwnerKey, key objects.Key) *objects.Ended {
-	if ended, seen := tracker.Ended(owner)[key]; seen {
+	if ended, seen := tracker.Finished(owner)[key]; seen {
 		return &ended
 	}
 	return nil
@@ -49,7 +49,7 @@ func TestRecordsOfJobs(t *testing.T) {
 }
 
 // The end of a Job outlives the Job, until it is recorded.
-func TestTrackerNotesEnds(t *testing.T) {
+func TestTrackerRecordsFinished(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "migrate"}
 	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
@@ -80,7 +80,7 @@ func TestTrackerNotesEnds(t *testing.T) {
 	tracker := rollout.NewTracker()
 	tracker.Wake = func(objects.OwnerKey) {}
 	tracker.Own(owner, "owner")
-	tracker.Follow(owner, desired, stamp, objects.Digest{9})
+	tracker.Track(owner, desired, stamp, objects.Digest{9})
 
 	tracker.Observe(key, job("", 1))
 	tracker.Observe(key, job("nightly", 1, "Complete"))
@@ -99,16 +99,16 @@ func TestTrackerNotesEnds(t *testing.T) {
 	}
 	newer := *want
 	newer.Outcome = objects.Succeeded
-	tracker.SettleEnded(map[objects.Key]objects.Ended{key: newer})
+	tracker.ForgetFinished(map[objects.Key]objects.Ended{key: newer})
 	if endedOf(tracker, owner, key) == nil {
 		t.Error("another end was recorded, and this one is forgotten")
 	}
-	tracker.SettleEnded(map[objects.Key]objects.Ended{key: *want})
+	tracker.ForgetFinished(map[objects.Key]objects.Ended{key: *want})
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("it is recorded, and remembered all the same: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Complete"))
-	tracker.Unfollow(owner, key)
+	tracker.Untrack(owner, key)
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("nobody follows the Job, and its end is remembered: %+v", got)
 	}

@@ -70,7 +70,7 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 	}
 	for _, key := range rev.Keys() {
 		if !r.Contains(key) {
-			tracker.Unfollow(r.Owner.OwnerKey, key)
+			tracker.Untrack(r.Owner.OwnerKey, key)
 			delete(r.Applied, key)
 			delete(r.seen, key)
 			delete(r.migrations, key)
@@ -147,8 +147,8 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := table.Holder(key)
-		if !tracker.Follows(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
-			tracker.Follow(r.Owner.OwnerKey, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
+		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
+			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
 	uids := []types.UID{r.Owner.UID}

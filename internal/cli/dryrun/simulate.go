@@ -196,7 +196,7 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	after.SetDeletionTimestamp(nil)
 	after.SetManagedFields(nil)
 	id := rollout.TemplateID(d, rev.Labels, s.owner)
-	s.tracker.Follow(s.in.key, d, rev.Stamp, id)
+	s.tracker.Track(s.in.key, d, rev.Stamp, id)
 	obs := s.tracker.Observe(d.Key, after)
 	s.mu.Lock()
 	o.now, s.pretended[d.Key.GroupKind()] = after, d

@@ -82,7 +82,7 @@ func (s *session) replan() {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
 		state.Namespaces = s.namespaces
-		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Ended(s.key)
+		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Finished(s.key)
 	}
 	s.rollout.Evaluate(s.Target.Cluster, state)
 	s.plan = phases.Next(state)
@@ -94,7 +94,7 @@ func (s *session) replan() {
 func (s *session) settleStrays() {
 	for _, key := range s.Target.Tracker.Strays(s.key) {
 		if s.rollout.Contains(key) || s.rollout.Gone(key) {
-			s.Target.Tracker.Settle(s.key, key)
+			s.Target.Tracker.ForgetStray(s.key, key)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	jobs := s.plan.Jobs
-	s.Target.Tracker.SettleEnded(jobs.Recorded)
+	s.Target.Tracker.ForgetFinished(jobs.Recorded)
 	if len(jobs.Overflow) > 0 && !s.overflown {
 		// Also where a Package speaks for the deployment: it does not know of this.
 		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",

@@ -1,0 +1,78 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// owners are the owners by the UIDs that references to them have: those of deployments
+// and of sets. They are not safe for concurrent use.
+type owners map[types.UID]*objects.OwnerKey
+
+func (o owners) add(key objects.OwnerKey, uids []types.UID) {
+	owner := &key
+	for _, uid := range uids {
+		if known := o[uid]; known != nil && *known == key {
+			owner = known
+		}
+	}
+	for _, uid := range uids {
+		o[uid] = owner
+	}
+}
+
+func (o owners) remove(key objects.OwnerKey) {
+	maps.DeleteFunc(o, func(_ types.UID, owner *objects.OwnerKey) bool { return *owner == key })
+}
+
+// of returns the owner that a reference leads to.
+func (o owners) of(ref *metav1.OwnerReference) (objects.OwnerKey, bool) {
+	if ref == nil || o[ref.UID] == nil {
+		return objects.OwnerKey{}, false
+	}
+	return *o[ref.UID], true
+}
+
+// others returns the owners of an object besides the given one.
+func (o owners) others(owner objects.OwnerKey, obs *objects.Observed) (others []objects.OwnerKey) {
+	if obs == nil {
+		return nil
+	}
+	for i := range obs.Owners {
+		if other, known := o.of(&obs.Owners[i]); known && other != owner {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// strays are objects that an owner controls and no revision contains. They are not safe
+// for concurrent use.
+type strays map[objects.OwnerKey]sets.Set[objects.Key]
+
+// add adds an object that is not tracked, if it has an owner.
+func (s strays) add(key objects.Key, obs *objects.Observed, all owners) (objects.OwnerKey, bool) {
+	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
+		return objects.OwnerKey{}, false
+	}
+	owner, known := all.of(obs.Controller())
+	if known && s[owner] == nil {
+		s[owner] = sets.Set[objects.Key]{}
+	}
+	if known {
+		s[owner].Insert(key)
+	}
+	return owner, known
+}
+
+// of returns the strays of an owner in key order.
+func (s strays) of(owner objects.OwnerKey) []objects.Key {
+	return slices.SortedFunc(maps.Keys(s[owner]), objects.Key.Compare)
+}
