@@ -75,6 +75,7 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+	c.warnOfSilence(ctx, cl)
 	set := r.Current()
 	if set == nil {
 		return fmt.Errorf("%s: %w", r, errNoRevision)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -123,6 +124,18 @@ func (c *command) rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster
 	}
 	r, err := cl.Rollout(ctx, n)
 	return cl, r, err
+}
+
+// warnOfSilence warns on stderr where no manager runs, at the cost of one request. Programs,
+// which read -o, are spared both.
+func (c *command) warnOfSilence(ctx context.Context, cl *cluster.Cluster) {
+	if c.output.Wanted() {
+		return
+	}
+	if silence := cl.ManagerSilence(ctx, time.Now()); silence > 0 {
+		fmt.Fprintf(c.streams.ErrOut, "Warning: no manager has renewed its Lease for %s, so this may be outdated: is lockstep-manager running?\n",
+			duration.HumanDuration(silence))
+	}
 }
 
 // completeSource completes a folder or a name, and then names up to a number of arguments.

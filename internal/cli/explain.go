@@ -116,6 +116,7 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return cl.Explain("cannot explain "+target.String(), err)
 	}
+	c.warnOfSilence(ctx, cl)
 	return c.output.Write(ctx, c.streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -391,6 +392,30 @@ func TestPauseWithoutAManager(t *testing.T) {
 		}
 	})
 }
+
+func TestWarningWithoutAManager(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		renewed time.Duration
+		args    []string
+		want    string
+	}{
+		"running":       {2 * time.Second, []string{"status", "web"}, ""},
+		"status":        {5 * time.Minute, []string{"status", "web"}, silent},
+		"clustertree":   {5 * time.Minute, []string{"clustertree", "web"}, silent},
+		"JSON":          {5 * time.Minute, []string{"status", "web", "-o", "json"}, ""},
+		"another clock": {-time.Hour, []string{"status", "web"}, ""},
+	} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(-tc.renewed)))
+		got := invokeOn(t, dialTo(fakeCluster(t, append(revised(nil), lease)...)), "", tc.args...)
+		if got.err != tc.want && tc.args[0] == "status" || tc.want != "" && !strings.HasPrefix(got.err, tc.want) {
+			t.Errorf("%s: got %q", name, got.err)
+		}
+	}
+}
+
+const silent = "Warning: no manager has renewed its Lease for 5m, so this may be outdated: is lockstep-manager running?\n"
 
 func TestPauseInterrupted(t *testing.T) {
 	t.Parallel()

@@ -31,10 +31,11 @@ kubectl wait --for=condition=Available package/NAME`,
 }
 
 func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
-	_, target, pkg, err := c.find(ctx, n)
+	cl, target, pkg, err := c.find(ctx, n)
 	if err != nil {
 		return err
 	}
+	c.warnOfSilence(ctx, cl)
 	report := progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})
 	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
 		return progress.Screen(report, progress.ScreenOptions{Width: terminal.WidthOf(c.streams.Out), Now: time.Now(), Styles: styles})

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,7 +69,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 // New makes a Cluster of a client that knows the kinds of this project.
 func New(host, namespace string, build func(client.Options) (client.WithWatch, error)) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(corev1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	c, err := build(client.Options{Scheme: scheme, Mapper: mapper()})
@@ -80,6 +81,7 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet", "ObjectSlice"} {
 		m.Add(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeNamespaced.Kind(kind)), meta.RESTScopeNamespace)
 		m.Add(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeCluster.Kind(kind)), meta.RESTScopeRoot)
