@@ -112,7 +112,7 @@ func badManifests() []badInput {
 		{"C2 two manifests", pkg("manifest.yaml", plain, "manifest.yml", plain), namespaced(), "PackageManifest present multiple times", ""},
 		{"C2 no phases", replace("[{name: first}, {name: second}]", "[]"), namespaced(), "spec.phases: Required value", ""},
 		{"C2 unknown phase", replace("name: first", "name: erste"), namespaced(), `phase "first". The manifest has: erste, second.`, ""},
-		{"C2 unknown phase, beside one without a name", replace("{name: first}, {name: second}", "{name: one}, {name: two}, {nmae: first}"), namespaced(), `phase "first". The manifest has: one, two.`, ""},
+		{"C2 unknown phase, beside one without a name", replace("{name: first}, {name: second}", "{name: one}, {name: two}, {title: first}"), namespaced(), `phase "first". The manifest has: one, two.`, ""},
 		{"C2 phase twice", replace("second", "first"), namespaced(), `spec.phases[1].name: Duplicate value: "first"`, ""},
 		{"C2 object in two phases", pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", configMap("a", "second", "")), namespaced(), "Duplicate Object in b.yaml", ""},
 		{"C2 no objects", pkg("manifest.yaml", plain), namespaced(), "", ""},
