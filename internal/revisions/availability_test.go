@@ -34,8 +34,8 @@ func settling(b phases.Blocker) phases.Blocker { b.Settling = true; return b }
 
 func TestAvailable(t *testing.T) {
 	t.Parallel()
-	standing := func(change func(*revisions.Standing)) revisions.Standing {
-		s := revisions.Standing{
+	input := func(change func(*revisions.AvailabilityInput)) revisions.AvailabilityInput {
+		s := revisions.AvailabilityInput{
 			Current: report(1), CurrentName: "app-2", Opened: 2, Previous: report(3), PreviousName: "app-1",
 		}
 		change(&s)
@@ -43,188 +43,194 @@ func TestAvailable(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, reason string
-		given        revisions.Standing
+		given        revisions.AvailabilityInput
 		want         bool
 		says         string
 	}{
 		{
-			name: "nothing yet", reason: "no set was made", given: revisions.Standing{}, says: "no revision was made yet",
+			name: "nothing yet", reason: "no set was made", given: revisions.AvailabilityInput{}, says: "no revision was made yet",
 		},
 		{
 			name: "first install", reason: "nothing was available before",
-			given: standing(func(s *revisions.Standing) { s.Previous = nil }), says: "first revision has not become available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Previous = nil }), says: "first revision has not become available",
 		},
 		{
 			name: "first install, blocked", reason: "the message names what is in the way",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous, s.Current = nil, report(1, blocker("second", phases.BlockProbe))
 			}),
 			says: `Phase "second" failed: App second: is not as it should be`,
 		},
 		{
 			name: "first install, complete", reason: "it waits for its success delay",
-			given: standing(func(s *revisions.Standing) { s.Previous, s.Current, s.Opened = nil, report(3), 3 }),
+			given: input(func(s *revisions.AvailabilityInput) { s.Previous, s.Current, s.Opened = nil, report(3), 3 }),
 			says:  "first revision has not become available",
 		},
 		{
 			name: "succeeded", reason: "all is well", want: true,
-			given: standing(func(s *revisions.Standing) { s.Succeeded, s.Current, s.Opened = true, report(3), 3 }), says: "Latest revision app-2 is available.",
+			given: input(func(s *revisions.AvailabilityInput) { s.Succeeded, s.Current, s.Opened = true, report(3), 3 }), says: "Latest revision app-2 is available.",
 		},
 		{
 			name: "succeeded, then broken", reason: "the previous revision owns nothing any more",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Succeeded, s.Current, s.Opened = true, report(2, blocker("third", phases.BlockProbe)), 3
 			}),
 			says: `latest revision app-2 is unavailable: Phase "third" failed`,
 		},
 		{
 			name: "succeeded, being corrected", reason: "an object that waits for its write is not ready",
-			given: standing(func(s *revisions.Standing) { s.Succeeded, s.Current, s.Opened = true, report(2), 3 }), says: "app-2 is unavailable",
+			given: input(func(s *revisions.AvailabilityInput) { s.Succeeded, s.Current, s.Opened = true, report(2), 3 }), says: "app-2 is unavailable",
 		},
 		{
-			name: "rollout", reason: "nothing that was ready fails", given: standing(func(*revisions.Standing) {}),
+			name: "rollout", reason: "nothing that was ready fails", given: input(func(*revisions.AvailabilityInput) {}),
 			want: true, says: "Previous revision app-1 is still available.",
 		},
 		{
 			name: "rollout not begun", reason: "nothing was touched", want: true,
-			given: standing(func(s *revisions.Standing) { s.Opened, s.Current = 0, report(0) }), says: "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Opened, s.Current = 0, report(0) }), says: "app-1 is still available",
 		},
 		{
 			name: "no current revision", reason: "the template changed, its set is not made yet", want: true,
-			given: standing(func(s *revisions.Standing) { s.Current = nil }), says: "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = nil }), says: "app-1 is still available",
 		},
 		{
 			name: "rollout, claim refused", reason: "nothing of it was written", want: true,
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Opened, s.Current = 0, report(0, blocker("first", phases.BlockCollision))
 			}),
 			says: "app-1 is still available",
 		},
 		{
 			name: "blocked as a whole", reason: "what is in no phase is no object that broke", want: true,
-			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("", phases.BlockCollision)) }), says: "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("", phases.BlockCollision)) }), says: "app-1 is still available",
 		},
 		{
 			name: "old object fails", reason: "an object that was not touched counts by the old probes",
-			given: standing(func(s *revisions.Standing) { s.Previous = report(2, blocker("third", phases.BlockProbe)) }),
+			given: input(func(s *revisions.AvailabilityInput) { s.Previous = report(2, blocker("third", phases.BlockProbe)) }),
 			says:  "objects of previous revision app-1 are unavailable",
 		},
 		{
 			name: "completed phase fails", reason: "it was ready once",
-			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockProbe)) }), says: "app-2 broke what was available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockProbe)) }), says: "app-2 broke what was available",
 		},
 		{
 			name: "completed phase lost an object", reason: "it cannot be made again",
-			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockRefused)) }), says: "app-2 broke what was available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockRefused)) }), says: "app-2 broke what was available",
 		},
 		{
 			name: "object of a completed phase was taken", reason: "it is not the revision's any more",
-			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockCollision)) }), says: "app-2 broke",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockCollision)) }), says: "app-2 broke",
 		},
 		{
 			name: "completed phase lost its API", reason: "its objects went along",
-			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockAPI)) }), says: "app-2 broke",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockAPI)) }), says: "app-2 broke",
 		},
 		{
 			name: "object of a completed phase goes", reason: "somebody deleted it",
-			given: standing(func(s *revisions.Standing) { s.Current = report(0, blocker("first", phases.BlockWait)) }), says: "app-2 broke",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockWait)) }), says: "app-2 broke",
 		},
 		{
 			name: "phase in progress: unseen after the deadline", reason: "its watch is broken",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockUnseen)), true
 			}),
 			says: "app-2 broke what was available",
 		},
 		{
 			name: "phase in progress: Unknown", reason: "it has until the deadline", want: true,
-			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockProbe)) }), says: "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockProbe)) }), says: "app-1 is still available",
 		},
 		{
 			name: "phase in progress: a condition is False", reason: "that counts at once",
-			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockProbeFalse)) }), says: "app-2 broke",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockProbeFalse)) }), says: "app-2 broke",
 		},
 		{
 			name: "phase in progress: Unknown after the deadline", reason: "the deadline is over",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockProbe)), true
 			}),
 			says: "app-2 broke",
 		},
 		{
 			name: "phase in progress: refused after the deadline", reason: "what was refused changed nothing", want: true,
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockRefused)), true
 			}),
 			says: "app-1 is still available",
 		},
 		{
 			name: "no current revision, old object fails", reason: "the template changed while the deployment is paused",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.Previous = nil, report(2, blocker("third", phases.BlockProbe))
 			}),
 			says: "objects of previous revision app-1 are unavailable",
 		},
 		{
 			name: "old object settles", reason: "its generation has just moved", want: true,
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous = report(2, settling(blocker("third", phases.BlockProbeFalse)))
 			}),
 			says: "app-1 is still available",
 		},
 		{
 			name: "old object settles, another one fails", reason: "the message names what fails",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous = report(1, settling(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))
 			}),
 			says: `unavailable: Phase "third" failed`,
 		},
 		{
 			name: "object of a revision that never succeeded was never ready", reason: "it breaks nothing", want: true,
-			given: standing(func(s *revisions.Standing) { s.Previous = report(2, made(blocker("third", phases.BlockProbeFalse))) }),
-			says:  "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) {
+				s.Previous = report(2, made(blocker("third", phases.BlockProbeFalse)))
+			}),
+			says: "app-1 is still available",
 		},
 		{
 			name: "object of a completed phase settles", reason: "its generation has just moved", want: true,
-			given: standing(func(s *revisions.Standing) { s.Current = report(0, settling(blocker("first", phases.BlockProbe))) }),
-			says:  "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) {
+				s.Current = report(0, settling(blocker("first", phases.BlockProbe)))
+			}),
+			says: "app-1 is still available",
 		},
 		{
 			name: "object of a completed phase settles after the deadline", reason: "the deadline is not about it", want: true,
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(0, settling(blocker("first", phases.BlockProbe))), true
 			}),
 			says: "app-1 is still available",
 		},
 		{
 			name: "phase in progress: a condition of a new object is False", reason: "it was never ready, so nothing broke", want: true,
-			given: standing(func(s *revisions.Standing) { s.Current = report(1, made(blocker("second", phases.BlockProbeFalse))) }),
-			says:  "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) {
+				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)))
+			}),
+			says: "app-1 is still available",
 		},
 		{
 			name: "phase in progress: a condition is False beside a new object", reason: "that counts at once",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)), blocker("second", phases.BlockProbeFalse))
 			}),
 			says: "app-2 broke what was available",
 		},
 		{
 			name: "phase in progress: a condition is False of what settles", reason: "what the rollout changes counts at once",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, settling(blocker("second", phases.BlockProbeFalse)))
 			}),
 			says: "app-2 broke what was available",
 		},
 		{
 			name: "phase in progress: a new object after the deadline", reason: "the deadline is over, though nothing broke",
-			given: standing(func(s *revisions.Standing) {
+			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, made(blocker("second", phases.BlockProbe))), true
 			}),
 			says: `revision app-2 missed its progress deadline: Phase "second" failed`,
 		},
 		{
 			name: "phase in progress: missing API", reason: "the phase waits, nothing broke", want: true,
-			given: standing(func(s *revisions.Standing) { s.Current = report(1, blocker("second", phases.BlockAPI)) }), says: "app-1 is still available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockAPI)) }), says: "app-1 is still available",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

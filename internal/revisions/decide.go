@@ -9,7 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Revision is what counts of one ObjectSet of a deployment.
+// Revision is one ObjectSet of a deployment.
 type Revision struct {
 	Name      string
 	UID       types.UID
@@ -51,7 +51,7 @@ type State struct {
 
 // Decision is what to do with the revisions of a deployment.
 type Decision struct {
-	// Current is the index of the revision that the template stands for, or -1.
+	// Current is the index of the revision of the present template, or -1.
 	Current int
 	// Create is the number of the revision to make, or 0.
 	Create int64
@@ -61,7 +61,7 @@ type Decision struct {
 	Pause, Resume, Archive, Collect []int
 }
 
-// Decide says what to do with the revisions of a deployment. Only the newest
+// Decide returns what to do with the revisions of a deployment. Only the newest
 // revision can be the current one: going back to an older template makes a new
 // revision.
 func Decide(s State) Decision {
@@ -97,10 +97,9 @@ func Decide(s State) Decision {
 	return d
 }
 
-// archivable returns the older revisions that are done, once what only they had
-// is gone: those that a newer one has succeeded, and those that never opened a
-// phase. Such a one may still have taken over the objects of a set that a user
-// deleted.
+// archivable returns the older revisions of which nothing is left to tear down: those that
+// a newer one has superseded, and those that never opened a phase. Such a one may still
+// have adopted the objects of a set that a user deleted.
 func archivable(s State, order []int, current int) []int {
 	if current < 0 || !s.Torn {
 		return nil

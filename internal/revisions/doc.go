@@ -1,6 +1,4 @@
 // Package revisions decides about the revisions of a deployment: which one is
 // current, whether a new one is due, which are archived, paused or collected,
-// and what the deployment's conditions say.
-//
-// Everything is a pure function of what the caller gathered.
+// and whether the deployment is available. All functions are pure.
 package revisions

@@ -43,8 +43,8 @@ func TemplateHash(digest objects.Digest, wellKnown map[string]string) string {
 }
 
 // Describes reports whether the status of a deployment reflects its template and
-// well-known labels: labels do not change the generation. A status without a hash is
-// judged by the generation alone.
+// well-known labels: labels do not change the generation. Without a hash in
+// the status, the generation decides alone.
 func Describes(dep corev1alpha1.GenericObjectDeployment) bool {
 	status := dep.ObjectDeploymentStatus()
 	if status.ObservedGeneration != dep.GetGeneration() {

@@ -97,11 +97,11 @@ func (s *session) newest() []corev1alpha1.ControlledObjectReference {
 
 func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
 	conds := &status.Conditions
-	standing := s.standing()
-	available := revisions.Available(standing)
+	input := s.availabilityInput()
+	available := revisions.Available(input)
 	available.Message = objects.Cut(available.Message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
-	progressing, reason, message := s.progressing(standing)
+	progressing, reason, message := s.progressing(input)
 	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
 	if s.deployment.ObjectDeploymentSpec().Paused {
 		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
@@ -121,17 +121,16 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 		}))
 	}
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
-	stalled := standing.DeadlinePassed || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	stalled := input.DeadlinePassed || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
 }
 
-// standing gathers what availability is judged on.
-func (s *session) standing() revisions.Standing {
-	st := revisions.Standing{}
-	st.Previous, st.PreviousName = s.previousStanding()
+func (s *session) availabilityInput() revisions.AvailabilityInput {
+	st := revisions.AvailabilityInput{}
+	st.Previous, st.PreviousName = s.previousAvailability()
 	if s.current == nil {
 		return st
 	}
@@ -152,9 +151,9 @@ func (s *session) standing() revisions.Standing {
 	return st
 }
 
-// previousStanding returns how the older revisions stand together, judged on
-// what they still control; nil where none of them ever succeeded.
-func (s *session) previousStanding() (*phases.Report, string) {
+// previousAvailability returns one report of all older revisions, and the name of the
+// newest that succeeded; nil where none did.
+func (s *session) previousAvailability() (*phases.Report, string) {
 	all, name := &phases.Report{}, ""
 	for _, set := range s.sets {
 		report := s.reportOf(set.GetUID())
@@ -195,7 +194,7 @@ func (s *session) deadlinePassed() bool {
 	return true
 }
 
-func (s *session) progressing(st revisions.Standing) (status bool, reason, message string) {
+func (s *session) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {
 	switch {
 	case s.current == nil && len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0:
 		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
