@@ -249,7 +249,7 @@ func (t *planPrinter) refusals(refusals []dryrun.Refusal) {
 			where = "phase " + r.Phase
 		}
 		t.line("    " + t.styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.styles.Faint(terminal.Line(where)))
-		t.line("        " + terminal.Line(objects.Cut(group.Text)))
+		t.line("        " + terminal.Line(objects.Truncate(group.Text)))
 		if len(r.Fields) > 0 {
 			t.line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+r.Key().KeepField()))
 		}
@@ -261,7 +261,7 @@ func (t *planPrinter) refusals(refusals []dryrun.Refusal) {
 
 // refusalGroup has refusals in one phase for one reason.
 type refusalGroup struct {
-	objects.Remark
+	objects.GroupedMessage
 	first *dryrun.Refusal
 }
 
@@ -273,7 +273,7 @@ func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
 		if name == "" {
 			name = "the package"
 		}
-		one := objects.Remarks([]objects.Note{{Object: name, Text: r.Message}})[0]
+		one := objects.GroupMessages([]objects.Message{{Object: name, Text: r.Message}})[0]
 		at := slices.IndexFunc(found, func(g refusalGroup) bool {
 			return g.first.Phase == r.Phase && g.Text == one.Text && len(g.first.Fields)+len(r.Fields) == 0 && g.first.Obstacle == nil && r.Obstacle == nil
 		})

@@ -22,17 +22,17 @@ type Desired struct {
 	// Content is the digest of the template without the labels and annotations
 	// that the engine itself puts on: equal content needs no write.
 	Content Digest
-	// Collision says what happens where the object exists and is not ours.
+	// Collision is what to do where the object exists and the owner does not control it.
 	Collision corev1alpha1.CollisionProtection
-	// Mappings say which conditions of the object are reported by its owners.
+	// Mappings are the conditions of the object that its owners report.
 	Mappings []corev1alpha1.ConditionMapping
 	// Keep means that the object is released instead of deleted.
 	Keep bool
 	// Reserved means that a package may not have the object, such as an ancestor of the
 	// owner: a teardown does not wait for it, as it waits for the teardown.
 	Reserved bool
-	// Recreate means that the object is deleted and made anew where a field differs
-	// that cannot be changed. Keep comes first.
+	// Recreate means that the object is deleted and created again where an immutable
+	// field differs. Keep comes first.
 	Recreate bool
 }
 
@@ -41,8 +41,8 @@ func (d *Desired) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: d.Key.Group, Version: d.Version, Kind: d.Key.Kind}
 }
 
-// Stamp is what a revision puts on each of its objects.
-type Stamp struct {
+// ManagedMetadata are labels, revision and owner that a revision puts on its objects.
+type ManagedMetadata struct {
 	// Labels are the well-known labels; the cache label is added to them.
 	Labels map[string]string
 	// Revision is the number written into the revision annotation.
@@ -52,9 +52,9 @@ type Stamp struct {
 }
 
 // Object returns the complete object to apply: the template with its namespace,
-// the stamp's labels, revision and controller reference, and a Secret's
+// the metadata's labels, revision and controller reference, and a Secret's
 // stringData turned into data.
-func (d *Desired) Object(stamp Stamp) (map[string]any, error) {
+func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(d.Raw, &obj); err != nil {
 		return nil, fmt.Errorf("cannot read the template of %s: %w", d.Key, err)
@@ -71,12 +71,12 @@ func (d *Desired) Object(stamp Stamp) (map[string]any, error) {
 		delete(meta, "namespace")
 	}
 	labels := entries(meta, "labels")
-	for k, v := range stamp.Labels {
+	for k, v := range metadata.Labels {
 		labels[k] = v
 	}
 	labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
-	entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(stamp.Revision, 10)
-	meta["ownerReferences"] = []any{stamp.Owner.Reference()}
+	entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
+	meta["ownerReferences"] = []any{metadata.Owner.Reference()}
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
 		encodeStringData(obj)
 	}

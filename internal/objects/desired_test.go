@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-func stamp() objects.Stamp {
-	return objects.Stamp{
+func metadata() objects.ManagedMetadata {
+	return objects.ManagedMetadata{
 		Labels:   map[string]string{"package-operator.run/package": "app", "package-operator.run/version": "1.2.3"},
 		Revision: 7,
 		Owner:    objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"},
@@ -85,7 +85,7 @@ func TestObject(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			d := &objects.Desired{Key: tc.key, Version: "v1", Raw: []byte(tc.raw)}
-			obj, err := d.Object(stamp())
+			obj, err := d.Object(metadata())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestObjectKeepsIntegers(t *testing.T) {
 		Key: objects.Key{Kind: "Service", Namespace: "n", Name: "x"},
 		Raw: []byte(`{"metadata":{"name":"x"},"spec":{"port":8080,"big":9007199254740993,"share":0.5}}`),
 	}
-	obj, err := d.Object(stamp())
+	obj, err := d.Object(metadata())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestObjectKeepsIntegers(t *testing.T) {
 func TestObjectsDoNotShare(t *testing.T) {
 	t.Parallel()
 	d := &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Name: "x"}, Raw: []byte(`{"metadata":{"name":"x"}}`)}
-	s := stamp()
+	s := metadata()
 	first, err := d.Object(s)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestObjectRefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{`{`, `{}`, `{"metadata":"x"}`, `[]`} {
 		d := &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Name: "x"}, Raw: []byte(raw)}
-		if _, err := d.Object(stamp()); err == nil || !strings.Contains(err.Error(), "ConfigMap x") {
+		if _, err := d.Object(metadata()); err == nil || !strings.Contains(err.Error(), "ConfigMap x") {
 			t.Errorf("%s: the error has to name the object: %v", raw, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestObjectRefusesWhatIsNone(t *testing.T) {
 
 func TestOwner(t *testing.T) {
 	t.Parallel()
-	owner := stamp().Owner
+	owner := metadata().Owner
 	ref := func(apiVersion, kind, name, uid string) *metav1.OwnerReference {
 		return &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}
 	}

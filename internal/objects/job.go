@@ -18,9 +18,8 @@ const (
 	Failed    Outcome = "Failed"
 )
 
-// Ended is what was seen of a Job that has finished. It outlives the Job, which may
-// be gone a moment later.
-type Ended struct {
+// Finished is the end of a Job, which may be absent a moment later.
+type Finished struct {
 	UID     types.UID
 	Outcome Outcome
 	// Revision is the number of the revision that wrote the Job last, by its

@@ -35,7 +35,7 @@ type Jobs struct {
 	Due bool
 	// Recorded are the Jobs whose end is recorded, so that what was seen of it may be
 	// forgotten.
-	Recorded map[objects.Key]objects.Ended
+	Recorded map[objects.Key]objects.Finished
 	// Overflow are the Jobs for whose end the record has no room.
 	Overflow []objects.Key
 }
@@ -43,7 +43,7 @@ type Jobs struct {
 // record finds out what is to be recorded. Only successes decide anything: where
 // there is no room, failures go first, then what came last.
 func (p *planner) record() {
-	jobs := Jobs{Runs: map[objects.Key]Run{}, Recorded: map[objects.Key]objects.Ended{}}
+	jobs := Jobs{Runs: map[objects.Key]Run{}, Recorded: map[objects.Key]objects.Finished{}}
 	for key, run := range p.Jobs {
 		if p.remembers(key) && !p.lostNamespace(key, run) {
 			jobs.Runs[key] = run
@@ -134,7 +134,7 @@ func (p *planner) jobKeys() []objects.Key {
 // it, else that of the revision that it names, else that of the template whose
 // values it shows. It is zero where no revision has that content: then it decides
 // nothing.
-func (p *planner) contentOf(key objects.Key, ended *objects.Ended) objects.Digest {
+func (p *planner) contentOf(key objects.Key, ended *objects.Finished) objects.Digest {
 	var written, named, shown objects.Digest
 	rec := p.Applied.of(key)
 	for _, r := range p.Revisions {

@@ -43,7 +43,7 @@ func jobRevision(number int64, contents map[string]string) *phases.Revision {
 func jobState(revisions ...*phases.Revision) *phases.State {
 	s := &phases.State{
 		Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID}, Revisions: revisions,
-		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Ended: map[objects.Key]objects.Ended{},
+		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Ended: map[objects.Key]objects.Finished{},
 	}
 	for _, r := range revisions {
 		r.Probed, r.Results = sets.Set[schema.GroupKind]{}, map[objects.Key]probes.Result{}
@@ -59,7 +59,7 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 }
 
 // seen adds what was seen of a Job that has finished, nil for nothing.
-func seen(s *phases.State, key objects.Key, ended *objects.Ended) {
+func seen(s *phases.State, key objects.Key, ended *objects.Finished) {
 	if ended != nil {
 		s.Ended[key] = *ended
 	}
@@ -75,7 +75,7 @@ func TestJobsAreRecorded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string
 		revisions []*phases.Revision
-		ended     *objects.Ended
+		ended     *objects.Finished
 		wrote     *phases.Applied
 		recorded  map[objects.Key]phases.Run
 		want      map[objects.Key]phases.Run
@@ -85,37 +85,37 @@ func TestJobsAreRecorded(t *testing.T) {
 		"nothing seen": {reason: "there is nothing to record", revisions: []*phases.Revision{first}},
 		"written by this process": {
 			reason: "what was written is known", revisions: []*phases.Revision{first, second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "a", Content: digest("two")},
+			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "a", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("two", objects.Succeeded)}, due: true,
 		},
 		"written by another process": {
 			reason: "the revision that it names tells", revisions: []*phases.Revision{first, second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("two")},
+			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("two")},
 			want:  map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
 		},
 		"written by a revision that is history": {
 			reason: "its values tell", revisions: []*phases.Revision{second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Failed, Revision: 1, Shows: digest("two")},
+			ended: &objects.Finished{UID: "a", Outcome: objects.Failed, Revision: 1, Shows: digest("two")},
 			want:  map[objects.Key]phases.Run{job: run("two", objects.Failed)}, due: true,
 		},
 		"a later object of that name was written": {
 			reason: "what this process wrote last is about another Job", revisions: []*phases.Revision{first, second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "b", Content: digest("two")},
+			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "b", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
 		},
 		"of a content that nobody wants": {
 			reason: "it decides nothing", revisions: []*phases.Revision{second},
-			ended: &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("one")},
+			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("one")},
 		},
 		"recorded": {
 			reason: "once is enough", revisions: []*phases.Revision{first},
-			ended:    &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1},
+			ended:    &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1},
 			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, noted: true,
 		},
 		"ended otherwise than before": {
 			reason: "a retry counts", revisions: []*phases.Revision{first},
-			ended:    &objects.Ended{UID: "b", Outcome: objects.Succeeded, Revision: 1},
+			ended:    &objects.Finished{UID: "b", Outcome: objects.Succeeded, Revision: 1},
 			recorded: map[objects.Key]phases.Run{job: run("one", objects.Failed)},
 			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
 		},
@@ -171,7 +171,7 @@ func TestJobRecordIsBounded(t *testing.T) {
 	}
 	s := jobState(jobRevision(1, contents))
 	s.Jobs = recorded
-	seen(s, jobKey("zz"), &objects.Ended{UID: "z", Outcome: objects.Succeeded, Revision: 1})
+	seen(s, jobKey("zz"), &objects.Finished{UID: "z", Outcome: objects.Succeeded, Revision: 1})
 	plan := phases.Next(s)
 	if diff := cmp.Diff([]objects.Key{jobKey("zz")}, plan.Jobs.Overflow); diff != "" || plan.Jobs.Due || len(plan.Jobs.Runs) != limits.JobRecords {
 		t.Errorf("there is no room for another Job: due %t, %d recorded\n%s", plan.Jobs.Due, len(plan.Jobs.Runs), diff)
@@ -192,11 +192,11 @@ func TestCompletedJobs(t *testing.T) {
 	succeeded := func(content string) map[objects.Key]phases.Run {
 		return map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest(content), Outcome: objects.Succeeded}}
 	}
-	ended := &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}
+	ended := &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}
 	for name, tc := range map[string]struct {
 		reason   string
 		recorded map[objects.Key]phases.Run
-		ended    *objects.Ended
+		ended    *objects.Finished
 		live     *objects.Observed
 		report   bool
 		// creates, complete and says are what follows.
@@ -286,14 +286,14 @@ func TestJobsOfAFormerNamespace(t *testing.T) {
 		brings bool
 		live   types.UID
 		known  map[string]types.UID
-		ended  *objects.Ended
+		ended  *objects.Finished
 		record phases.Run
 		again  bool
 	}{
 		"the same":                       {"nothing went", true, "former", nil, nil, recorded, false},
 		"another":                        {"what it made went with the former one", true, "now", nil, nil, recorded, true},
 		"not shown":                      {"it may have lost its label", true, "", nil, nil, recorded, false},
-		"seen to end as the former went": {"that is no news of the present one", true, "now", nil, &objects.Ended{UID: "a", Outcome: objects.Succeeded, Revision: 1}, recorded, true},
+		"seen to end as the former went": {"that is no news of the present one", true, "now", nil, &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, recorded, true},
 		"of an older record":             {"it is not known where it ran", true, "now", nil, nil, phases.Run{Content: digest("one"), Outcome: objects.Succeeded}, false},
 		"foreign, the same":              {"nothing went", false, "", map[string]types.UID{"n": "former"}, nil, recorded, false},
 		"foreign, another":               {"what it made went with the former one", false, "", map[string]types.UID{"n": "now"}, nil, recorded, true},

@@ -45,7 +45,7 @@ type runs struct {
 	nextUID  int
 	recorded map[objects.Key]phases.Run
 	memory   phases.AppliedObjects
-	seen     *objects.Ended
+	seen     *objects.Finished
 	// successes are contents that were recorded as succeeded, or seen so by the
 	// process that still runs, since the last run of another content was recorded.
 	durable, known string
@@ -94,7 +94,7 @@ func TestJobsRunOnce(t *testing.T) {
 
 // observe is what a watch shows of a Job that has ended.
 func (r *runs) observe() {
-	r.seen = &objects.Ended{UID: r.live.UID, Outcome: r.outcome, Revision: r.live.Revision, Shows: digest(r.ran)}
+	r.seen = &objects.Finished{UID: r.live.UID, Outcome: r.outcome, Revision: r.live.Revision, Shows: digest(r.ran)}
 	if r.known = ""; r.outcome == objects.Succeeded {
 		r.known = r.ran
 	}

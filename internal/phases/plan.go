@@ -32,10 +32,10 @@ type Plan struct {
 type Step struct {
 	Action Action
 	Key    objects.Key
-	// Desired and Stamp are what to write; Desired is nil for removals.
-	Desired *objects.Desired
-	Stamp   objects.Stamp
-	Labels  objects.Digest
+	// Desired and Metadata are what to write; Desired is nil for removals.
+	Desired  *objects.Desired
+	Metadata objects.ManagedMetadata
+	Labels   objects.Digest
 	// Live is the record that the decision was made on; nil where absent.
 	Live *objects.Observed
 	// Background means that the step comes after all other work.
@@ -148,7 +148,7 @@ func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
 	}
 }
 
-// source returns the revision whose stamp the object shall carry: an object
+// source returns the revision whose metadata the object shall carry: an object
 // that did not change keeps that of the revision that wrote it until the new
 // one has succeeded. Revisions that never reached the object are passed over.
 func (p *planner) source(writer *Revision, d *objects.Desired) *Revision {
@@ -218,7 +218,7 @@ func (p *planner) complete(r *Revision, ph int) bool {
 	return true
 }
 
-// caseFor returns what is judged of an object of r, and the revision whose stamp it
+// caseFor returns what is judged of an object of r, and the revision whose metadata it
 // shall carry.
 func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
@@ -246,7 +246,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			report.Phases[ph].Taken++
 			continue
 		}
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Stamp: src.Stamp, Labels: src.Labels, Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue

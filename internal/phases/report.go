@@ -100,29 +100,29 @@ func Describe(blocking []Blocker) string {
 	if len(blocking) == 0 {
 		return ""
 	}
-	var notes []objects.Note
+	var messages []objects.Message
 	for _, b := range blocking {
 		if b.Phase == blocking[0].Phase {
-			notes = append(notes, objects.Note{Object: b.Key.String(), Text: b.Message})
+			messages = append(messages, objects.Message{Object: b.Key.String(), Text: b.Message})
 		}
 	}
 	text, more := fmt.Sprintf("Phase %q failed: ", blocking[0].Phase), 0
-	for i, remark := range objects.Remarks(notes) {
-		line := remark.Names() + ": " + remark.Text
+	for i, group := range objects.GroupMessages(messages) {
+		line := group.Names() + ": " + group.Text
 		switch {
 		case i == 0:
 			text += line
 		case more > 0 || utf8.RuneCountInString(text+line) > limits.LineRunes-len(", , and 10000 more"):
-			more += len(remark.Objects)
+			more += len(group.Objects)
 		default:
 			text += ", " + line
 		}
 	}
 	if more == 0 {
-		return objects.Cut(text)
+		return objects.Truncate(text)
 	}
 	counted := fmt.Sprintf(", and %d more", more)
-	return objects.Cut(text + counted)
+	return objects.Truncate(text + counted)
 }
 
 // DescribeDrift names the objects that others changed; a long list is

@@ -333,7 +333,7 @@ func (p *player) set(r *phases.Revision, words []string) error {
 			}
 			mark(r, name, n)
 		case "release":
-			r.Stamp.Labels, r.Labels = map[string]string{"version": value}, digest(value)
+			r.Metadata.Labels, r.Labels = map[string]string{"version": value}, digest(value)
 		case "blocked":
 			r.Blocked = value
 		case "claimed":
@@ -486,7 +486,7 @@ func stepText(s phases.Step) string {
 	if s.Desired != nil && s.Action != phases.Confirm {
 		text += "=" + string(s.Desired.Raw)
 	}
-	if v := s.Stamp.Labels["version"]; v != "" && s.Action != phases.Confirm {
+	if v := s.Metadata.Labels["version"]; v != "" && s.Action != phases.Confirm {
 		text += " release " + v
 	}
 	if s.Background {

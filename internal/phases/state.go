@@ -37,7 +37,7 @@ type State struct {
 	// are known.
 	Namespaces map[string]types.UID
 	// Ended is what was seen of Jobs that have finished; nil where that is not recorded.
-	Ended map[objects.Key]objects.Ended
+	Ended map[objects.Key]objects.Finished
 	// Teardown is set when the owner is being deleted: nothing is kept.
 	Teardown bool
 	// Orphan means that a teardown releases the objects: the owner is deleted with its
@@ -67,12 +67,12 @@ type Controllers struct {
 
 // Revision is an unarchived revision.
 type Revision struct {
-	Name   string
-	UID    types.UID
-	Number int64
-	Phases []Phase
-	Stamp  objects.Stamp
-	// Labels is the digest of the stamp's labels.
+	Name     string
+	UID      types.UID
+	Number   int64
+	Phases   []Phase
+	Metadata objects.ManagedMetadata
+	// Labels is the digest of the metadata's labels.
 	Labels objects.Digest
 	stage
 	// Probed are the kinds that probes select.

@@ -4,9 +4,9 @@ import "lockstep.run/lockstep/internal/objects"
 
 // Template is what a live object is compared with.
 type Template struct {
-	Desired *objects.Desired
-	Stamp   objects.Stamp
-	Labels  objects.Digest
+	Desired  *objects.Desired
+	Metadata objects.ManagedMetadata
+	Labels   objects.Digest
 }
 
 // Templates returns, for each object that the owner may write, the template
@@ -29,7 +29,7 @@ func Templates(s *State) map[objects.Key]Template {
 				}
 				if want, _ := writer.Find(d.Key); want != nil {
 					src := p.source(writer, want)
-					templates[d.Key] = Template{Desired: want, Stamp: src.Stamp, Labels: src.Labels}
+					templates[d.Key] = Template{Desired: want, Metadata: src.Metadata, Labels: src.Labels}
 				}
 			}
 		}

@@ -27,7 +27,7 @@ func TestTemplates(t *testing.T) {
 	}
 	got := map[string]string{}
 	for key, tmpl := range phases.Templates(p.state) {
-		got[key.Name] = string(tmpl.Desired.Raw) + " release " + tmpl.Stamp.Labels["version"]
+		got[key.Name] = string(tmpl.Desired.Raw) + " release " + tmpl.Metadata.Labels["version"]
 	}
 	want := map[string]string{
 		"a": "1 release 1", // unchanged: as the one that wrote it had it

@@ -114,7 +114,7 @@ func (s *step) do(ctx context.Context) error {
 // checks. An absent object that is applied is guarded by a
 // resourceVersion that never exists, so that the apply can only create.
 func (s *step) body() ([]byte, error) {
-	obj, err := s.Desired.Object(s.Stamp)
+	obj, err := s.Desired.Object(s.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s *step) guarded(obj map[string]any) ([]byte, error) {
 	if s.Live == nil && !s.custom {
 		return json.Marshal(obj) // for a POST, which only creates
 	}
-	Guard(obj, s.Live, s.Stamp.Owner)
+	Guard(obj, s.Live, s.Metadata.Owner)
 	return json.Marshal(obj)
 }
 
@@ -234,7 +234,7 @@ func (s *step) begin() {
 // by events that arrive before the response of the write.
 func (s *step) follow() objects.Digest {
 	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
-	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Stamp, id)
+	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
 	return id
 }
 

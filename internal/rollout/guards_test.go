@@ -89,7 +89,7 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 			Key: key, Version: "v1", Content: objects.Digest{1},
 			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"object"},"data":{"value":"1"}}`),
 		}
-		one.Stamp.Owner = r.Owner
+		one.Metadata.Owner = r.Owner
 	}
 	executor := &Executor{
 		Tracker: tracker, Cluster: &cluster.Connection{Writer: writer},

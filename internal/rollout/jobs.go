@@ -20,7 +20,7 @@ func (t *Tracker) recordFinished(key objects.Key, live *unstructured.Unstructure
 	if outcome == "" {
 		return
 	}
-	ended := objects.Ended{UID: obs.UID, Outcome: outcome, Revision: obs.Revision}
+	ended := objects.Finished{UID: obs.UID, Outcome: outcome, Revision: obs.Revision}
 	if obs.Matches {
 		ended.Shows = content
 	}
@@ -30,10 +30,10 @@ func (t *Tracker) recordFinished(key objects.Key, live *unstructured.Unstructure
 }
 
 // Finished returns the Jobs of an owner that were seen to have finished.
-func (t *Tracker) Finished(owner objects.OwnerKey) map[objects.Key]objects.Ended {
+func (t *Tracker) Finished(owner objects.OwnerKey) map[objects.Key]objects.Finished {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	finished := map[objects.Key]objects.Ended{}
+	finished := map[objects.Key]objects.Finished{}
 	for key, ended := range t.finished {
 		if _, ok := t.tracks.of(owner, key); ok {
 			finished[key] = ended
@@ -44,7 +44,7 @@ func (t *Tracker) Finished(owner objects.OwnerKey) map[objects.Key]objects.Ended
 
 // ForgetFinished forgets the ends of Jobs that a status records, unless a newer one was
 // seen since.
-func (t *Tracker) ForgetFinished(recorded map[objects.Key]objects.Ended) {
+func (t *Tracker) ForgetFinished(recorded map[objects.Key]objects.Finished) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, ended := range recorded {

@@ -16,7 +16,7 @@ import (
 )
 
 // endedOf returns what was seen of a Job, or nil.
-func endedOf(tracker *rollout.Tracker, owner objects.OwnerKey, key objects.Key) *objects.Ended {
+func endedOf(tracker *rollout.Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
 	if ended, seen := tracker.Finished(owner)[key]; seen {
 		return &ended
 	}
@@ -55,9 +55,9 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
 	desired := &objects.Desired{Key: key, Version: "v1", Content: objects.Digest{7}, Raw: []byte(
 		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"},"spec":{"parallelism":1}}`)}
-	stamp := objects.Stamp{Revision: 3, Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
+	metadata := objects.ManagedMetadata{Revision: 3, Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
 	job := func(controller string, parallelism int64, conditions ...string) *unstructured.Unstructured {
-		template, err := desired.Object(stamp)
+		template, err := desired.Object(metadata)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	tracker := rollout.NewTracker()
 	tracker.Wake = func(objects.OwnerKey) {}
 	tracker.Own(owner, "owner")
-	tracker.Track(owner, desired, stamp, objects.Digest{9})
+	tracker.Track(owner, desired, metadata, objects.Digest{9})
 
 	tracker.Observe(key, job("", 1))
 	tracker.Observe(key, job("nightly", 1, "Complete"))
@@ -93,17 +93,17 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	}
 	tracker.Observe(key, job("", 1, "Failed"))
 	tracker.Changed(key, nil) // it is gone
-	want := &objects.Ended{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
+	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
 	if diff := cmp.Diff(want, endedOf(tracker, owner, key)); diff != "" {
 		t.Errorf("what is known of its end:\n%s", diff)
 	}
 	newer := *want
 	newer.Outcome = objects.Succeeded
-	tracker.ForgetFinished(map[objects.Key]objects.Ended{key: newer})
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: newer})
 	if endedOf(tracker, owner, key) == nil {
 		t.Error("another end was recorded, and this one is forgotten")
 	}
-	tracker.ForgetFinished(map[objects.Key]objects.Ended{key: *want})
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: *want})
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("it is recorded, and remembered all the same: %+v", got)
 	}

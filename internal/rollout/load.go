@@ -96,7 +96,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 		verdicts: map[objects.Key]verdict{}, settling: map[objects.Key]*phases.ReadinessGrace{}, trims: map[schema.GroupKind]uint32{},
 	}
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
-	r.Stamp = objects.Stamp{Labels: labels, Revision: spec.Revision, Owner: owner}
+	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}
 	l.record(spec.Phases)

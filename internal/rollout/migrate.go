@@ -93,7 +93,7 @@ func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
 // origin limits our entries to the templates that may have written the object.
 func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 	from := drift.Origin{Served: s.run.Tracker.served(s.Key.GroupKind())}
-	next, err := s.Desired.Object(s.Stamp)
+	next, err := s.Desired.Object(s.Metadata)
 	if err != nil {
 		return from, err
 	}
@@ -108,7 +108,7 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 		if d == nil || d.Content == s.Desired.Content {
 			continue
 		}
-		template, err := d.Object(rev.Stamp)
+		template, err := d.Object(rev.Metadata)
 		if err != nil {
 			return from, err
 		}

@@ -24,7 +24,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	owned := tracked && known && tr.owner == controller
 	obs.Unrecorded = owned && !obs.Wrote
 	if tracked {
-		if template, err := tr.desired.Object(tr.stamp); err == nil {
+		if template, err := tr.desired.Object(tr.metadata); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())
 			obs.Projection = drift.Project(template, live.Object, shapes)
 			obs.ProjectedBy = tr.template

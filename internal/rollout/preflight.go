@@ -58,7 +58,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 		if s.Action != phases.Create && s.Action != phases.Recreate {
 			continue
 		}
-		obj, err := s.Desired.Object(s.Stamp)
+		obj, err := s.Desired.Object(s.Metadata)
 		if err != nil {
 			return false, err
 		}
@@ -133,7 +133,7 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 			if r.wroteBefore(rev, d.Key) {
 				continue
 			}
-			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Stamp: rev.Stamp, Labels: rev.Labels})
+			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Metadata: rev.Metadata, Labels: rev.Labels})
 		}
 	}
 	existing, err := e.existing(ctx, fresh)

@@ -11,18 +11,18 @@ import (
 // RejectReserved blocks a revision with objects that a package may not have, for which why
 // returns a reason. They are neither written nor deleted.
 func (r *Revision) RejectReserved(why func(objects.Key) string) {
-	var notes []objects.Note
+	var messages []objects.Message
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
 			if reason := why(d.Key); reason != "" && !d.Reserved {
 				d.Keep, d.Reserved = true, true
-				notes = append(notes, objects.Note{Object: d.Key.String(), Text: reason})
+				messages = append(messages, objects.Message{Object: d.Key.String(), Text: reason})
 			}
 		}
 	}
 	var problems []string
-	for _, remark := range objects.Remarks(notes) {
-		problems = append(problems, remark.String())
+	for _, group := range objects.GroupMessages(messages) {
+		problems = append(problems, group.String())
 	}
 	if r.Blocked != "" {
 		problems = append(problems, r.Blocked)

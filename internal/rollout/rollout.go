@@ -148,7 +148,7 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 	for key, src := range phases.Templates(state) {
 		holder, held := table.Holder(key)
 		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
-			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Stamp, TemplateID(src.Desired, src.Labels, r.Owner))
+			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
 	uids := []types.UID{r.Owner.UID}

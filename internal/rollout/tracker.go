@@ -30,7 +30,7 @@ type Tracker struct {
 	tracks   tracks
 	owners   owners
 	strays   strays
-	finished map[objects.Key]objects.Ended // Jobs
+	finished map[objects.Key]objects.Finished // Jobs
 }
 
 // NewTracker returns an empty tracker.
@@ -42,21 +42,21 @@ func NewTracker() *Tracker {
 		tracks:       tracks{byKey: map[objects.Key]track{}},
 		owners:       owners{},
 		strays:       strays{},
-		finished:     map[objects.Key]objects.Ended{},
+		finished:     map[objects.Key]objects.Finished{},
 	}
 }
 
-// TemplateID names the full template that desired and stamp make.
+// TemplateID names the full template that desired and metadata make.
 func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
 	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), string(owner.UID)})
 }
 
-// Track makes owner the one that changes of an object enqueue, and desired with stamp what
+// Track makes owner the one that changes of an object enqueue, and desired with metadata what
 // its live values are compared with.
-func (t *Tracker) Track(owner objects.OwnerKey, d *objects.Desired, stamp objects.Stamp, template objects.Digest) {
+func (t *Tracker) Track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tracks.add(owner, d, stamp, template)
+	t.tracks.add(owner, d, metadata, template)
 }
 
 // Untrack forgets an object if owner tracks it.
@@ -86,7 +86,7 @@ func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]
 	if !ok {
 		return nil, nil
 	}
-	return tr.desired.Object(tr.stamp)
+	return tr.desired.Object(tr.metadata)
 }
 
 // Own makes key the owner that owner references with one of the UIDs lead to: those of

@@ -167,7 +167,7 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
 		tracker.Own(first, "1")
 		tracker.Own(second, "2")
-		tracker.Track(second, &objects.Desired{Key: key}, objects.Stamp{}, objects.Digest{})
+		tracker.Track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
 		tracker.Changed(key, &objects.Observed{Owners: c.refs})
 		if !slices.Equal(woken, c.want) {
 			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)

@@ -22,14 +22,14 @@ type track struct {
 
 // tracked is shared by objects that were tracked in succession.
 type tracked struct {
-	owner objects.OwnerKey
-	stamp objects.Stamp
+	owner    objects.OwnerKey
+	metadata objects.ManagedMetadata
 }
 
-func (t *tracks) add(owner objects.OwnerKey, d *objects.Desired, stamp objects.Stamp, template objects.Digest) {
-	if last := t.last; last == nil || last.owner != owner || last.stamp.Revision != stamp.Revision ||
-		last.stamp.Owner != stamp.Owner || !maps.Equal(last.stamp.Labels, stamp.Labels) {
-		t.last = &tracked{owner: owner, stamp: stamp}
+func (t *tracks) add(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
+	if last := t.last; last == nil || last.owner != owner || last.metadata.Revision != metadata.Revision ||
+		last.metadata.Owner != metadata.Owner || !maps.Equal(last.metadata.Labels, metadata.Labels) {
+		t.last = &tracked{owner: owner, metadata: metadata}
 	}
 	t.byKey[d.Key] = track{tracked: t.last, desired: d, template: template}
 }

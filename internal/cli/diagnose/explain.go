@@ -194,16 +194,16 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 			f.link.State = fmt.Sprintf("%s, %d of %d ready", ph.State, ph.Ready, ph.Total)
 		}
 	}
-	keys, notes := map[string]objects.Key{}, []objects.Note{}
+	keys, notes := map[string]objects.Key{}, []objects.Message{}
 	for _, b := range report.Blocking {
 		if b.Phase == first {
 			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 			keys[key.String()] = key
-			notes = append(notes, objects.Note{Object: key.String(), Text: b.Message})
+			notes = append(notes, objects.Message{Object: key.String(), Text: b.Message})
 		}
 	}
 	n := 0
-	for _, remark := range splitUnlessRefused(keys, objects.Remarks(notes)) {
+	for _, remark := range splitUnlessRefused(keys, objects.GroupMessages(notes)) {
 		key := keys[remark.Objects[0]]
 		if n++; n > objectsExamined {
 			f.below = append(f.below, finding{link: Link{Object: names(keys, remark), Message: remark.Text}})
@@ -219,23 +219,23 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 }
 
 // splitUnlessRefused groups refused objects; others have pods and events of their own.
-func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.Remark) []objects.Remark {
-	var out []objects.Remark
+func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.GroupedMessage) []objects.GroupedMessage {
+	var out []objects.GroupedMessage
 	for _, remark := range remarks {
 		if _, is := refused(keys[remark.Objects[0]], "", remark.Text); is {
 			out = append(out, remark)
 			continue
 		}
 		for _, object := range remark.Objects {
-			out = append(out, objects.Remark{Objects: []string{object}, Text: remark.Text})
+			out = append(out, objects.GroupedMessage{Objects: []string{object}, Text: remark.Text})
 		}
 	}
 	return out
 }
 
 // names leaves out groups.
-func names(keys map[string]objects.Key, remark objects.Remark) string {
-	shorter := objects.Remark{Objects: make([]string, len(remark.Objects))}
+func names(keys map[string]objects.Key, remark objects.GroupedMessage) string {
+	shorter := objects.GroupedMessage{Objects: make([]string, len(remark.Objects))}
 	for i, object := range remark.Objects {
 		shorter.Objects[i] = short(keys[object])
 	}

@@ -184,7 +184,7 @@ func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
 // pretend makes an object equal to its template, as if nothing blocked that.
 func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	o := s.object(d.Key)
-	template, err := d.Object(rev.Stamp)
+	template, err := d.Object(rev.Metadata)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	after.SetDeletionTimestamp(nil)
 	after.SetManagedFields(nil)
 	id := rollout.TemplateID(d, rev.Labels, s.owner)
-	s.tracker.Track(s.in.key, d, rev.Stamp, id)
+	s.tracker.Track(s.in.key, d, rev.Metadata, id)
 	obs := s.tracker.Observe(d.Key, after)
 	s.mu.Lock()
 	o.now, s.pretended[d.Key.GroupKind()] = after, d

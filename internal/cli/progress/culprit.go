@@ -84,14 +84,14 @@ func (s State) blocked(verb string) string {
 	return listed(head, items)
 }
 
-func remarks(blocking []Object, which func(Object) bool) []objects.Remark {
-	var notes []objects.Note
+func remarks(blocking []Object, which func(Object) bool) []objects.GroupedMessage {
+	var notes []objects.Message
 	for _, b := range blocking {
 		if which(b) {
-			notes = append(notes, objects.Note{Object: b.Name, Text: oneLine(b.Message)})
+			notes = append(notes, objects.Message{Object: b.Name, Text: oneLine(b.Message)})
 		}
 	}
-	return objects.Remarks(notes)
+	return objects.GroupMessages(notes)
 }
 
 func listed(head string, items []string) string {

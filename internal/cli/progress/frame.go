@@ -213,7 +213,7 @@ func (f *frame) shown(ph Phase) []Object {
 	var once []Object
 	for _, remark := range remarks(first, func(Object) bool { return true }) {
 		once = append(once, Object{
-			Name: remark.Names(), State: ObjectBlocked, Message: objects.Cut(remark.Text), others: len(remark.Objects) - 1,
+			Name: remark.Names(), State: ObjectBlocked, Message: objects.Truncate(remark.Text), others: len(remark.Objects) - 1,
 		})
 	}
 	return append(once, rest...)

@@ -135,7 +135,7 @@ func phaseLines(before, after State) []string {
 			return b.Phase == ph.Name && messages[phaseObject{b.Phase, b.Name}] != b.Message
 		}
 		for _, remark := range remarks(after.Blocking, changed) {
-			lines = append(lines, objects.Cut("phase "+ph.Name+": "+remark.String()))
+			lines = append(lines, objects.Truncate("phase "+ph.Name+": "+remark.String()))
 		}
 	}
 	return lines

@@ -131,17 +131,17 @@ func (s *screen) mark(ph Phase) string {
 }
 
 func (s *screen) blocking(phase string, indent int) {
-	var notes []objects.Note
+	var notes []objects.Message
 	for _, b := range s.Blocking {
 		if terminal.Line(b.Phase) == terminal.Line(phase) {
 			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 			name := terminal.Line(key.GroupKind().String() + " " + key.NamespacedName())
-			notes = append(notes, objects.Note{Object: name, Text: oneLine(terminal.Text(b.Message))})
+			notes = append(notes, objects.Message{Object: name, Text: oneLine(terminal.Text(b.Message))})
 		}
 	}
-	for _, remark := range objects.Remarks(notes) {
+	for _, remark := range objects.GroupMessages(notes) {
 		s.lines = append(s.lines, strings.Repeat(" ", indent)+remark.Names())
-		s.wrapped(objects.Cut(remark.Text), indent+2, s.Styles.Bad)
+		s.wrapped(objects.Truncate(remark.Text), indent+2, s.Styles.Bad)
 	}
 }
 

@@ -189,7 +189,7 @@ const staleRetry = 200 * time.Millisecond
 // that is managed where the objects do not say which package they are of.
 func instanceSelector(r *phases.Revision) string {
 	selector := corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
-	if instance := r.Stamp.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
+	if instance := r.Metadata.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
 		selector += "," + corev1alpha1.PackageInstanceLabel + "=" + instance
 	}
 	return selector

@@ -99,7 +99,7 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 	conds := &status.Conditions
 	input := s.availabilityInput()
 	available := revisions.Available(input)
-	available.Message = objects.Cut(available.Message)
+	available.Message = objects.Truncate(available.Message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
 	progressing, reason, message := s.progressing(input)
 	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
@@ -213,10 +213,10 @@ func (s *session) progressing(st revisions.AvailabilityInput) (status bool, reas
 		}
 	}
 	if st.DeadlinePassed {
-		return false, corev1alpha1.ReasonProgressDeadlineExceeded, objects.Cut(fmt.Sprintf("Revision %s did not become available within %ds: %s",
+		return false, corev1alpha1.ReasonProgressDeadlineExceeded, objects.Truncate(fmt.Sprintf("Revision %s did not become available within %ds: %s",
 			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message))
 	}
-	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, objects.Cut(message)
+	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, objects.Truncate(message)
 }
 
 // incomplete says which slices the current revision lacks; empty for none.

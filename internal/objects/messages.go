@@ -10,34 +10,34 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Note is a message about an object, such as why it is refused.
-type Note struct{ Object, Text string }
+// Message is a message about an object, such as why it is refused.
+type Message struct{ Object, Text string }
 
-// Remark is a message and the objects that have it in common.
-type Remark struct {
+// GroupedMessage is a message and the objects that have it in common.
+type GroupedMessage struct {
 	Objects []string
 	Text    string
 }
 
-// Remarks groups notes by their text, in order. The request and the object that errors
+// GroupMessages groups messages by their text, in order. The request and the object that errors
 // begin with are removed from a text.
-func Remarks(notes []Note) []Remark {
-	var remarks []Remark
+func GroupMessages(messages []Message) []GroupedMessage {
+	var groups []GroupedMessage
 	at := map[string]int{}
-	for _, n := range notes {
+	for _, n := range messages {
 		text := withoutObject(n)
 		i, known := at[text]
 		if !known {
-			i = len(remarks)
-			at[text], remarks = i, append(remarks, Remark{Text: text})
+			i = len(groups)
+			at[text], groups = i, append(groups, GroupedMessage{Text: text})
 		}
-		remarks[i].Objects = append(remarks[i].Objects, n.Object)
+		groups[i].Objects = append(groups[i].Objects, n.Object)
 	}
-	return remarks
+	return groups
 }
 
 // Names are the first few objects and the number of the others.
-func (r Remark) Names() string {
+func (r GroupedMessage) Names() string {
 	const shown = 3
 	if more := len(r.Objects) - shown; more > 0 {
 		return strings.Join(r.Objects[:shown], ", ") + fmt.Sprintf(" and %d more", more)
@@ -45,11 +45,11 @@ func (r Remark) Names() string {
 	return strings.Join(r.Objects, ", ")
 }
 
-// String is the remark as one line, cut to [limits.LineRunes].
-func (r Remark) String() string { return Cut(r.Names() + ": " + r.Text) }
+// String is the group as one line, cut to [limits.LineRunes].
+func (r GroupedMessage) String() string { return Truncate(r.Names() + ": " + r.Text) }
 
-// Cut shortens a text to [limits.LineRunes].
-func Cut(text string) string {
+// Truncate shortens a text to [limits.LineRunes].
+func Truncate(text string) string {
 	if utf8.RuneCountInString(text) <= limits.LineRunes {
 		return text
 	}
@@ -60,7 +60,7 @@ func Cut(text string) string {
 var requests = []string{"dry-run apply ", "dry-run update ", "apply ", "create ", "patch ", "delete ", "get "}
 
 // withoutObject removes the request and the object from the beginning of a text.
-func withoutObject(n Note) string {
+func withoutObject(n Message) string {
 	text := strings.TrimSpace(n.Text)
 	name := n.Object[strings.LastIndexAny(n.Object, " /")+1:]
 	isRequest := func(begin string) bool { return strings.HasPrefix(text, begin) }

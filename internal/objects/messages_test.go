@@ -12,24 +12,24 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-func TestRemarks(t *testing.T) {
+func TestGroupMessages(t *testing.T) {
 	t.Parallel()
-	many := make([]objects.Note, 10)
+	many := make([]objects.Message, 10)
 	for i := range many {
-		many[i] = objects.Note{Object: fmt.Sprintf("ConfigMap shop/c%d", i), Text: "exists already"}
+		many[i] = objects.Message{Object: fmt.Sprintf("ConfigMap shop/c%d", i), Text: "exists already"}
 	}
 	for name, tc := range map[string]struct {
-		reason string
-		notes  []objects.Note
-		want   []string
+		reason   string
+		messages []objects.Message
+		want     []string
 	}{
 		"many": {
-			reason: "one cause is said once, of three by name", notes: many,
+			reason: "one cause is said once, of three by name", messages: many,
 			want: []string{"ConfigMap shop/c0, ConfigMap shop/c1, ConfigMap shop/c2 and 7 more: exists already"},
 		},
 		"requests": {
 			reason: "the object is named once, and the cause is the same",
-			notes: []objects.Note{
+			messages: []objects.Message{
 				{Object: "ConfigMap shop/a", Text: `create ConfigMap shop/a: configmaps "a" is forbidden: no quota`},
 				{Object: "apps Deployment shop/b", Text: `dry-run apply apps Deployment shop/b: Deployment.apps "b" is forbidden: no quota`},
 				{Object: "Deployment shop/b", Text: `dry-run apply apps Deployment shop/b: Deployment.apps "b" is invalid: spec.selector: is immutable`},
@@ -38,7 +38,7 @@ func TestRemarks(t *testing.T) {
 		},
 		"namespace": {
 			reason: "a namespace that is missing is named, whatever the object's own name",
-			notes: []objects.Note{
+			messages: []objects.Message{
 				{Object: "ConfigMap shop/shop", Text: `create ConfigMap shop/shop: namespaces "shop" not found`},
 				{Object: "Namespace shop", Text: `apply Namespace shop: namespaces "shop" is forbidden: no`},
 			},
@@ -46,7 +46,7 @@ func TestRemarks(t *testing.T) {
 		},
 		"others": {
 			reason: "a text about something else stays as it is, and so does the order",
-			notes: []objects.Note{
+			messages: []objects.Message{
 				{Object: "ConfigMap shop/a", Text: `secrets "b" is forbidden: x`}, {Object: "Shop a", Text: "condition Ready: is False"},
 				{Object: "Secret b", Text: `the webhook "b" says: no`},
 			},
@@ -54,14 +54,14 @@ func TestRemarks(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, remark := range objects.Remarks(tc.notes) {
-			got = append(got, remark.String())
+		for _, group := range objects.GroupMessages(tc.messages) {
+			got = append(got, group.String())
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
 	}
-	long := objects.Remarks([]objects.Note{{Object: "ConfigMap shop/a", Text: strings.Repeat("é", 1000)}})[0].String()
+	long := objects.GroupMessages([]objects.Message{{Object: "ConfigMap shop/a", Text: strings.Repeat("é", 1000)}})[0].String()
 	if n := utf8.RuneCountInString(long); n != limits.LineRunes || !strings.HasSuffix(long, "é…") {
 		t.Errorf("a long text has %d characters: %s", n, long)
 	}
