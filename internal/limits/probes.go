@@ -11,8 +11,8 @@ const (
 	ProbeCost              = 10                     // of a probe beside what CEL and jq count
 	ProbeObjectCost        = 5 * ProbeCELCost       // of all probes on one object: up to a second
 	ProbesCost             = 200 * ProbeCELCost     // of all probes on all objects of a revision: 5 to 20 s; 50,000 objects with ten probes take a tenth
-	ProbeTurn              = 100 * time.Millisecond // for probes in one reconcile; the rest is evaluated in the next one
-	ProbeTurns             = 30 * time.Second       // for which statuses are not updated meanwhile
+	ProbeBudget            = 100 * time.Millisecond // for probes in one reconcile; the rest is evaluated in the next one
+	ProbeBudgetGrace       = 30 * time.Second       // for which statuses are not updated meanwhile
 	ProbePatternSteps      = 10                     // of a regular expression, of up to 20 ns, in one unit of cost
 	ProbeJQBytes           = 2 << 10                // of one jq expression
 	ProbeJQSteps           = 100_000                // instructions of one jq evaluation: some 10 ms

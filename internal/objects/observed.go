@@ -81,9 +81,9 @@ type Observed struct {
 	// only once the watch has delivered that state: verdicts of one kind then
 	// belong to one moment (invariant 1).
 	Watched bool
-	// TrimmedBy numbers what Trimmed was cut down to: a later number has all that
+	// FieldsGeneration numbers what Trimmed was cut down to: a later number has all that
 	// earlier ones have and that is still read. It is 0 where no probe selects the kind.
-	TrimmedBy uint32
+	FieldsGeneration uint32
 }
 
 // Controller returns the owner reference with controller=true, or nil.

@@ -84,8 +84,8 @@ type DecisionInput struct {
 	Owner   objects.Owner
 	// Controllers are those of State.
 	Controllers Controllers
-	// Earlier is that of the object's phase.
-	Earlier bool
+	// WrittenBefore is that of the object's phase.
+	WrittenBefore bool
 	// Outdated means that the live object, not written in this process, shows the
 	// content of an older revision.
 	Outdated bool
@@ -174,7 +174,7 @@ func (c *DecisionInput) reportsAbsence() bool {
 	if !c.Report {
 		return false
 	}
-	before := c.Applied.Content.IsZero() && c.Earlier && !c.Applied.Gone && !c.Desired.Recreate
+	before := c.Applied.Content.IsZero() && c.WrittenBefore && !c.Applied.Gone && !c.Desired.Recreate
 	return before || c.Applied.again(c.Desired)
 }
 
@@ -203,10 +203,10 @@ const (
 // unwatched completes a decision that only a change of the object can end. The
 // watch tells of that, except where it never showed the object.
 func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
-	if c.Live.Object.Watched || c.Applied.Looked.IsZero() {
+	if c.Live.Object.Watched || c.Applied.ReadAt.IsZero() {
 		return v
 	}
-	if v.Retry = c.Applied.Looked.Add(pause); !c.Now.Before(v.Retry) {
+	if v.Retry = c.Applied.ReadAt.Add(pause); !c.Now.Before(v.Retry) {
 		return Decision{Action: Confirm, Message: v.Message}
 	}
 	return v
@@ -222,7 +222,7 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 	controller := live.Controller()
 	switch {
-	case controller == nil && (c.Applied.UID != "" && c.Applied.UID == live.UID || c.Earlier && live.Wrote):
+	case controller == nil && (c.Applied.UID != "" && c.Applied.UID == live.UID || c.WrittenBefore && live.Wrote):
 		// Our reference was removed, maybe while no manager ran. It is put back
 		// only where the owner is not being deleted.
 		if c.Report {

@@ -39,7 +39,7 @@ func TestDecideReportsDrift(t *testing.T) {
 		"deleted": {reason: "by someone else", given: []func(*phases.DecisionInput){absent}, drift: "was deleted"},
 		"deleted before a restart": {
 			reason: "the durable record says that it was written", drift: "was deleted",
-			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.Earlier = true }},
+			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
 		},
 		"never written": {
 			reason: "the package itself wants it", given: []func(*phases.DecisionInput){absent, unwritten}, want: phases.Create,
@@ -50,16 +50,16 @@ func TestDecideReportsDrift(t *testing.T) {
 		},
 		"made anew by the engine": {
 			reason: "what the engine took away itself comes back", want: phases.Create,
-			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.Earlier = phases.Applied{Gone: true}, true }},
+			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.WrittenBefore = phases.Applied{Gone: true}, true }},
 		},
 		"made anew by an engine that was stopped": {
 			reason: "nothing tells who took it away", want: phases.Create,
-			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.Earlier, c.Desired.Recreate = true, true }},
+			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore, c.Desired.Recreate = true, true }},
 		},
 		"changed in an immutable field before a restart": {
 			reason: "Recreate is for what the package changes", drift: "cannot be changed back",
 			given: []func(*phases.DecisionInput){unwritten, func(c *phases.DecisionInput) {
-				c.Earlier, c.Desired.Recreate = true, true
+				c.WrittenBefore, c.Desired.Recreate = true, true
 				c.Applied.Failure = &phases.Failure{Immutable: true, Content: c.Desired.Content, UID: c.Live.Object.UID}
 			}},
 		},

@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 	terminating := live(func(o *objects.Observed) { o.Terminating, o.Held = true, objects.HeldBy([]string{"a/b", "c/d"}, nil) })
 	unwatched := live(func(o *objects.Observed) { o.Watched = false })
 	looked := func(ago time.Duration) func(*phases.DecisionInput) {
-		return record(func(r *phases.Applied) { r.Looked = noon.Add(-ago) })
+		return record(func(r *phases.Applied) { r.ReadAt = noon.Add(-ago) })
 	}
 	leaves := func(c *phases.DecisionInput) { c.Desired, c.Confirm = nil, true }
 
@@ -160,11 +160,11 @@ func TestDecide(t *testing.T) {
 			reason: "this process knows that the object is its own",
 		},
 		{
-			name: "reference taken off while nobody ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.Earlier, c.Live.Object.Wrote = true, true }},
+			name: "reference taken off while nobody ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore, c.Live.Object.Wrote = true, true }},
 			want: phases.Correct, reason: "a phase that was complete, and fields that we applied, say the same after a restart",
 		},
 		{
-			name: "nobody's, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.Earlier = true }},
+			name: "nobody's, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
 			want: phases.Refuse, says: "nothing controls it", reason: "somebody replaced our object by another one",
 		},
 		{

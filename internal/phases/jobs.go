@@ -50,7 +50,7 @@ func (p *planner) record() {
 		}
 	}
 	for _, key := range p.jobKeys() {
-		ended, seen := p.Ended[key]
+		ended, seen := p.Finished[key]
 		if !seen {
 			continue
 		}
@@ -114,7 +114,7 @@ func (p *planner) namespaceOf(key objects.Key) types.UID {
 
 // jobKeys returns the Jobs of all revisions in order.
 func (p *planner) jobKeys() []objects.Key {
-	if p.Ended == nil {
+	if p.Finished == nil {
 		return nil
 	}
 	found := map[objects.Key]struct{}{}

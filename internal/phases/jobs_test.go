@@ -43,7 +43,7 @@ func jobRevision(number int64, contents map[string]string) *phases.Revision {
 func jobState(revisions ...*phases.Revision) *phases.State {
 	s := &phases.State{
 		Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID}, Revisions: revisions,
-		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Ended: map[objects.Key]objects.Finished{},
+		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Finished: map[objects.Key]objects.Finished{},
 	}
 	for _, r := range revisions {
 		r.Probed, r.Results = sets.Set[schema.GroupKind]{}, map[objects.Key]probes.Result{}
@@ -61,7 +61,7 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 // seen adds what was seen of a Job that has finished, nil for nothing.
 func seen(s *phases.State, key objects.Key, ended *objects.Finished) {
 	if ended != nil {
-		s.Ended[key] = *ended
+		s.Finished[key] = *ended
 	}
 }
 

@@ -223,7 +223,7 @@ func (p *planner) complete(r *Revision, ph int) bool {
 func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
 	c := p.caseOf(d.Key)
-	c.Desired, c.Labels, c.Earlier = d, src.Labels, r.Phases[ph].Earlier
+	c.Desired, c.Labels, c.WrittenBefore = d, src.Labels, r.Phases[ph].WrittenBefore
 	c.Relabel = r.Succeeded() && r == p.active()
 	c.Outdated = p.outdated(r, d, c.Live.Object, c.Applied)
 	c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
@@ -297,7 +297,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		case o.Number == live.Revision:
 			return false
 		}
-		former, kept = former || older, kept || older && other != nil && o.Phases[ph].Earlier
+		former, kept = former || older, kept || older && other != nil && o.Phases[ph].WrittenBefore
 	}
 	left := former && !kept // by a revision that is archived, whose content is not known
 	return differs || left
@@ -316,7 +316,7 @@ func (c *DecisionInput) holds(entering bool) bool {
 // supersededBeforeCreate reports whether the object is one that r would be the first to create,
 // though a newer revision is active by now.
 func (p *planner) supersededBeforeCreate(r *Revision, ph int, d *objects.Desired) bool {
-	if r == p.active() || r.Succeeded() || r.Phases[ph].Earlier {
+	if r == p.active() || r.Succeeded() || r.Phases[ph].WrittenBefore {
 		return false
 	}
 	older := p.Revisions[:slices.Index(p.Revisions, r)]

@@ -365,7 +365,7 @@ func mark(r *phases.Revision, name string, n int) {
 	}
 	for i := range r.Phases[:n] {
 		r.Phases[i].Entered = r.Phases[i].Entered || name == "entered"
-		r.Phases[i].Earlier = r.Phases[i].Earlier || name == "earlier"
+		r.Phases[i].WrittenBefore = r.Phases[i].WrittenBefore || name == "earlier"
 	}
 }
 

@@ -36,8 +36,8 @@ type State struct {
 	// Namespaces are the UIDs of namespaces that no revision contains, as far as they
 	// are known.
 	Namespaces map[string]types.UID
-	// Ended is what was seen of Jobs that have finished; nil where that is not recorded.
-	Ended map[objects.Key]objects.Finished
+	// Finished are Jobs that were seen to have finished; nil where that is not recorded.
+	Finished map[objects.Key]objects.Finished
 	// Teardown is set when the owner is being deleted: nothing is kept.
 	Teardown bool
 	// Orphan means that a teardown releases the objects: the owner is deleted with its
@@ -105,9 +105,9 @@ type Phase struct {
 	// Entered means that what the phase is to create or change was checked in
 	// this process; until then its entry is planned as a whole.
 	Entered bool
-	// Earlier means that every object of the phase was written before this
+	// WrittenBefore means that every object of the phase was written before this
 	// process began, by the durable record.
-	Earlier bool
+	WrittenBefore bool
 }
 
 // result returns that of the probes on an object.
@@ -202,8 +202,8 @@ type Applied struct {
 	UID types.UID
 	// Gone means that the object is confirmed to be absent.
 	Gone bool
-	// Looked is when the object was last read around the watch.
-	Looked time.Time
+	// ReadAt is when the object was last read around the watch.
+	ReadAt time.Time
 
 	// Failure is the error of the last step, for the content it was tried with.
 	Failure *Failure

@@ -45,10 +45,10 @@ func TestRetry(t *testing.T) {
 	now := time.Now()
 	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}, UID: "uid"})
 	r.Applied[key] = &phases.Applied{
-		UID: "written", Looked: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Contention: &phases.Contention{Corrections: 9, Corrected: now},
+		UID: "written", ReadAt: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Contention: &phases.Contention{Corrections: 9, Corrected: now},
 	}
 	r.Retry()
-	if diff := cmp.Diff(&phases.Applied{UID: "written", Looked: time.Unix(0, 0)}, r.Applied[key]); diff != "" {
+	if diff := cmp.Diff(&phases.Applied{UID: "written", ReadAt: time.Unix(0, 0)}, r.Applied[key]); diff != "" {
 		t.Error(diff)
 	}
 }

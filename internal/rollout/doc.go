@@ -1,17 +1,17 @@
 // Package rollout performs what package phases decides. It is the shell around
 // the pure core: it turns sets and slices into revisions, watches their objects
-// in a cluster.Cluster, performs the steps of a plan there, and remembers the outcome.
+// in a cluster.Cluster, performs the steps of a plan there, and records the outcome.
 //
 //	sets, slices ──► Load ──► phases.Revision ─┐
 //	cluster: live state ─► Look ───────────────┼─► phases.Next ─► Executor ─► cluster: requests
 //	Executor's own writes ─► phases.AppliedObjects ────┘
 //
-// A Rollout is the memory of one owner (a deployment or a lone set). It is used
+// A Rollout is the state of one owner (a deployment or a lone set). It is used
 // by one reconcile at a time; the Tracker is what the watches of all kinds
 // share: it knows which owner and which template an object belongs to.
 //
-// Each pass has a time slice for probes, and verdicts are kept: what is not judged yet is
-// Unknown until a later pass (judge.go). A teardown evaluates none.
+// Each reconcile has a budget of time for probes, and results are cached: what is not
+// evaluated yet is Unknown (evaluate.go). A teardown evaluates none.
 //
 // Nothing here is durable. What has to survive a crash is on the sets: that the
 // claim was taken, and which phases were opened. Jobs that have finished are on the

@@ -22,11 +22,11 @@ type Executor struct {
 	Cluster cluster.Cluster
 	Tracker *Tracker
 	Pool    Runner
-	// Alive asks the API server, not a cache, whether an owner still exists and
-	// is not being deleted: before a reference that was removed is put back.
+	// Alive reads from the API server whether an owner still exists and is not being
+	// deleted: before a reference that was removed is put back.
 	Alive func(ctx context.Context, owner objects.Owner) (bool, error)
 
-	looks looks
+	lookups lookups
 }
 
 // step is one running step with what it needs.
@@ -104,7 +104,7 @@ func (s *step) do(ctx context.Context) error {
 	case phases.Release:
 		return s.release(ctx)
 	case phases.Confirm:
-		_, err := s.look(ctx)
+		_, err := s.read(ctx)
 		return err
 	}
 	return nil
@@ -173,8 +173,8 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	return s.run.Cluster.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
 }
 
-// write writes the object and remembers the response as the baseline that
-// drift is judged by.
+// write writes the object and records the response as the baseline of
+// drift.
 func (s *step) write(ctx context.Context, correction bool) error {
 	err := s.own(ctx)
 	if err != nil && s.migrates() && !s.Live.StaleFields && apply.Classify(err) == apply.Blocked {
@@ -191,14 +191,14 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	if err != nil {
 		return err
 	}
-	s.settle(id, obs, correction)
+	s.markApplied(id, obs, correction)
 	return nil
 }
 
 // submit applies the template, and returns its identity and the resulting object.
 func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, error) {
-	id := s.follow()
-	s.begin()
+	id := s.track()
+	s.markInFlight()
 	live, err := s.put(ctx)
 	if err != nil {
 		return id, s.Live, err
@@ -216,11 +216,11 @@ func (s *step) again() bool {
 	return s.run.rollout.Applied.At(s.Key).Content == s.Desired.Content
 }
 
-// begin forgets that the object was absent, and that it has the content of before: a
+// markInFlight forgets that the object was absent, and that it has the content of before: a
 // write whose answer gets lost, or cannot be dealt with, may have taken effect. By its
 // values alone, what a former template did not have would not be noticed when that
 // comes back.
-func (s *step) begin() {
+func (s *step) markInFlight() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	rec := s.run.rollout.Applied.At(s.Key)
@@ -230,23 +230,23 @@ func (s *step) begin() {
 	}
 }
 
-// follow makes the template what the object is compared with from now on, also
+// track makes the template what the object is compared with from now on, also
 // by events that arrive before the response of the write.
-func (s *step) follow() objects.Digest {
+func (s *step) track() objects.Digest {
 	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
 	return id
 }
 
-// settle remembers that the object shows the template.
-func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool) {
+// markApplied records that the object shows the template.
+func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction bool) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
 	rec.Baseline, rec.UID = obs.Projection, obs.UID
 	rec.Gone, rec.Failure = false, nil
-	delete(s.run.rollout.seen, s.Key)
+	delete(s.run.rollout.unwatchedRecords, s.Key)
 	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		s.run.rollout.clearFailures(s.Key)
 	}
@@ -259,17 +259,17 @@ func (s *step) settle(id objects.Digest, obs *objects.Observed, correction bool)
 	}
 }
 
-// mark remembers what content the object has.
-func (s *step) mark(content objects.Digest) {
+// setContent records the content of the object.
+func (s *step) setContent(content objects.Digest) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Content, rec.UID = content, s.Live.UID
 }
 
-// look reads the object from the API server and remembers what it shows. A 404 about
-// its API says nothing about the object.
-func (s *step) look(ctx context.Context) (*objects.Observed, error) {
+// read gets the object from the API server and records it. A 404 about its API does not
+// mean that the object is absent.
+func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -279,7 +279,7 @@ func (s *step) look(ctx context.Context) (*objects.Observed, error) {
 		if s.Key.Admission() {
 			s.run.rollout.clearFailures(s.Key)
 		}
-		delete(s.run.rollout.seen, s.Key)
+		delete(s.run.rollout.unwatchedRecords, s.Key)
 		if s.Live != nil {
 			s.run.Cluster.Gone(s.Key, s.Live.UID)
 		}
@@ -297,11 +297,11 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
 	if live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue {
 		s.run.Cluster.Remember(s.Key, obs)
-		delete(s.run.rollout.seen, s.Key)
+		delete(s.run.rollout.unwatchedRecords, s.Key)
 	} else {
-		s.run.rollout.seen[s.Key] = obs
+		s.run.rollout.unwatchedRecords[s.Key] = obs
 	}
 	rec := s.run.rollout.Applied.At(s.Key)
-	rec.Gone, rec.Looked = false, s.run.Cluster.Now()
+	rec.Gone, rec.ReadAt = false, s.run.Cluster.Now()
 	return obs
 }

@@ -23,15 +23,15 @@ import (
 // as long as that takes fewer requests than asking for each object.
 const listPage = 500
 
-// unwatched selects the objects that no watch of ours shows.
+// unwatched selects the objects that are not watched.
 const unwatched = corev1alpha1.CacheLabel + "!=" + corev1alpha1.CacheLabelValue
 
-// found are those of the objects asked for that exist.
+// found are the wanted objects that exist.
 type found = map[objects.Key]*objects.Observed
 
 // existing returns the metadata of those objects that exist: one listing for
-// each kind and namespace, or one GET where only one object is asked for. Those
-// who ask at the same time share a listing.
+// each kind and namespace, or one GET for a single object. Callers at the
+// same time share a listing.
 func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, error) {
 	var order []group
 	groups := map[group][]objects.Key{}
@@ -54,7 +54,7 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 		if err != nil {
 			return nil, err
 		}
-		seen, err := e.looks.look(ctx, g, keys, func(all []objects.Key) (found, error) {
+		seen, err := e.lookups.lookup(ctx, g, keys, func(all []objects.Key) (found, error) {
 			return e.find(ctx, mapping, g, all)
 		})
 		if err != nil {
@@ -76,7 +76,7 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 //
 // The watch may be behind by as long as an event takes, as any answer is when it
 // is acted on: what it does not show yet, the create is refused for. An object
-// that it still shows may be gone, so that one is asked for.
+// that it still shows may be gone, so that one is read.
 func (e *Executor) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
 	if !e.watches(g) {
 		return lookUp(ctx, e.Cluster, mapping, keys, "")
@@ -129,7 +129,7 @@ func lookUp(
 		}
 		for i := range page.Items {
 			if key, ok := wanted[page.Items[i].Name]; ok {
-				seen[key] = glimpse(&page.Items[i])
+				seen[key] = observeMetadata(&page.Items[i])
 			}
 		}
 		if opts.Continue = page.Continue; opts.Continue == "" {
@@ -148,7 +148,7 @@ func lookUp(
 	return seen, nil
 }
 
-// lookAt asks for one object, and adds it where it exists.
+// lookAt reads one object, and adds it where it exists.
 func lookAt(ctx context.Context, in cluster.Requests, mapping *meta.RESTMapping, key objects.Key, seen found) error {
 	one, err := in.GetMetadata(ctx, mapping, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
@@ -157,12 +157,12 @@ func lookAt(ctx context.Context, in cluster.Requests, mapping *meta.RESTMapping,
 	if err != nil {
 		return err
 	}
-	seen[key] = glimpse(one)
+	seen[key] = observeMetadata(one)
 	return nil
 }
 
-// glimpse is what the collision rules need of an object.
-func glimpse(m *metav1.PartialObjectMetadata) *objects.Observed {
+// observeMetadata returns a record with what the collision rules read.
+func observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
 		Held: objects.HeldBy(m.Finalizers, nil), Owners: m.OwnerReferences,

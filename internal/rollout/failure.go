@@ -19,14 +19,14 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// recover deals with the error of a step: a lost race leads to a fresh look,
-// anything else is remembered on the object.
+// recover handles the error of a step: after a lost race the object is read again,
+// anything else is recorded.
 func (s *step) recover(ctx context.Context, err error) error {
 	switch class := apply.Classify(err); {
 	case class == apply.Absent && s.Desired == nil:
 		s.gone()
 	case class == apply.Conflict, class == apply.Replaced, class == apply.Absent:
-		obs, lookErr := s.look(ctx)
+		obs, lookErr := s.read(ctx)
 		if lookErr != nil {
 			s.run.fail(s.Step, lookErr, false)
 			return nil
@@ -40,8 +40,8 @@ func (s *step) recover(ctx context.Context, err error) error {
 	return nil
 }
 
-// refuse remembers that an object which appeared in place of ours is not to be
-// taken; it is looked at again after a pause, since the watch does not show it.
+// refuse records that an object which appeared meanwhile may not be adopted; it is read
+// again after a backoff, since it is not watched.
 func (s *step) refuse(obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -57,10 +57,10 @@ func (s *step) refuse(obs *objects.Observed) {
 		Content: s.Desired.Content, Collision: true, Preflight: true,
 		Message: v.Message, Until: s.run.Cluster.Now().Add(collisionRetry),
 	}
-	delete(r.seen, s.Key)
+	delete(r.unwatchedRecords, s.Key)
 }
 
-// fail remembers why a step did not succeed and when to try it again.
+// fail records why a step failed and when to retry it.
 func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,8 +102,8 @@ func (r *Rollout) clearFailures(because objects.Key) {
 func (r *Rollout) Retry() {
 	for _, rec := range r.Applied {
 		rec.Failure, rec.Contention = nil, nil
-		if !rec.Looked.IsZero() {
-			rec.Looked = time.Unix(0, 0)
+		if !rec.ReadAt.IsZero() {
+			rec.ReadAt = time.Unix(0, 0)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func Recorded(status *corev1alpha1.ObjectDeploymentStatus) map[objects.Key]phase
 	return runs
 }
 
-// Records is what a status says of Jobs that have finished, in order.
+// Records returns the record of Jobs for a status, in order.
 func Records(runs map[objects.Key]phases.Run) []corev1alpha1.JobRecord {
 	var records []corev1alpha1.JobRecord
 	for _, key := range slices.SortedFunc(maps.Keys(runs), objects.Key.Compare) {

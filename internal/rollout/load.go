@@ -27,7 +27,7 @@ type Revision struct {
 	phases.Revision
 	Probes *probes.Set
 	// Unscoped are objects whose kind was not served at loading, so that the
-	// scope rule has to be asked again.
+	// scope rule is checked again.
 	Unscoped []objects.Key
 	// TooManyPhases means that the phases exceed limits.PhaseBytes, so that the revision
 	// is never rolled out.
@@ -42,15 +42,15 @@ type Revision struct {
 	// says of its objects is not repeated.
 	Sensitive bool
 
-	verdicts map[objects.Key]verdict
-	// cost is what the verdicts cost.
+	cachedResults map[objects.Key]cachedResult
+	// cost is that of the cachedResults.
 	cost int
 	// settling are the objects that are settling.
 	settling map[objects.Key]*phases.ReadinessGrace
 	// ready are the phases that were ready when this process began.
 	ready []bool
-	// trims are the numbers from which on records have what the probes read, by kind.
-	trims map[schema.GroupKind]uint32
+	// fieldGenerations are those from which on records have what the probes read, by kind.
+	fieldGenerations map[schema.GroupKind]uint32
 }
 
 // Scope answers whether a kind is namespaced; known is false where the kind is
@@ -93,7 +93,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
 	r := &Revision{
-		verdicts: map[objects.Key]verdict{}, settling: map[objects.Key]*phases.ReadinessGrace{}, trims: map[schema.GroupKind]uint32{},
+		cachedResults: map[objects.Key]cachedResult{}, settling: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},
 	}
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
@@ -299,18 +299,18 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	return needs
 }
 
-// follow takes over from which number on records have what the probes of an owner's
+// keepGenerations copies from which number on records have what the probes of an owner's
 // revisions read. Those from the number on that a revision knows already keep it.
-func (r *Revision) follow(since map[schema.GroupKind]uint32) {
+func (r *Revision) keepGenerations(since map[schema.GroupKind]uint32) {
 	for gk, number := range since {
-		if _, known := r.trims[gk]; !known {
-			r.trims[gk] = number
+		if _, known := r.fieldGenerations[gk]; !known {
+			r.fieldGenerations[gk] = number
 		}
 	}
 }
 
-// Refuse remembers what stands in the way of the revision as a whole, so that
-// nothing of it is written; without blockers it is free again.
+// Refuse sets what blocks the revision as a whole, so that nothing of it is written;
+// without blockers it is not blocked any more.
 func (r *Revision) Refuse(blockers ...phases.Blocker) {
 	r.Refusals, r.Blocked = blockers, phases.Describe(blockers)
 }

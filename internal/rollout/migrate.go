@@ -67,7 +67,7 @@ func (s *step) migration(ctx context.Context) ([]byte, error) {
 
 // prepare keeps the migration that follows from the answer to a dry run. Where the
 // object has an Apply entry of ours as well, by a correction of drift, the answer
-// does not tell any more which fields leave it: the object itself is asked then.
+// does not show any more which fields leave it: the object itself is read then.
 func (s *step) prepare(dry *unstructured.Unstructured) error {
 	if !s.migrates() || s.Live.ApplyFields {
 		return nil

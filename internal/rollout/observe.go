@@ -31,7 +31,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			obs.Matches = drift.Matches(template, live.Object, shapes)
 		}
 	}
-	obs.Trimmed, obs.TrimmedBy = t.trim(key.GroupKind(), live.Object)
+	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)
 	if owned && key.GroupKind() == objects.Job {
 		t.recordFinished(key, live, obs, tr.desired.Content)
 	}

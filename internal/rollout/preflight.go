@@ -13,7 +13,7 @@ import (
 
 const (
 	// collisionRetry is after what time an object that another owner holds is
-	// looked at again: without our label no watch shows it.
+	// read again: without the label it is not watched.
 	collisionRetry = 30 * time.Second
 	// refusedRetry is the longest pause after a refusal that only a user mends.
 	refusedRetry = 5 * time.Minute
@@ -104,7 +104,7 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 	case apply.NotLeading:
 		return false, err
 	case apply.Conflict, apply.Replaced:
-		_, lookErr := one.look(ctx)
+		_, lookErr := one.read(ctx)
 		return false, lookErr
 	default:
 		x.fail(s, err, class == apply.Blocked)
@@ -123,7 +123,7 @@ func backoff(err error, attempts int) time.Duration {
 	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
-// Precheck looks at the objects that a revision is to create and no revision of
+// Precheck looks up the objects that a revision is to create and no revision of
 // its owner had before, and returns what stands in the way: nothing of the
 // package is written while another owner holds an object of it. Reads only.
 func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {

@@ -21,7 +21,7 @@ type fieldSet struct {
 	owners map[objects.OwnerKey]ownerFields
 	all    probes.Needs // the union of owners
 	// generation grows where all has a field that records lacked so far; see
-	// objects.Observed.TrimmedBy.
+	// objects.Observed.FieldsGeneration.
 	generation uint32
 }
 

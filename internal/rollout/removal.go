@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// delete deletes the object that was judged, and no other state of it.
+// delete deletes the object as it was decided on, and no other state of it.
 func (s *step) delete(ctx context.Context) error {
 	gone, live, err := s.run.Cluster.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *step) gone() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	*s.run.rollout.Applied.At(s.Key) = phases.Applied{Gone: true}
-	delete(s.run.rollout.seen, s.Key)
+	delete(s.run.rollout.unwatchedRecords, s.Key)
 }
 
 // release takes our reference and label off and leaves the object.

@@ -29,27 +29,27 @@ type Rollout struct {
 	// phases.
 	Controllers phases.Controllers
 
-	revisions map[types.UID]*Revision
-	followed  string                            // mark of the last Follow that reached the watches
-	seen      map[objects.Key]*objects.Observed // live objects outside of the watch
-	// trims are the numbers from which on records have what all probes read, and lists
-	// those of the lists that make such records of those that are there.
-	trims map[schema.GroupKind]uint32
-	lists map[schema.GroupKind]int64
+	revisions        map[types.UID]*Revision
+	trackedMark      string // mark of the last Track that reached the watches
+	unwatchedRecords map[objects.Key]*objects.Observed
+	// fieldGenerations are those from which on records have what all probes read, and lists
+	// the lists that make such records of existing objects.
+	fieldGenerations map[schema.GroupKind]uint32
+	lists            map[schema.GroupKind]int64
 	// migrations were prepared by dry runs for the writes that follow them.
 	migrations map[objects.Key]migration
-	// turn is that of the present pass.
-	turn turn
+	// budget is that of the present reconcile.
+	budget probeBudget
 }
 
 // New returns an empty memory for an owner.
 func New(owner objects.Owner) *Rollout {
 	return &Rollout{
-		Owner:     owner,
-		Applied:   phases.AppliedObjects{},
-		revisions: map[types.UID]*Revision{},
-		seen:      map[objects.Key]*objects.Observed{},
-		lists:     map[schema.GroupKind]int64{},
+		Owner:            owner,
+		Applied:          phases.AppliedObjects{},
+		revisions:        map[types.UID]*Revision{},
+		unwatchedRecords: map[objects.Key]*objects.Observed{},
+		lists:            map[schema.GroupKind]int64{},
 
 		migrations: map[objects.Key]migration{},
 	}
@@ -72,7 +72,7 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 		if !r.Contains(key) {
 			tracker.Untrack(r.Owner.OwnerKey, key)
 			delete(r.Applied, key)
-			delete(r.seen, key)
+			delete(r.unwatchedRecords, key)
 			delete(r.migrations, key)
 		}
 	}
@@ -133,16 +133,15 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// Follow tells the tracker of each object that it does not know yet which
-// template it is compared with, and which fields are probed. A later template
-// is followed from the write of it on.
-func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.Table) {
+// Track gives the tracker the templates of objects that it does not track yet, and the
+// fields that are probed. A later template is tracked from its write on.
+func (r *Rollout) Track(tracker *Tracker, live cluster.Cluster, table *claims.Table) {
 	mark := r.mark()
-	if mark == r.followed && live != nil {
+	if mark == r.trackedMark && live != nil {
 		return
 	}
 	if live != nil {
-		r.followed = mark
+		r.trackedMark = mark
 	}
 	state := r.State(nil, nil, time.Time{})
 	for key, src := range phases.Templates(state) {
@@ -160,9 +159,9 @@ func (r *Rollout) Follow(tracker *Tracker, live cluster.Cluster, table *claims.T
 		}
 	}
 	tracker.Own(r.Owner.OwnerKey, uids...)
-	r.trims = tracker.Probe(r.Owner.OwnerKey, needs)
+	r.fieldGenerations = tracker.Probe(r.Owner.OwnerKey, needs)
 	for _, rev := range r.revisions {
-		rev.follow(r.trims)
+		rev.keepGenerations(r.fieldGenerations)
 	}
 	if live == nil {
 		return
@@ -204,7 +203,7 @@ func (r *Rollout) State(live cluster.LiveState, strays []objects.Key, now time.T
 	for _, rev := range revisions {
 		rev.Reached = rev.reached(live) // before the objects are read
 	}
-	s.Live = r.read(live, strays)
+	s.Live = r.liveStates(live, strays)
 	return s
 }
 
@@ -218,11 +217,11 @@ func (r *Rollout) Evaluate(live cluster.LiveState, s *phases.State) {
 		s.Changed = false
 		s.Evaluated(func(of *phases.Revision, key objects.Key) {
 			if obs := s.Live[key].Object; obs != nil {
-				of.Results[key] = r.revisions[of.UID].judge(key, obs, s.Now, &r.turn)
+				of.Results[key] = r.revisions[of.UID].evaluate(key, obs, s.Now, &r.budget)
 			}
 		})
 		s.Evaluated(func(_ *phases.Revision, key objects.Key) {
-			if now := r.look(live, key); now.Object != s.Live[key].Object {
+			if now := r.liveState(live, key); now.Object != s.Live[key].Object {
 				s.Live[key], s.Changed = now, true
 			}
 		})
@@ -235,51 +234,51 @@ func (r *Rollout) Evaluate(live cluster.LiveState, s *phases.State) {
 // evaluations bounds how often objects are evaluated again that change meanwhile.
 const evaluations = 3
 
-// read returns what is known of the objects of all revisions, and of strays.
-func (r *Rollout) read(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.LiveState {
+// liveStates returns what is known of the objects of all revisions, and of strays.
+func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.LiveState {
 	known := make(map[objects.Key]phases.LiveState, len(strays))
 	for _, rev := range r.revisions {
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
 				if _, read := known[d.Key]; !read {
-					known[d.Key] = r.look(live, d.Key)
+					known[d.Key] = r.liveState(live, d.Key)
 				}
 			}
 		}
 	}
 	for _, key := range strays {
 		if _, read := known[key]; !read {
-			known[key] = r.look(live, key)
+			known[key] = r.liveState(live, key)
 		}
 	}
 	return known
 }
 
-// look returns what is known of a live object: by the watch, or by a read that
+// liveState returns what is known of a live object: by the watch, or by a read that
 // went around it because the object does not carry the label of the watch. Where a
 // record lacks what probes read, its kind is listed again.
-func (r *Rollout) look(live cluster.LiveState, key objects.Key) phases.LiveState {
+func (r *Rollout) liveState(live cluster.LiveState, key objects.Key) phases.LiveState {
 	state := live.State(key.GroupKind())
-	sight := phases.LiveState{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
+	known := phases.LiveState{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
 	if state.Err != nil {
-		sight.Err = state.Err.Error()
+		known.Err = state.Err.Error()
 	}
 	obs, ok := live.Observed(key)
-	if seen := r.seen[key]; seen != nil {
+	if seen := r.unwatchedRecords[key]; seen != nil {
 		if !ok || seen.NewerThan(obs) {
-			sight.Object = seen
-			return sight
+			known.Object = seen
+			return known
 		}
-		delete(r.seen, key)
+		delete(r.unwatchedRecords, key)
 	}
 	if !ok {
-		return sight
+		return known
 	}
-	sight.Object = obs
-	if gk := key.GroupKind(); obs.Watched && obs.TrimmedBy < r.trims[gk] && state.Listing >= r.lists[gk] {
+	known.Object = obs
+	if gk := key.GroupKind(); obs.Watched && obs.FieldsGeneration < r.fieldGenerations[gk] && state.Listing >= r.lists[gk] {
 		r.lists[gk] = live.Relist(gk)
 	}
-	return sight
+	return known
 }
 
 // Contains reports whether any loaded revision contains the object.

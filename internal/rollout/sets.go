@@ -80,7 +80,7 @@ func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bo
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
 		if i < len(r.Phases) && (written || r.Succeeded()) {
 			r.Phases[i].Entered = true // its entry was checked, maybe before a restart
-			r.Phases[i].Earlier = r.Phases[i].Earlier || fresh
+			r.Phases[i].WrittenBefore = r.Phases[i].WrittenBefore || fresh
 		}
 	}
 }
@@ -99,10 +99,10 @@ func (r *Revision) restoreReady(status *corev1alpha1.ObjectSetStatus) {
 func (r *Revision) CarryOver(before *Revision) {
 	r.Revision.CarryOver(&before.Revision)
 	r.ClaimedAtCreation = before.ClaimedAtCreation
-	r.Since, r.Confirmed, r.trims = before.Since, before.Confirmed, before.trims
-	r.verdicts, r.cost, r.settling, r.ready = before.verdicts, before.cost, before.settling, before.ready
+	r.Since, r.Confirmed, r.fieldGenerations = before.Since, before.Confirmed, before.fieldGenerations
+	r.cachedResults, r.cost, r.settling, r.ready = before.cachedResults, before.cost, before.settling, before.ready
 	for i := range min(len(r.Phases), len(before.Phases)) {
-		r.Phases[i].Earlier = before.Phases[i].Earlier
+		r.Phases[i].WrittenBefore = before.Phases[i].WrittenBefore
 	}
 }
 

@@ -72,7 +72,7 @@ func TestJudgeKnowsWhatSettles(t *testing.T) {
 			r := Load(set, Stored{}, objects.Owner{}, func(schema.GroupKind, string) (bool, bool) { return true, true })
 			r.RestoreFromStatus(set, true)
 			for i, obs := range tc.looks {
-				result := r.judge(key, obs, begin.Add(time.Duration(i)*time.Second), &turn{})
+				result := r.evaluate(key, obs, begin.Add(time.Duration(i)*time.Second), &probeBudget{})
 				got := -1
 				if !result.Settling.IsZero() {
 					got = int(result.Settling.Sub(begin) / time.Second)

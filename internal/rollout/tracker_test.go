@@ -18,9 +18,9 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// TestTrimmedBy: a record has what an owner's probes read where its number is not
+// TestFieldsGeneration: a record has what an owner's probes read where its number is not
 // lower than the one that the owner got; and no list is asked for where none is needed.
-func TestTrimmedBy(t *testing.T) {
+func TestFieldsGeneration(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupKind{Kind: "ConfigMap"}
 	needs := func(paths ...string) *probes.Needs {
@@ -71,10 +71,10 @@ func TestTrimmedBy(t *testing.T) {
 					declared[kind], asks[s.owner] = *s.needs, s.needs
 				}
 				since := tracker.Probe(s.owner, declared)[kind]
-				if lacks := record.TrimmedBy < since; lacks != s.lacks {
+				if lacks := record.FieldsGeneration < since; lacks != s.lacks {
 					t.Errorf("%s: the record lacks something: %t, want %t", s.reason, lacks, s.lacks)
 				}
-				if record = tracker.Observe(key, live); record.TrimmedBy < since {
+				if record = tracker.Observe(key, live); record.FieldsGeneration < since {
 					t.Errorf("%s: a new record lacks something", s.reason)
 				}
 				for _, other := range asks {
@@ -109,7 +109,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 			t.Fatal(rev.Blocked)
 		}
 		r.Put(rev)
-		r.Follow(tracker, nil, table)
+		r.Track(tracker, nil, table)
 		return rev
 	}
 	key := keyNamed("one")
@@ -126,13 +126,13 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	old := add("old", 1, "self.data.ready == 'true'")
 	before := record()
 	next := add("next", 2, "!has(self.data.broken)")
-	if result := old.probe(key, before, &turn{}); result.Status != probes.True {
+	if result := old.probe(key, before, &probeBudget{}); result.Status != probes.True {
 		t.Errorf("the revision that runs judges by the same record as before: %+v", result)
 	}
-	if result := next.probe(key, before, &turn{}); !result.Unseen || result.Status != probes.Unknown {
+	if result := next.probe(key, before, &probeBudget{}); !result.Unseen || result.Status != probes.Unknown {
 		t.Errorf("the record lacks what the new revision reads: %+v", result)
 	}
-	if result := next.probe(key, record(), &turn{}); result.Unseen || result.Status != probes.False {
+	if result := next.probe(key, record(), &probeBudget{}); result.Unseen || result.Status != probes.False {
 		t.Errorf("the next record has it: %+v", result)
 	}
 }

@@ -8,11 +8,10 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// errOwnerGoes stops a correction of an object whose owner is on its way out.
+// errOwnerGoes stops a correction of an object whose owner is terminating.
 var errOwnerGoes = errors.New("its owner is being deleted")
 
-// differs marks an object of ours whose content is known not to be what its
-// template says.
+// differs is the content of an object that is known to differ from its template.
 var differs = objects.Digest{0xff}
 
 // correct puts drifted values back.
@@ -36,19 +35,19 @@ func (s *step) correct(ctx context.Context) error {
 func (s *step) verify(ctx context.Context) error {
 	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	if s.Live.ProjectedBy != id {
-		s.follow()
-		obs, err := s.look(ctx)
+		s.track()
+		obs, err := s.read(ctx)
 		if err != nil || obs == nil {
 			return err
 		}
 		s.Live = obs
 	}
 	if s.Live.Matches {
-		s.settle(id, s.Live, false)
+		s.markApplied(id, s.Live, false)
 		return nil
 	}
 	if s.Live.StaleFields {
-		s.mark(differs) // not even a dry run is possible
+		s.setContent(differs) // not even a dry run is possible
 		return nil
 	}
 	dry, err := s.apply(ctx, true)
@@ -57,14 +56,14 @@ func (s *step) verify(ctx context.Context) error {
 	}
 	wanted := s.run.Tracker.Observe(s.Key, dry)
 	if wanted.Projection == s.Live.Projection {
-		s.settle(id, s.Live, false)
+		s.markApplied(id, s.Live, false)
 		return nil
 	}
 	if s.Report {
-		s.settle(id, wanted, false) // what differs from it is named, and left
+		s.markApplied(id, wanted, false) // what differs from it is named, and left
 		return nil
 	}
-	s.mark(differs)
+	s.setContent(differs)
 	return nil
 }
 
@@ -83,7 +82,7 @@ func (s *step) own(ctx context.Context) error {
 }
 
 // record puts the Apply entry back that the template left which wrote the object
-// last. A dry run tells what that is.
+// last, as a dry run shows it.
 func (s *step) record(ctx context.Context) error {
 	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
 	if err != nil || former == nil {

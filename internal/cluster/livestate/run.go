@@ -287,8 +287,8 @@ func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *
 
 func bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
-		TrimmedBy:  math.MaxUint32, // no list shows more of it
-		Generation: live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
+		FieldsGeneration: math.MaxUint32, // no list shows more of it
+		Generation:       live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
 		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: live.GetOwnerReferences(),
 	}
 }

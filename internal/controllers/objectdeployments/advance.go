@@ -82,11 +82,11 @@ func (s *session) replan() {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
 		state.Namespaces = s.namespaces
-		state.Jobs, state.Ended = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Finished(s.key)
+		state.Jobs, state.Finished = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Finished(s.key)
 	}
 	s.rollout.Evaluate(s.Target.Cluster, state)
 	s.plan = phases.Next(state)
-	if s.rollout.TurnOver() {
+	if s.rollout.ProbeBudgetSpent() {
 		s.requeue(0)
 	}
 }

@@ -20,7 +20,7 @@ func (s *session) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
 	}
-	s.rollout.Follow(s.Target.Tracker, s.Target.Cluster, s.Claims)
+	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	for _, set := range s.sets {
 		if s.deployment == nil || !rollout.Orphaning(set) {
 			continue

@@ -127,7 +127,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if rev.Claimed() != tc.claimed || rev.ClaimLost() == tc.claimed {
 				t.Errorf("claimed: %t, lost: %t, but %s", rev.Claimed(), rev.ClaimLost(), tc.reason)
 			}
-			if !rev.Phases[0].Earlier {
+			if !rev.Phases[0].WrittenBefore {
 				t.Error("that the phase was written before this process began is forgotten")
 			}
 			for _, key := range rev.Keys() {

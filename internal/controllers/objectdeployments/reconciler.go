@@ -153,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	s.rollout.BeginTurn(r.Now, limits.ProbeTurn)
+	s.rollout.StartProbeBudget(r.Now, limits.ProbeBudget)
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
 	err = s.run(ctx)
 	if r.Hooks.Planned != nil {

@@ -47,7 +47,7 @@ func (s *session) unknown() bool {
 
 // awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
 // write, or its probes were not evaluated for lack of time. After limits.StatusInterval
-// or limits.ProbeTurns that is reported.
+// or limits.ProbeBudgetGrace that is reported.
 func (s *session) awaitsVerdict() bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
 	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
@@ -58,8 +58,8 @@ func (s *session) awaitsVerdict() bool {
 		s.unseen = s.Now()
 	}
 	patience := limits.StatusInterval
-	if s.rollout.TurnOver() {
-		patience = limits.ProbeTurns
+	if s.rollout.ProbeBudgetSpent() {
+		patience = limits.ProbeBudgetGrace
 	}
 	rest := patience - s.Now().Sub(s.unseen)
 	if rest > 0 {

@@ -87,12 +87,12 @@ func TestAwaitsVerdict(t *testing.T) {
 		{"it has come", nil, time.Minute, false, 0},
 		{"it is behind once more", []phases.Blocker{unseen}, 0, true, limits.StatusInterval},
 		{"it has come", nil, time.Minute, false, 0},
-		{"there is no time for probes", []phases.Blocker{unseen}, 0, true, limits.ProbeTurns},
-		{"that goes on", []phases.Blocker{unseen}, limits.ProbeTurns - 1, true, 1},
+		{"there is no time for probes", []phases.Blocker{unseen}, 0, true, limits.ProbeBudgetGrace},
+		{"that goes on", []phases.Blocker{unseen}, limits.ProbeBudgetGrace - 1, true, 1},
 		{"that lasts", []phases.Blocker{unseen}, 1, false, 0},
 	} {
-		if step.want && step.after == limits.ProbeTurns {
-			s.rollout.BeginTurn(s.Now, 0)
+		if step.want && step.after == limits.ProbeBudgetGrace {
+			s.rollout.StartProbeBudget(s.Now, 0)
 		}
 		now, s.after = now.Add(step.passes), 0
 		s.plan.Reports = []phases.Report{{}, {Blocking: step.blocking}}

@@ -69,7 +69,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 		claimed.session.reclaim(claimed.rev)
 	}
 	for _, s := range sessions {
-		s.rollout.Follow(r.Target.Tracker, nil, r.Claims)
+		s.rollout.Track(r.Target.Tracker, nil, r.Claims)
 	}
 	r.warmed = true
 	return nil

@@ -24,7 +24,7 @@ func judged(t *testing.T) *Revision {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Revision{Probes: set, verdicts: map[objects.Key]verdict{}, trims: map[schema.GroupKind]uint32{}}
+	return &Revision{Probes: set, cachedResults: map[objects.Key]cachedResult{}, fieldGenerations: map[schema.GroupKind]uint32{}}
 }
 
 func recordOf(ready bool) *objects.Observed {
@@ -49,14 +49,14 @@ func TestTurn(t *testing.T) {
 		records[keyNamed(fmt.Sprint(i))] = recordOf(true)
 	}
 	pass := func(most time.Duration) (known int) {
-		r.BeginTurn(now, most)
+		r.StartProbeBudget(now, most)
 		for i := range all {
 			key := keyNamed(fmt.Sprint(i))
-			switch result := rev.probe(key, records[key], &r.turn); {
+			switch result := rev.probe(key, records[key], &r.budget); {
 			case result.Status == probes.True:
 				known++
-			case !result.Unseen || !r.TurnOver():
-				t.Errorf("object %d is %+v, and the turn is over: %t", i, result, r.TurnOver())
+			case !result.Unseen || !r.ProbeBudgetSpent():
+				t.Errorf("object %d is %+v, and the turn is over: %t", i, result, r.ProbeBudgetSpent())
 			}
 		}
 		return known
@@ -66,8 +66,8 @@ func TestTurn(t *testing.T) {
 			t.Errorf("after pass %d %d objects are judged, want %d", i+1, got, want)
 		}
 	}
-	if r.TurnOver() || evaluations != 2*all {
-		t.Errorf("judging %d objects took %d looks at the clock; over: %t", all, evaluations, r.TurnOver())
+	if r.ProbeBudgetSpent() || evaluations != 2*all {
+		t.Errorf("judging %d objects took %d looks at the clock; over: %t", all, evaluations, r.ProbeBudgetSpent())
 	}
 	for key := range records {
 		records[key] = recordOf(true) // a list that shows the same
@@ -76,7 +76,7 @@ func TestTurn(t *testing.T) {
 		t.Error("what looks the same is judged again")
 	}
 	records[keyNamed("3")] = recordOf(false)
-	if got := rev.probe(keyNamed("3"), records[keyNamed("3")], &turn{}); got.Status != probes.False {
+	if got := rev.probe(keyNamed("3"), records[keyNamed("3")], &probeBudget{}); got.Status != probes.False {
 		t.Errorf("what has changed is %+v", got)
 	}
 }
@@ -87,23 +87,23 @@ func TestProbesCost(t *testing.T) {
 	t.Parallel()
 	rev := judged(t)
 	first, second := keyNamed("first"), keyNamed("second")
-	if got := rev.probe(first, recordOf(true), &turn{}); got.Status != probes.True || rev.cost == 0 {
+	if got := rev.probe(first, recordOf(true), &probeBudget{}); got.Status != probes.True || rev.cost == 0 {
 		t.Fatalf("%+v at a cost of %d", got, rev.cost)
 	}
-	expensive := rev.verdicts[first]
+	expensive := rev.cachedResults[first]
 	ordinary := expensive.cost
 	expensive.cost = limits.ProbesCost
-	rev.verdicts[first], rev.cost = expensive, limits.ProbesCost
+	rev.cachedResults[first], rev.cost = expensive, limits.ProbesCost
 	for range 2 {
-		got := rev.probe(second, recordOf(true), &turn{})
+		got := rev.probe(second, recordOf(true), &probeBudget{})
 		if got.Status != probes.Unknown || got.Unseen || !strings.Contains(got.Message(), fmt.Sprintf("cost more than %d", limits.ProbesCost)) {
 			t.Errorf("an object beyond the limit is %+v", got)
 		}
 	}
-	if got := rev.probe(first, recordOf(false), &turn{}); got.Status != probes.False || rev.cost != ordinary {
+	if got := rev.probe(first, recordOf(false), &probeBudget{}); got.Status != probes.False || rev.cost != ordinary {
 		t.Errorf("one within it is %+v, and all cost %d, want %d", got, rev.cost, ordinary)
 	}
-	if got := rev.probe(second, recordOf(true), &turn{}); got.Status != probes.True || rev.cost != 2*ordinary {
+	if got := rev.probe(second, recordOf(true), &probeBudget{}); got.Status != probes.True || rev.cost != 2*ordinary {
 		t.Errorf("with room for it the other is %+v, and all cost %d, want %d", got, rev.cost, 2*ordinary)
 	}
 }

@@ -11,24 +11,24 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// verdict is the result of a revision's probes on a record, and its cost.
-type verdict struct {
+// cachedResult is the result of a revision's probes on a record, and its cost.
+type cachedResult struct {
 	obs    *objects.Observed
 	result probes.Result
 	cost   int
 }
 
-// turn is the time slice for probes of one pass. The zero value is unlimited.
-type turn struct {
+// probeBudget is the time slice for probes of one pass. The zero value is unlimited.
+type probeBudget struct {
 	now  func() time.Time
 	left time.Duration
 }
 
 // over reports whether the time slice is used up.
-func (t *turn) over() bool { return t.now != nil && t.left <= 0 }
+func (t *probeBudget) over() bool { return t.now != nil && t.left <= 0 }
 
 // spend performs work and counts how long that takes.
-func (t *turn) spend(work func()) {
+func (t *probeBudget) spend(work func()) {
 	if t.now == nil {
 		work()
 		return
@@ -38,36 +38,36 @@ func (t *turn) spend(work func()) {
 	t.left -= t.now().Sub(began)
 }
 
-// BeginTurn limits the time for probes in this pass, so that costly ones block neither
+// StartProbeBudget limits the time for probes in this pass, so that costly ones block neither
 // other packages nor the deletion of their own.
-func (r *Rollout) BeginTurn(now func() time.Time, most time.Duration) {
-	r.turn = turn{now: now, left: most}
+func (r *Rollout) StartProbeBudget(now func() time.Time, most time.Duration) {
+	r.budget = probeBudget{now: now, left: most}
 }
 
-// TurnOver reports whether the time for probes in this pass is up. The next pass continues.
-func (r *Rollout) TurnOver() bool { return r.turn.over() }
+// ProbeBudgetSpent reports whether the time for probes in this pass is up. The next pass continues.
+func (r *Rollout) ProbeBudgetSpent() bool { return r.budget.over() }
 
-// judge evaluates the probes on a live object, and tracks whether it is settling.
-func (r *Revision) judge(key objects.Key, obs *objects.Observed, at time.Time, in *turn) probes.Result {
-	last, looked := r.verdicts[key]
+// evaluate evaluates the probes on a live object, and tracks whether it is settling.
+func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time, in *probeBudget) probes.Result {
+	last, known := r.cachedResults[key]
 	before := phases.Evaluated{Object: last.obs, Result: last.result}
 	now := phases.Evaluated{Object: obs, Result: r.probe(key, obs, in)}
-	if !looked && now.Result.Outdated {
+	if !known && now.Result.Outdated {
 		before = r.recorded(key, obs)
 	}
-	known := r.settling[key]
-	settling := phases.NextReadinessGrace(known, before, now, at)
+	grace := r.settling[key]
+	settling := phases.NextReadinessGrace(grace, before, now, at)
 	switch {
 	case settling != nil:
 		r.settling[key] = settling
 		now.Result.Settling = settling.Since
-	case known != nil:
+	case grace != nil:
 		delete(r.settling, key)
 	}
 	return now.Result
 }
 
-// recorded returns the judgement of an earlier process: where the phase was ready, the
+// recorded returns the result of an earlier process: where the phase was ready, the
 // object passed its probes at some generation.
 func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evaluated {
 	if _, ph := r.Find(key); ph >= len(r.ready) || !r.ready[ph] {
@@ -77,28 +77,28 @@ func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evalu
 }
 
 // probe evaluates the probes on a live object, once as long as what they read is the same.
-// A record from the response to our own write proves nothing yet: the verdicts of one kind
+// A record from the response to our own write proves nothing yet: the cachedResults of one kind
 // have to belong to one moment (invariant 1). Nor does one that lacks what the probes read.
-func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *turn) probes.Result {
+func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget) probes.Result {
 	if !r.Probes.Selects(key.GroupKind()) {
 		return probes.Result{Status: probes.True}
 	}
 	if !obs.Watched {
 		return unseen("waiting for the watch to show the object as it was written")
 	}
-	if obs.TrimmedBy < r.trims[key.GroupKind()] {
+	if obs.FieldsGeneration < r.fieldGenerations[key.GroupKind()] {
 		return unseen("waiting for a list with what the probes of this revision read")
 	}
-	v, judged := r.verdicts[key]
+	v, evaluated := r.cachedResults[key]
 	switch {
-	case judged && v.obs == obs:
+	case evaluated && v.obs == obs:
 		return v.result
-	case judged && bytes.Equal(v.obs.Trimmed, obs.Trimmed):
+	case evaluated && bytes.Equal(v.obs.Trimmed, obs.Trimmed):
 		v.obs = obs
 	case in.over():
 		return unseen("waiting to be judged by the probes, which take long")
 	default:
-		delete(r.verdicts, key)
+		delete(r.cachedResults, key)
 		if r.cost -= v.cost; r.cost >= limits.ProbesCost {
 			return tooCostly
 		}
@@ -106,7 +106,7 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *turn) probe
 		in.spend(func() { v.result, v.cost = r.Probes.EvaluateTrimmed(obs.Trimmed) })
 		r.cost += v.cost
 	}
-	r.verdicts[key] = v
+	r.cachedResults[key] = v
 	return v.result
 }
 
@@ -114,7 +114,7 @@ func unseen(why string) probes.Result {
 	return probes.Result{Status: probes.Unknown, Unseen: true, Messages: []string{why}}
 }
 
-// tooCostly is the verdict on objects beyond limits.ProbesCost.
+// tooCostly is the result of objects beyond limits.ProbesCost.
 var tooCostly = probes.Result{Status: probes.Unknown, Messages: []string{fmt.Sprintf(
 	"not judged: the probes of this revision cost more than %d on all of its objects together: simplify them, or split the package", limits.ProbesCost,
 )}}

@@ -25,7 +25,7 @@ func keyNamed(name string) objects.Key {
 func TestLooksAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var l looks
+		var l lookups
 		var mu sync.Mutex
 		var asked [][]objects.Key
 		var began []time.Time
@@ -45,7 +45,7 @@ func TestLooksAreShared(t *testing.T) {
 			wg.Go(func() {
 				time.Sleep(after)
 				came := time.Now()
-				got, err := l.look(t.Context(), g, []objects.Key{keyNamed(name)}, ask)
+				got, err := l.lookup(t.Context(), g, []objects.Key{keyNamed(name)}, ask)
 				if err != nil || got[keyNamed(name)] == nil || got[keyNamed(name)].UID != types.UID("of "+name) {
 					t.Errorf("%s: %v, %v", name, got, err)
 				}
@@ -82,24 +82,24 @@ func TestLooksAreShared(t *testing.T) {
 func TestLooksThatFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var l looks
+		var l lookups
 		g := group{namespace: "a"}
 		refused := errors.New("refused")
 		slow := func([]objects.Key) (found, error) { time.Sleep(time.Second); return nil, refused }
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := l.look(t.Context(), g, nil, slow); !errors.Is(err, refused) {
+			if _, err := l.lookup(t.Context(), g, nil, slow); !errors.Is(err, refused) {
 				t.Errorf("the first got %v", err)
 			}
 		})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := l.look(ctx, g, nil, slow); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.lookup(ctx, g, nil, slow); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("who gave up got %v", err)
 		}
 		wg.Wait()
-		if _, err := l.look(t.Context(), g, nil, slow); !errors.Is(err, refused) {
+		if _, err := l.lookup(t.Context(), g, nil, slow); !errors.Is(err, refused) {
 			t.Errorf("who came later got %v", err)
 		}
 		time.Sleep(limits.LookPauseMax)
@@ -114,7 +114,7 @@ func TestLooksThatFail(t *testing.T) {
 func TestLookThatPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var l looks
+		var l lookups
 		g := group{namespace: "a"}
 		broken := func([]objects.Key) (found, error) { time.Sleep(time.Second); panic("a defect") }
 		var wg sync.WaitGroup
@@ -122,7 +122,7 @@ func TestLookThatPanics(t *testing.T) {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Second / 2)
 				var caught *panics.Error
-				if seen, err := l.look(t.Context(), g, nil, broken); !errors.As(err, &caught) {
+				if seen, err := l.lookup(t.Context(), g, nil, broken); !errors.As(err, &caught) {
 					t.Errorf("%d got %v, %v", i, seen, err)
 				}
 			})
