@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// urgentSteps bounds how many steps run before the plan is made anew.
+	// urgentSteps bounds how many steps run before the next plan.
 	urgentSteps = 1000
-	// backgroundSteps is the same for work that comes after all other, and after which
-	// the owner is looked at anew.
+	// backgroundSteps is the same for background work, after which
+	// the state is read again.
 	backgroundSteps = 64
 )
 
 // advance takes the next step of the rollout and reports whether there may be
 // another one right away.
-func (s *session) advance(ctx context.Context) (bool, error) {
+func (s *reconciliation) advance(ctx context.Context) (bool, error) {
 	if done, err := s.claim(ctx); err != nil || done {
 		return done, err
 	}
 	s.replan()
-	if looked, err := s.lookUpNamespaces(ctx, s.jobNamespaces()); err != nil {
+	if read, err := s.lookUpNamespaces(ctx, s.jobNamespaces()); err != nil {
 		return false, err
-	} else if looked {
+	} else if read {
 		s.replan()
 	}
 	if done, err := s.recordJobs(ctx); err != nil || done {
@@ -37,7 +37,7 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 	}
 	if urgent := first(s.plan.Steps, false, urgentSteps); len(urgent) > 0 {
 		err := s.Target.Perform(ctx, s.rollout, urgent, false)
-		s.settleStrays()
+		s.forgetStrays()
 		if err == nil {
 			// What is missing may have gone with its namespace. A look before the creation
 			// would not show a namespace that is recreated in between.
@@ -54,17 +54,16 @@ func (s *session) advance(ctx context.Context) (bool, error) {
 	if done, err := s.succeed(ctx); err != nil || done {
 		return done, err
 	}
-	if done, err := s.settleHistory(ctx); err != nil || done {
+	if done, err := s.collectRevisions(ctx); err != nil || done {
 		return done, err
 	}
 	s.requeueAt(s.plan.Retry)
 	return false, nil
 }
 
-// linger performs some of the background work, after it was reported how things
-// stand. The rest is left to passes that look at the owner anew: it may have been
-// paused, deleted or changed by then.
-func (s *session) linger(ctx context.Context) error {
+// runBackground performs some of the background work, after the status was written. The
+// rest is left to the next reconciles: the owner may be paused, deleted or changed by then.
+func (s *reconciliation) runBackground(ctx context.Context) error {
 	if err := s.referenceSlices(ctx); err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func (s *session) linger(ctx context.Context) error {
 	return s.Target.Perform(ctx, s.rollout, steps, true)
 }
 
-func (s *session) replan() {
+func (s *reconciliation) replan() {
 	state := s.rollout.State(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now())
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
@@ -91,7 +90,7 @@ func (s *session) replan() {
 	}
 }
 
-func (s *session) settleStrays() {
+func (s *reconciliation) forgetStrays() {
 	for _, key := range s.Target.Tracker.Strays(s.key) {
 		if s.rollout.Contains(key) || s.rollout.Gone(key) {
 			s.Target.Tracker.ForgetStray(s.key, key)
@@ -111,7 +110,7 @@ func first(steps []phases.Step, background bool, most int) []phases.Step {
 }
 
 // enter checks the first writes of a phase as a whole and performs them.
-func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
+func (s *reconciliation) enter(ctx context.Context, entry *phases.Entry) error {
 	if !entry.Revision.Phases[entry.Phase].Entered {
 		ok, err := s.Target.Enter(ctx, s.rollout, entry)
 		if err != nil || !ok {
@@ -129,7 +128,7 @@ func (s *session) enter(ctx context.Context, entry *phases.Entry) error {
 // open records durably that phases may be written, and with it that the probes of all
 // phases before the last of them were true at one moment. Where nothing of them is
 // probed, the claim has recorded it.
-func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
+func (s *reconciliation) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 	set, rev := s.setOf(gate.Revision), s.rollout.Loaded(gate.Revision.UID)
 	if gate.Preopened {
 		return true, s.begin(ctx, gate, set, rev)
@@ -158,7 +157,7 @@ func (s *session) open(ctx context.Context, gate *phases.Gate) (bool, error) {
 // recordOpened writes the status of a revision of which phases were opened, as they
 // stand. Where nothing is to be written in the last one either, that the revision has
 // succeeded goes along.
-func (s *session) recordOpened(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+func (s *reconciliation) recordOpened(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
 	s.replan()
 	if set == s.current {
 		if done, err := s.succeed(ctx); err != nil || done {
@@ -168,9 +167,9 @@ func (s *session) recordOpened(ctx context.Context, set corev1alpha1.GenericObje
 	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
 }
 
-// begin goes on with phases that have been open since the claim. That they have begun
-// is news only where the rollout takes long.
-func (s *session) begin(ctx context.Context, gate *phases.Gate, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+// begin goes on with phases that have been open since the claim. A status is written only
+// where the rollout takes long.
+func (s *reconciliation) begin(ctx context.Context, gate *phases.Gate, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
 	if err := rev.Open(gate.Last); err != nil {
 		return err
 	}
@@ -195,7 +194,7 @@ func instanceSelector(r *phases.Revision) string {
 	return selector
 }
 
-func (s *session) setOf(r *phases.Revision) corev1alpha1.GenericObjectSet {
+func (s *reconciliation) setOf(r *phases.Revision) corev1alpha1.GenericObjectSet {
 	for _, set := range s.sets {
 		if set.GetUID() == r.UID {
 			return set
@@ -206,7 +205,7 @@ func (s *session) setOf(r *phases.Revision) corev1alpha1.GenericObjectSet {
 
 // succeed records that the current revision was available for its success
 // delay, after which what only older revisions have may go.
-func (s *session) succeed(ctx context.Context) (bool, error) {
+func (s *reconciliation) succeed(ctx context.Context) (bool, error) {
 	if s.current == nil {
 		return false, nil
 	}
@@ -234,6 +233,6 @@ func (s *session) succeed(ctx context.Context) (bool, error) {
 }
 
 // revisionOf returns the loaded revision of a set, or nil.
-func (s *session) revisionOf(set corev1alpha1.GenericObjectSet) *rollout.Revision {
+func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *rollout.Revision {
 	return s.rollout.Loaded(set.GetUID())
 }

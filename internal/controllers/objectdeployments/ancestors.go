@@ -18,7 +18,7 @@ import (
 
 // rejectReserved blocks a revision that contains objects of the engine, or ancestors of
 // its owner: the deletion of one would wait for the other.
-func (s *session) rejectReserved(ctx context.Context, rev *rollout.Revision) error {
+func (s *reconciliation) rejectReserved(ctx context.Context, rev *rollout.Revision) error {
 	ofEngine := rollout.OfEngine(s.rollout.Owner, s.Namespace)
 	ancestors := map[objects.Key]struct{}{}
 	if slices.ContainsFunc(rev.Keys(), func(k objects.Key) bool { return k.Group == corev1alpha1.GroupVersion.Group }) {
@@ -37,7 +37,7 @@ func (s *session) rejectReserved(ctx context.Context, rev *rollout.Revision) err
 }
 
 // rejectAllReserved is for a teardown: the ancestors may have changed since loading.
-func (s *session) rejectAllReserved(ctx context.Context) error {
+func (s *reconciliation) rejectAllReserved(ctx context.Context) error {
 	for _, rev := range s.rollout.Revisions() {
 		if err := s.rejectReserved(ctx, rev); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *session) rejectAllReserved(ctx context.Context) error {
 
 // ancestors returns the objects of our kinds that the owner depends on: itself, its sets
 // and slices, its Package, the deployment that manages that Package, and so on.
-func (s *session) ancestors(ctx context.Context) (map[objects.Key]struct{}, error) {
+func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{}, error) {
 	ancestors := map[objects.Key]struct{}{}
 	next := []objects.Key{ownKey(s.key.Kind, s.key.Namespace, s.key.Name)}
 	for len(next) > 0 && len(ancestors) < limits.Ancestors {
@@ -74,7 +74,7 @@ func (s *session) ancestors(ctx context.Context) (map[objects.Key]struct{}, erro
 }
 
 // ownersOf returns the owners of an object that are of our kinds.
-func (s *session) ownersOf(ctx context.Context, key objects.Key) ([]objects.Key, error) {
+func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objects.Key, error) {
 	var obj client.Object
 	scope := corev1alpha1.ScopeOf(key.Namespace)
 	switch {

@@ -22,7 +22,7 @@ const precheckRetry = 30 * time.Second
 
 // claim takes all objects of the current revision at once, before the first of
 // them is written, and reports whether it wrote the set.
-func (s *session) claim(ctx context.Context) (bool, error) {
+func (s *reconciliation) claim(ctx context.Context) (bool, error) {
 	if s.current == nil {
 		return false, nil
 	}
@@ -45,11 +45,10 @@ func (s *session) claim(ctx context.Context) (bool, error) {
 	return true, s.writeClaim(ctx, rev)
 }
 
-// pledge takes all objects of a set that is about to be made, and returns its
-// revision, so that the set can be made with the claim on record. It returns nil
-// where something stands in the way or cannot be found out: the set is made without
-// it then, and says why.
-func (s *session) pledge(ctx context.Context, number int64) *rollout.Revision {
+// claimBeforeCreate claims all objects of a set before its creation, and returns its revision, so
+// that the set is created with the claim. It returns nil where the claim is refused or an
+// error occurs: the set is created without it then, and reports that.
+func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *rollout.Revision {
 	set, err := s.newSet(number)
 	if err != nil || s.deployment.ObjectDeploymentSpec().Paused {
 		return nil
@@ -65,8 +64,8 @@ func (s *session) pledge(ctx context.Context, number int64) *rollout.Revision {
 	return rev
 }
 
-// pledged goes on with the revision of a set that was made with its claim.
-func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) {
+// adoptClaimed goes on with the revision of a set that was made with its claim.
+func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) {
 	rev.Name, rev.UID, rev.Since = set.GetName(), set.GetUID(), set.GetResourceVersion()
 	s.rollout.Put(rev)
 	s.reported[rev.UID] = s.Now()
@@ -75,7 +74,7 @@ func (s *session) pledged(set corev1alpha1.GenericObjectSet, rev *rollout.Revisi
 
 // refusals returns what stands in the way of the revision as a whole: another
 // package that claimed an object, or an object from outside the engine.
-func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
+func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
 	err := s.Claims.Claim(s.rollout.Owner, rev.Keys(), s.predecessors()...)
 	var conflict *claims.Conflict
 	if errors.As(err, &conflict) {
@@ -99,11 +98,11 @@ func (s *session) refusals(ctx context.Context, rev *rollout.Revision) ([]phases
 	return refusals, nil
 }
 
-// reclaim takes all objects of a revision with a durable claim, apart from those that
+// restoreClaim claims all objects of a revision with a durable claim, apart from those that
 // successors have by now. Where two revisions carry the condition for one object, the
 // first one keeps it, and the other is lost: it writes nothing more, and is refused in
 // its own pass. It keeps what it held before, which it may have written.
-func (s *session) reclaim(rev *rollout.Revision) {
+func (s *reconciliation) restoreClaim(rev *rollout.Revision) {
 	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
 		holder, _ := s.Claims.Holder(key)
 		return s.rollout.Controllers.Successors.Has(holder.UID)
@@ -116,7 +115,7 @@ func (s *session) reclaim(rev *rollout.Revision) {
 
 // writeClaim makes the claim durable, and with it that the first phase may be
 // written: the first status write of a set.
-func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
+func (s *reconciliation) writeClaim(ctx context.Context, rev *rollout.Revision) error {
 	err := rev.Record(rev.Claim, func() error {
 		s.replan()
 		return s.writeSetStatus(ctx, s.current, s.setStatus(s.current, rev))
@@ -127,13 +126,13 @@ func (s *session) writeClaim(ctx context.Context, rev *rollout.Revision) error {
 	return err
 }
 
-func (s *session) announceRollout(rev *rollout.Revision) {
+func (s *reconciliation) announceRollout(rev *rollout.Revision) {
 	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
 }
 
 // predecessors are the UIDs of lone sets that hand their objects over to this
 // one by spec.previous.
-func (s *session) predecessors() []types.UID {
+func (s *reconciliation) predecessors() []types.UID {
 	var uids []types.UID
 	for _, p := range s.previous {
 		uids = append(uids, p.GetUID())

@@ -25,7 +25,7 @@ const agentRetry = 5 * time.Second
 // phases of a set that have a class, in reverse, and reports whether all are gone. The
 // objects of the default class are gone by now; those of other classes are deleted by
 // their agent, which then removes its finalizer.
-func (s *session) deleteClassPhases(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {
+func (s *reconciliation) deleteClassPhases(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {
 	for _, phase := range slices.Backward(set.ObjectSetSpec().Phases) {
 		if phase.Class == "" {
 			continue
@@ -43,7 +43,7 @@ func (s *session) deleteClassPhases(ctx context.Context, set corev1alpha1.Generi
 }
 
 // deleteClassPhase deletes one ObjectSetPhase, and returns it until it is gone.
-func (s *session) deleteClassPhase(
+func (s *reconciliation) deleteClassPhase(
 	ctx context.Context, set corev1alpha1.GenericObjectSet, name, class string,
 ) (left *metav1.PartialObjectMetadata, err error) {
 	phase := &metav1.PartialObjectMetadata{}
@@ -62,7 +62,7 @@ func (s *session) deleteClassPhase(
 			return nil, fmt.Errorf("cannot delete ObjectSetPhase %s: %w", key, err)
 		}
 	}
-	if class == corev1alpha1.PhaseClassDefault && !letGo(phase) {
+	if class == corev1alpha1.PhaseClassDefault && !finalized(phase) {
 		if err := s.stripFinalizers(ctx, phase); err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (s *session) deleteClassPhase(
 }
 
 // awaitAgent requeues the owner, and reports the ObjectSetPhase as blocking.
-func (s *session) awaitAgent(phase *metav1.PartialObjectMetadata, name, class string) {
+func (s *reconciliation) awaitAgent(phase *metav1.PartialObjectMetadata, name, class string) {
 	s.requeue(agentRetry)
 	if len(s.plan.Reports) == 0 {
 		return

@@ -18,14 +18,14 @@ import (
 // make the current revision unavailable, whose phases have the same names.
 func TestAgentsAreNoFailure(t *testing.T) {
 	t.Parallel()
-	s := sessionOf(nil, nil)
+	s := reconciliationOf(nil, nil)
 	s.plan.Reports = []phases.Report{{}, {Phases: []phases.PhaseReport{{Name: "deploy", Opened: true}, {Name: "last", Opened: true}}}}
 	s.awaitAgent(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1-deploy"}}, "deploy", "hosted")
 	current := &s.plan.Reports[1]
 	if len(current.Blocking) != 1 || s.after != agentRetry {
 		t.Fatalf("named: %v, again after %s", current.Blocking, s.after)
 	}
-	if got := revisions.Available(revisions.Standing{Current: current, Previous: &phases.Report{}, Opened: 2}); !got.Status {
+	if got := revisions.Available(revisions.AvailabilityInput{Current: current, Previous: &phases.Report{}, Opened: 2}); !got.Status {
 		t.Errorf("Available is %+v", got)
 	}
 }
@@ -34,7 +34,7 @@ func TestAgentsAreNoFailure(t *testing.T) {
 func TestAwaitedAgentCostsNoWrites(t *testing.T) {
 	t.Parallel()
 	writes := 0
-	s := sessionOf(nil, nil)
+	s := reconciliationOf(nil, nil)
 	s.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(s.deployment).WithStatusSubresource(s.deployment).Build(), interceptor.Funcs{
 		SubResourceUpdate: func(ctx context.Context, c client.Client, resource string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 			writes++

@@ -19,35 +19,35 @@ import (
 
 // collectSlices deletes slices that neither the template nor a set uses. Secrets
 // are for sets that own objects: history needs no values.
-func (s *session) collectSlices(ctx context.Context) error {
+func (s *reconciliation) collectSlices(ctx context.Context) error {
 	s.slicesDue = time.Time{}
 	if err := s.listSets(ctx); err != nil {
 		return err
 	}
-	if err := s.dropSlices(ctx, s.mentions()); err != nil {
+	if err := s.dropSlices(ctx, s.sliceReferences()); err != nil {
 		return err
 	}
-	s.swept, s.unlooked = true, false
+	s.collected, s.collectionDue = true, false
 	return nil
 }
 
 // collectable reports whether slices may be unused: revisions went, or a write was
 // tried that takes them away; some slices were too young; a revision was archived
 // whose Secrets history does not need; or an earlier process ended before it
-// looked. It stays so until a look has succeeded.
-func (s *session) collectable() bool {
+// collected. It stays so until a collection has succeeded.
+func (s *reconciliation) collectable() bool {
 	due := !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
-	s.unlooked = s.unlooked || due || s.sealed() && !s.swept
-	return s.unlooked
+	s.collectionDue = s.collectionDue || due || s.sealed() && !s.collected
+	return s.collectionDue
 }
 
-// mentions are the names of slices, with whether they are used: history has names
+// sliceReferences are the names of slices, with whether they are used: history has names
 // of Secrets that are not.
-type mentions map[string]bool
+type sliceReferences map[string]bool
 
-// mentions returns what the template and the sets name.
-func (s *session) mentions() mentions {
-	names := mentions{}
+// sliceReferences returns what the template and the sets name.
+func (s *reconciliation) sliceReferences() sliceReferences {
+	names := sliceReferences{}
 	for _, set := range s.sets {
 		for _, name := range secretsOf(set) {
 			names[name] = names[name] || rollout.Owns(set)
@@ -70,7 +70,7 @@ const sliceGrace = time.Minute
 
 // dropSlices deletes the slices of the deployment that are not used; without names
 // all of them.
-func (s *session) dropSlices(ctx context.Context, names mentions) error {
+func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) error {
 	goes := func(slice *metav1.PartialObjectMetadata) bool {
 		used, named := names[slice.Name]
 		if used || !s.mine(slice) {
@@ -95,19 +95,19 @@ func (s *session) dropSlices(ctx context.Context, names mentions) error {
 }
 
 // dropSlicesOf deletes the ObjectSlices of the deployment's name that goes selects.
-func (s *session) dropSlicesOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+func (s *reconciliation) dropSlicesOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
 	kind := corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice"))
 	return s.dropStored(ctx, kind, s.key.Namespace, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, goes)
 }
 
 // dropSecretsOf deletes the Secrets with objects of the deployment's name that goes
 // selects. They are known by their metadata: nothing of them is read.
-func (s *session) dropSecretsOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+func (s *reconciliation) dropSecretsOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
 	labels := client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name, corev1alpha1.SliceOwnerKindLabel: s.key.Kind}
 	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, goes)
 }
 
-func (s *session) dropStored(
+func (s *reconciliation) dropStored(
 	ctx context.Context, kind schema.GroupVersionKind, namespace string, labels client.MatchingLabels, goes func(*metav1.PartialObjectMetadata) bool,
 ) error {
 	list := &metav1.PartialObjectMetadataList{}
@@ -126,7 +126,7 @@ func (s *session) dropStored(
 	return nil
 }
 
-func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
+func (s *reconciliation) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
 	if slice.DeletionTimestamp == nil {
 		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
 		if apply.IsAbsent(err) {
@@ -136,14 +136,14 @@ func (s *session) dropSlice(ctx context.Context, slice *metav1.PartialObjectMeta
 			return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
 		}
 	}
-	if letGo(slice) {
+	if finalized(slice) {
 		return nil
 	}
 	return s.stripFinalizers(ctx, slice)
 }
 
 // mine reports whether a slice belongs to this very deployment.
-func (s *session) mine(slice *metav1.PartialObjectMetadata) bool {
+func (s *reconciliation) mine(slice *metav1.PartialObjectMetadata) bool {
 	ref := metav1.GetControllerOf(slice)
 	return ref == nil || ref.UID == s.deployment.GetUID()
 }

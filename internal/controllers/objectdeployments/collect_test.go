@@ -57,7 +57,7 @@ func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 			WithObjects(all...).Build()
 		now := noon
 		for range 2 {
-			s := sessionOf(server, server)
+			s := reconciliationOf(server, server)
 			s.Now = func() time.Time { return now }
 			s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
 			s.deployment.ObjectDeploymentSpec().Template.Spec.Phases[0].SecretSlices = template

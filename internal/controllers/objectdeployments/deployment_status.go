@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-func (s *session) reportDeployment(ctx context.Context) error {
+func (s *reconciliation) reportDeployment(ctx context.Context) error {
 	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	status := s.deploymentStatus()
 	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
@@ -42,7 +42,7 @@ func (s *session) reportDeployment(ctx context.Context) error {
 
 // awaitsTemplate reports whether the deployment was just created without phases: a
 // Package makes its slices then, and a status in between would tell nothing.
-func (s *session) awaitsTemplate() bool {
+func (s *reconciliation) awaitsTemplate() bool {
 	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
 		return false
 	}
@@ -55,7 +55,7 @@ func (s *session) awaitsTemplate() bool {
 }
 
 // deploymentStatus returns the status of the deployment.
-func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
+func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	gen := s.deployment.GetGeneration()
 	status.ObservedGeneration = gen
@@ -79,7 +79,7 @@ func (s *session) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 }
 
 // newest names the newest sets in ascending order, within limits.ControllerOfBytes.
-func (s *session) newest() []corev1alpha1.ControlledObjectReference {
+func (s *reconciliation) newest() []corev1alpha1.ControlledObjectReference {
 	var refs []corev1alpha1.ControlledObjectReference
 	size := 0
 	for _, set := range slices.Backward(s.sets) {
@@ -95,7 +95,7 @@ func (s *session) newest() []corev1alpha1.ControlledObjectReference {
 	return refs
 }
 
-func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
+func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploymentStatus, gen int64) {
 	conds := &status.Conditions
 	input := s.availabilityInput()
 	available := revisions.Available(input)
@@ -128,7 +128,7 @@ func (s *session) deploymentConditions(status *corev1alpha1.ObjectDeploymentStat
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
 }
 
-func (s *session) availabilityInput() revisions.AvailabilityInput {
+func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 	st := revisions.AvailabilityInput{}
 	st.Previous, st.PreviousName = s.previousAvailability()
 	if s.current == nil {
@@ -153,7 +153,7 @@ func (s *session) availabilityInput() revisions.AvailabilityInput {
 
 // previousAvailability returns one report of all older revisions, and the name of the
 // newest that succeeded; nil where none did.
-func (s *session) previousAvailability() (*phases.Report, string) {
+func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 	all, name := &phases.Report{}, ""
 	for _, set := range s.sets {
 		report := s.reportOf(set.GetUID())
@@ -174,7 +174,7 @@ func (s *session) previousAvailability() (*phases.Report, string) {
 // deadlinePassed reports whether the current revision missed its progress
 // deadline, counted from its creation or the last phase it opened; until then
 // another pass is due at that time.
-func (s *session) deadlinePassed() bool {
+func (s *reconciliation) deadlinePassed() bool {
 	deadline := limits.ProgressDeadline
 	if seconds := s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds; seconds != nil {
 		deadline = time.Duration(*seconds) * time.Second
@@ -194,7 +194,7 @@ func (s *session) deadlinePassed() bool {
 	return true
 }
 
-func (s *session) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {
+func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {
 	switch {
 	case s.current == nil && len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0:
 		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
@@ -220,7 +220,7 @@ func (s *session) progressing(st revisions.AvailabilityInput) (status bool, reas
 }
 
 // incomplete says which slices the current revision lacks; empty for none.
-func (s *session) incomplete() string {
+func (s *reconciliation) incomplete() string {
 	if rev := s.revisionOf(s.current); rev != nil && rev.Incomplete {
 		return rev.Blocked
 	}
@@ -229,7 +229,7 @@ func (s *session) incomplete() string {
 
 // announce records an event about the owner. The Package that has a deployment
 // speaks for it.
-func (s *session) announce(reason, message string) {
+func (s *reconciliation) announce(reason, message string) {
 	obj := s.top()
 	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
 		s.Events.Eventf(obj, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))

@@ -8,7 +8,7 @@
 //
 //	Reconcile ─► gather ─► load ─► revisions.Decide ─► create, pause, archive, collect
 //	                        └────► claim ─► phases.Next ─► gate, enter, perform
-//	                                                └────► report ─► linger
+//	                                                └────► report ─► runBackground
 //
 // Durable before anything that relies on it: the claim and the opening of the
 // first phase in the set's first status write, the opening of each further

@@ -128,7 +128,7 @@ func (w *OwnerWatch) Forget(key objects.OwnerKey, uid types.UID) {
 
 // ownerTerminating deletes the owner object in the background where a foreign owner of
 // it is deleted in the foreground, and reports whether it did.
-func (s *session) ownerTerminating(ctx context.Context) (bool, error) {
+func (s *reconciliation) ownerTerminating(ctx context.Context) (bool, error) {
 	for _, ref := range s.top().GetOwnerReferences() {
 		if ours(&ref) {
 			continue

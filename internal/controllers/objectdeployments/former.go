@@ -16,7 +16,7 @@ import (
 // dropFormer removes what is left of a deployment that is gone: it was deleted
 // with its objects kept, or our finalizer was removed by force. A deployment
 // of the same name may be there by now. Only the engine removes its finalizers.
-func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
+func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
 	if len(sets) == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObj
 	}
 	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return rollout.DeploymentOf(set) == present })
 	for _, set := range sets {
-		if set.GetDeletionTimestamp() != nil && letGo(set) {
+		if set.GetDeletionTimestamp() != nil && finalized(set) {
 			continue
 		}
 		if err := s.dropSet(ctx, set); err != nil {
@@ -53,7 +53,7 @@ func (s *session) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObj
 
 // presentUID asks the API server for the UID of the deployment of this name; it is
 // empty where there is none, also because their CRD was deleted.
-func (s *session) presentUID(ctx context.Context) (types.UID, error) {
+func (s *reconciliation) presentUID(ctx context.Context) (types.UID, error) {
 	m := &metav1.PartialObjectMetadata{}
 	kind := corev1alpha1.GroupVersion.WithKind(s.key.Kind)
 	m.SetGroupVersionKind(kind)

@@ -32,7 +32,7 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 			t.Parallel()
 			set := setOf("shop-1", false)
 			server := serverWith(t, set)
-			s := sessionOf(server, interceptor.NewClient(server, interceptor.Funcs{
+			s := reconciliationOf(server, interceptor.NewClient(server, interceptor.Funcs{
 				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 					return tc.answer
 				},
@@ -60,12 +60,14 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 // work on an object that is still there.
 func TestLetGoOfWhatIsGone(t *testing.T) {
 	t.Parallel()
-	for name, letGo := range map[string]func(context.Context, *session, *corev1alpha1.ObjectSet) error{
-		"deletion": func(ctx context.Context, s *session, set *corev1alpha1.ObjectSet) error { return s.dropSet(ctx, set) },
-		"finalizers": func(ctx context.Context, s *session, set *corev1alpha1.ObjectSet) error {
+	for name, finalized := range map[string]func(context.Context, *reconciliation, *corev1alpha1.ObjectSet) error{
+		"deletion": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
+			return s.dropSet(ctx, set)
+		},
+		"finalizers": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
 			return s.removeFinalizers(ctx, set)
 		},
-		"finalizers of what was deleted": func(ctx context.Context, s *session, set *corev1alpha1.ObjectSet) error {
+		"finalizers of what was deleted": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
 			return s.stripFinalizers(ctx, set)
 		},
 	} {
@@ -74,7 +76,7 @@ func TestLetGoOfWhatIsGone(t *testing.T) {
 			set := setOf("shop-1", false)
 			set.Finalizers = []string{corev1alpha1.CachedFinalizer}
 			server := serverWith(t, set)
-			s := sessionOf(interceptor.NewClient(server, interceptor.Funcs{
+			s := reconciliationOf(interceptor.NewClient(server, interceptor.Funcs{
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 					return noPage("DELETE")
 				},
@@ -82,7 +84,7 @@ func TestLetGoOfWhatIsGone(t *testing.T) {
 					return noPage("PATCH")
 				},
 			}), server)
-			if err := letGo(t.Context(), s, set); err == nil {
+			if err := finalized(t.Context(), s, set); err == nil {
 				t.Error("the API is not served, and the set counts as gone")
 			}
 		})

@@ -22,8 +22,8 @@ import (
 // ownerIndex finds sets by the owner that they belong to.
 const ownerIndex = "owner"
 
-// session is one pass over one owner.
-type session struct {
+// reconciliation is one reconcile of one owner.
+type reconciliation struct {
 	*Reconciler
 	*owner
 	key   objects.OwnerKey
@@ -42,15 +42,15 @@ type session struct {
 	after   time.Duration
 }
 
-// ours reports whether a reference points at a kind of this API group.
+// ours reports whether a reference is to a kind of this API group.
 func ours(ref *metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
 }
 
 // gather reads the owner and its sets from the caches, as new as they are known
 // to be. It returns nil where nothing is left of the owner.
-func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*session, error) {
-	s := &session{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
+func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*reconciliation, error) {
+	s := &reconciliation{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
 	if strings.HasSuffix(key.Kind, "ObjectDeployment") {
 		dep := s.scope.NewObjectDeployment()
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, dep)
@@ -87,14 +87,14 @@ func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*session
 }
 
 // top returns the owner object.
-func (s *session) top() corev1alpha1.Conditioned {
+func (s *reconciliation) top() corev1alpha1.Conditioned {
 	if s.deployment != nil {
 		return s.deployment
 	}
 	return s.sets[0]
 }
 
-func (s *session) listSets(ctx context.Context) error {
+func (s *reconciliation) listSets(ctx context.Context) error {
 	list := s.scope.NewObjectSetList()
 	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *session) listSets(ctx context.Context) error {
 // relate finds out whose objects count as the owner's: those of its sets, and of
 // the phases that an earlier engine ran elsewhere. A lone set takes from those in
 // spec.previous too, and yields to those that name it there.
-func (s *session) relate(ctx context.Context) error {
+func (s *reconciliation) relate(ctx context.Context) error {
 	s.rollout.Controllers = phases.Controllers{Own: rollout.Controllers(s.sets...)}
 	if s.deployment != nil {
 		return nil
@@ -171,14 +171,14 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
 		r.Claims.Release(o.rollout.Owner)
 	}
 	o = &owner{
-		rollout:      rollout.New(objects.Owner{OwnerKey: key, UID: uid}),
-		digests:      map[types.UID]objects.Digest{},
-		reported:     map[types.UID]time.Time{},
-		prechecked:   map[types.UID]time.Time{},
-		looked:       map[types.UID]time.Time{},
-		progressed:   map[types.UID]time.Time{},
-		namespaces:   map[string]types.UID{},
-		unreferenced: map[string]*metav1.PartialObjectMetadata{},
+		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid}),
+		digests:       map[types.UID]objects.Digest{},
+		reported:      map[types.UID]time.Time{},
+		prechecked:    map[types.UID]time.Time{},
+		missingReadAt: map[types.UID]time.Time{},
+		progressed:    map[types.UID]time.Time{},
+		namespaces:    map[string]types.UID{},
+		unreferenced:  map[string]*metav1.PartialObjectMetadata{},
 		stored: rollout.Stored{
 			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 		},
@@ -192,7 +192,7 @@ func (o *owner) forgetSet(uid types.UID) {
 	delete(o.digests, uid)
 	delete(o.reported, uid)
 	delete(o.prechecked, uid)
-	delete(o.looked, uid)
+	delete(o.missingReadAt, uid)
 	delete(o.progressed, uid)
 }
 
@@ -209,4 +209,4 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	r.fresh.Forget(key.String())
 }
 
-func (s *session) forget() { s.forgetOwner(s.key) }
+func (s *reconciliation) forget() { s.forgetOwner(s.key) }

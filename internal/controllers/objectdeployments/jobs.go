@@ -21,19 +21,19 @@ import (
 // recordJobs records the Jobs that have finished, before anything else is done: they
 // may be gone the next moment, and a manager that starts then knows the record
 // alone. It reports whether it wrote the status.
-func (s *session) recordJobs(ctx context.Context) (bool, error) {
+func (s *reconciliation) recordJobs(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil
 	}
 	jobs := s.plan.Jobs
 	s.Target.Tracker.ForgetFinished(jobs.Recorded)
-	if len(jobs.Overflow) > 0 && !s.overflown {
+	if len(jobs.Overflow) > 0 && !s.overflowReported {
 		// Also where a Package speaks for the deployment: it does not know of this.
 		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",
 			"%d Jobs are recorded, which is the limit: %s is not, and is created again when it is gone. Bring fewer Jobs in one package.",
 			limits.JobRecords, jobs.Overflow[0])
 	}
-	s.overflown = len(jobs.Overflow) > 0
+	s.overflowReported = len(jobs.Overflow) > 0
 	if !jobs.Due {
 		return false, nil
 	}
@@ -49,7 +49,7 @@ func (s *session) recordJobs(ctx context.Context) (bool, error) {
 // jobNamespaces returns the namespaces of recorded Jobs whose UID is not known: those
 // that are not part of the package are not watched. A namespaced deployment is deleted
 // with its namespace.
-func (s *session) jobNamespaces() []string {
+func (s *reconciliation) jobNamespaces() []string {
 	if s.deployment == nil || s.key.Namespace != "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *session) jobNamespaces() []string {
 }
 
 // recreatedIn returns the known namespaces of Jobs in which steps create objects.
-func (s *session) recreatedIn(steps []phases.Step) []string {
+func (s *reconciliation) recreatedIn(steps []phases.Step) []string {
 	names := map[string]bool{}
 	for _, step := range steps {
 		if _, known := s.namespaces[step.Key.Namespace]; known && step.Action == phases.Create {
@@ -75,7 +75,7 @@ func (s *session) recreatedIn(steps []phases.Step) []string {
 }
 
 // lookUpNamespaces reads the UIDs of namespaces, and reports whether one is new.
-func (s *session) lookUpNamespaces(ctx context.Context, names []string) (changed bool, err error) {
+func (s *reconciliation) lookUpNamespaces(ctx context.Context, names []string) (changed bool, err error) {
 	for _, name := range names {
 		m := &metav1.PartialObjectMetadata{}
 		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

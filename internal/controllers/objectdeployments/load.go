@@ -16,7 +16,7 @@ import (
 
 // load brings the loaded revisions in line with the sets: every set that may own
 // objects is loaded once, and its mutable state is read at each pass.
-func (s *session) load(ctx context.Context) error {
+func (s *reconciliation) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *session) load(ctx context.Context) error {
 
 // markOrphaned makes durable that obj is deleted with its objects kept: the
 // garbage collector takes its own mark off before the objects are released.
-func (s *session) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
+func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
 	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *session) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned
 	})
 }
 
-func (s *session) loadSets(ctx context.Context) error {
+func (s *reconciliation) loadSets(ctx context.Context) error {
 	present := map[types.UID]bool{}
 	for _, set := range s.sets {
 		if rollout.Owns(set) {
@@ -75,14 +75,14 @@ func (s *session) loadSets(ctx context.Context) error {
 			}
 			if rev != nil {
 				loaded.CarryOver(rev)
-				if s.warmed && (rev.Claimed() || rev.ClaimLost()) {
-					s.reclaim(loaded) // its objects may be others now
+				if s.restored && (rev.Claimed() || rev.ClaimLost()) {
+					s.restoreClaim(loaded) // its objects may be others now
 				}
 			}
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
-			if rev == nil && s.warmed && loaded.Claimed() {
-				s.reclaim(loaded) // loading failed when claims were restored
+			if rev == nil && s.restored && loaded.Claimed() {
+				s.restoreClaim(loaded) // loading failed when claims were restored
 			}
 			continue
 		}
@@ -93,7 +93,7 @@ func (s *session) loadSets(ctx context.Context) error {
 
 // learned reports whether a kind that was unknown when the revision was loaded is
 // served now, so that the scope rules can be asked.
-func (s *session) learned(rev *rollout.Revision) bool {
+func (s *reconciliation) learned(rev *rollout.Revision) bool {
 	for _, key := range rev.Unscoped {
 		if s.Target.Cluster.State(key.GroupKind()).Served {
 			return true
@@ -107,11 +107,11 @@ func (s *session) learned(rev *rollout.Revision) bool {
 const missingRetry = 5 * time.Second
 
 // restorable reports whether a revision lacks slices that may be back by now.
-func (s *session) restorable(rev *rollout.Revision) bool {
+func (s *reconciliation) restorable(rev *rollout.Revision) bool {
 	if !rev.Incomplete {
 		return false
 	}
-	rest := s.looked[rev.UID].Add(missingRetry).Sub(s.Now())
+	rest := s.missingReadAt[rev.UID].Add(missingRetry).Sub(s.Now())
 	if rest > 0 {
 		s.requeue(rest)
 	}
@@ -130,8 +130,8 @@ func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced
 
 // refresh copies what changes on a set into its revision; fresh means that this
 // process sees the set for the first time.
-func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
-	if fresh && !s.warmed {
+func (s *reconciliation) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
+	if fresh && !s.restored {
 		rev.ClaimedAtCreation = rollout.ClaimedAtCreation(set)
 	}
 	rev.RestoreFromStatus(set, fresh)
@@ -139,7 +139,7 @@ func (s *session) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectS
 }
 
 // reportOf returns how the revision of a set stands by the last plan.
-func (s *session) reportOf(uid types.UID) *phases.Report {
+func (s *reconciliation) reportOf(uid types.UID) *phases.Report {
 	for i, rev := range s.rollout.Revisions() {
 		if rev.UID == uid && i < len(s.plan.Reports) {
 			return &s.plan.Reports[i]

@@ -77,7 +77,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			var woken []objects.Owner
-			s := sessionOf(server, server)
+			s := reconciliationOf(server, server)
 			s.scope, s.sets, s.current = corev1alpha1.ScopeCluster, []corev1alpha1.GenericObjectSet{set}, set
 			s.Now, s.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
 			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
@@ -103,11 +103,11 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if tc.lost {
 				take(atStart.Keys()...)
 			}
-			s.reclaim(atStart)
+			s.restoreClaim(atStart)
 			if atStart.ClaimLost() != tc.lost {
 				t.Fatalf("the claim is lost at the start: %t, want %t", atStart.ClaimLost(), tc.lost)
 			}
-			s.warmed = true
+			s.restored = true
 			s.Claims.Release(other)
 			take(tc.takes...)
 			if tc.successor {

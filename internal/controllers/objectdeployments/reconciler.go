@@ -31,7 +31,7 @@ import (
 // Home is the cluster of our own kinds.
 type Home struct {
 	// Client reads from caches, in which IndexSets has indexed the sets, and writes.
-	// Reader asks the API server.
+	// Reader reads from the API server.
 	Client client.Client
 	Reader client.Reader
 	// Events records transitions.
@@ -54,12 +54,12 @@ type Reconciler struct {
 
 	fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
-	written *mutationcache.Store
-	warmed  bool
-	warming time.Time // since when the restoration of claims fails
-	warmMu  sync.Mutex
-	// shelf is there while the first pass is made ready.
-	shelf shelf
+	written      *mutationcache.Store
+	restored     bool
+	restoreSince time.Time // since when the restoration of claims fails
+	restoreMu    sync.Mutex
+	// prefetched is set during restoreClaims.
+	prefetched prefetchedSlices
 
 	queue   *queueing.Queue[objects.OwnerKey]
 	metrics metrics
@@ -97,7 +97,7 @@ func New(home Home, target *rollout.Executor, enqueue func(objects.OwnerKey)) *R
 	return r
 }
 
-// owner is what is remembered of one owner between passes.
+// owner is the state of one owner between reconciles.
 type owner struct {
 	rollout *rollout.Rollout
 	// digests are those of the specs of sets and of the template of the
@@ -106,33 +106,33 @@ type owner struct {
 	generation int64
 	// reported is when the last status that was not urgent was written, by UID.
 	reported map[types.UID]time.Time
-	// prechecked is when a refused revision is looked at again.
+	// prechecked is when a refused revision is checked again.
 	prechecked map[types.UID]time.Time
 	// retryValue is the last value of the retry annotation.
 	retryValue string
-	// looked is when the missing slices of a revision were looked for.
-	looked map[types.UID]time.Time
+	// missingReadAt is when the missing slices of a revision were read.
+	missingReadAt map[types.UID]time.Time
 	// stored are the contents of the slices of loaded revisions.
 	stored rollout.Stored
 	// unreferenced are those slices, by name, that have no set as owner yet.
 	unreferenced map[string]*metav1.PartialObjectMetadata
-	// slicesDue is when unused slices are looked for again that were too young.
+	// slicesDue is when unused slices that were too young are collected.
 	slicesDue time.Time
-	// swept means that this process has looked for unused Secrets: an earlier one
-	// may have ended before it did.
-	swept bool
-	// unlooked means that a look for unused slices is due: what takes uses away was
+	// collected means that this process has collected unused Secrets: an earlier one may
+	// have ended before that.
+	collected bool
+	// collectionDue means that a look for unused slices is due: what takes uses away was
 	// written or tried, or a look has failed.
-	unlooked bool
+	collectionDue bool
 	// failing is since when every pass has failed; zero after a success.
 	failing time.Time
-	// spins counts reconciles in a row that ended by maxPasses.
-	spins int
+	// limitedReconciles counts reconciles in a row that ended at maxPasses.
+	limitedReconciles int
 	// namespaces are the UIDs of namespaces that Jobs ran in and that are not part of the
 	// package; empty for those that do not exist.
 	namespaces map[string]types.UID
-	// overflown means that it was said that there is no room to record a Job.
-	overflown bool
+	// overflowReported means that an event reported that no more Jobs are recorded.
+	overflowReported bool
 	// unseen is since when objects wait for their watches to show what was written;
 	// zero where none does.
 	unseen time.Time
@@ -144,7 +144,7 @@ type owner struct {
 // when the owner, one of its sets, or one of their objects changed.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
 	defer r.queue.Begin()()
-	if err := r.warm(ctx); errors.Is(err, livestate.ErrNotReady) {
+	if err := r.restoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: startRetry}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -166,8 +166,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	return s.result(), nil
 }
 
-// giveUp says when to try again after an error that no status explains.
-func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, error) {
+// giveUp returns when to retry after an error that no status explains.
+func (s *reconciliation) giveUp(ctx context.Context, err error) (reconcile.Result, error) {
 	switch apply.Classify(err) {
 	case apply.NotLeading:
 		// The new leader does it; where there is none, this one goes on as soon as it
@@ -191,7 +191,7 @@ func (s *session) giveUp(ctx context.Context, err error) (reconcile.Result, erro
 
 // reportError puts an error on the status of the owner; stalled means that a user has to
 // fix it.
-func (s *session) reportError(ctx context.Context, err error, stalled bool) error {
+func (s *reconciliation) reportError(ctx context.Context, err error, stalled bool) error {
 	top, message := s.top(), conditions.Message(err.Error())
 	typ := corev1alpha1.ConditionReconciling
 	if stalled {
@@ -207,15 +207,14 @@ func (s *session) reportError(ctx context.Context, err error, stalled bool) erro
 	})
 }
 
-// startRetry is after what time the first pass is repeated while it is not known
-// yet what the API server serves.
+// startRetry is the delay of the first reconcile until discovery is done.
 const startRetry = 5 * time.Millisecond
 
-// conflictRetry is after what time a pass is repeated that met a newer object.
+// conflictRetry is the delay of a reconcile after a conflict.
 const conflictRetry = 50 * time.Millisecond
 
 // retry clears failures and backoff where the retry annotation has changed.
-func (s *session) retry() {
+func (s *reconciliation) retry() {
 	value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
 	if value == s.retryValue {
 		return
@@ -226,7 +225,7 @@ func (s *session) retry() {
 }
 
 // run dispatches on what the owner is and whether it goes.
-func (s *session) run(ctx context.Context) error {
+func (s *reconciliation) run(ctx context.Context) error {
 	switch {
 	case s.deployment == nil && len(s.sets) == 0:
 		s.forget()
@@ -245,18 +244,18 @@ func (s *session) run(ctx context.Context) error {
 	return s.roll(ctx)
 }
 
-// maxPasses bounds how often one reconcile decides anew; what is left goes on in
-// the next one, after the other owners had their turn.
+// maxPasses bounds the plans of one reconcile; the rest is left to the next one, after
+// other owners.
 const maxPasses = 40
 
 // roll rolls the objects out until nothing is left to do or something has to
 // happen first.
-func (s *session) roll(ctx context.Context) error {
+func (s *reconciliation) roll(ctx context.Context) error {
 	for range maxPasses {
 		if err := s.load(ctx); err != nil {
 			return err
 		}
-		again, err := s.steer(ctx)
+		again, err := s.syncSets(ctx)
 		if err != nil {
 			return err
 		}
@@ -267,20 +266,20 @@ func (s *session) roll(ctx context.Context) error {
 			return err
 		}
 		if !again {
-			s.spins = 0
+			s.limitedReconciles = 0
 			if err := s.report(ctx); err != nil {
 				return err
 			}
-			return s.linger(ctx)
+			return s.runBackground(ctx)
 		}
 	}
-	s.spins++
-	s.requeue(min(time.Millisecond<<min(s.spins, 20), time.Second))
+	s.limitedReconciles++
+	s.requeue(min(time.Millisecond<<min(s.limitedReconciles, 20), time.Second))
 	return s.report(ctx)
 }
 
-// requeue asks for another pass after d at the latest.
-func (s *session) requeue(d time.Duration) {
+// requeue requests a reconcile after d at the latest.
+func (s *reconciliation) requeue(d time.Duration) {
 	if d <= 0 {
 		d = time.Millisecond
 	}
@@ -289,13 +288,13 @@ func (s *session) requeue(d time.Duration) {
 	}
 }
 
-func (s *session) requeueAt(at time.Time) {
+func (s *reconciliation) requeueAt(at time.Time) {
 	if !at.IsZero() {
 		s.requeue(at.Sub(s.Now()))
 	}
 }
 
-func (s *session) result() reconcile.Result { return reconcile.Result{RequeueAfter: s.after} }
+func (s *reconciliation) result() reconcile.Result { return reconcile.Result{RequeueAfter: s.after} }
 
 func lifecycle(set corev1alpha1.GenericObjectSet) corev1alpha1.ObjectSetLifecycleState {
 	return set.ObjectSetSpec().LifecycleState

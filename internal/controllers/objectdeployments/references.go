@@ -19,7 +19,7 @@ import (
 // store caches the content of a slice, and whether it needs an owner reference to its
 // set. Slices of lone sets get none: they are the user's, may be shared with other sets,
 // and would be garbage-collected with the first of them.
-func (s *session) store(slice corev1alpha1.GenericObjectSlice) {
+func (s *reconciliation) store(slice corev1alpha1.GenericObjectSlice) {
 	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
 	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
 		return
@@ -30,7 +30,7 @@ func (s *session) store(slice corev1alpha1.GenericObjectSlice) {
 	}}
 }
 
-func (s *session) isSet(ref metav1.OwnerReference) bool {
+func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
 }
 
@@ -40,7 +40,7 @@ const referencesInFlight = 8
 // referenceSlices makes sets owners of the slices that were written for them, for tools
 // that follow owner references. A slice gets one such reference, also where later
 // revisions share it.
-func (s *session) referenceSlices(ctx context.Context) error {
+func (s *reconciliation) referenceSlices(ctx context.Context) error {
 	if len(s.unreferenced) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (s *session) referenceSlices(ctx context.Context) error {
 
 // referenceSlice returns the slice where it has to be retried, after a conflict as it is
 // live.
-func (s *session) referenceSlice(
+func (s *reconciliation) referenceSlice(
 	ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata,
 ) (*metav1.PartialObjectMetadata, error) {
 	slice.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice")))

@@ -95,7 +95,7 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 		WithIndex(current, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).
 		WithObjects(archived, current, history, shared, active, template, young, other, unused, cluster, foreign).
 		Build()
-	s := sessionOf(server, server)
+	s := reconciliationOf(server, server)
 	s.Now = func() time.Time { return noon }
 	s.deployment.ObjectDeploymentSpec().Template.Spec.Phases[0].SecretSlices = []string{template.Name}
 	s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
@@ -116,8 +116,8 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the Secrets that are left (-want +got):\n%s", diff)
 	}
-	if !s.swept || !s.slicesDue.Equal(noon.Add(sliceGrace)) {
-		t.Errorf("swept %t; the young one is looked at again at %s, want %s", s.swept, s.slicesDue, noon.Add(sliceGrace))
+	if !s.collected || !s.slicesDue.Equal(noon.Add(sliceGrace)) {
+		t.Errorf("collected %t; the young one is looked at again at %s, want %s", s.collected, s.slicesDue, noon.Add(sliceGrace))
 	}
 }
 
@@ -134,7 +134,7 @@ func TestNoSecretsNoRequests(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	s := sessionOf(server, counting)
+	s := reconciliationOf(server, counting)
 	s.Now = func() time.Time { return noon }
 	if err := s.collectSlices(t.Context()); err != nil {
 		t.Fatal(err)
@@ -178,9 +178,9 @@ func TestLoadFromSecrets(t *testing.T) {
 				build = build.WithObjects(stored)
 			}
 			server := build.Build()
-			s := sessionOf(server, server)
+			s := reconciliationOf(server, server)
 			s.Now, s.Namespace, s.key, s.scope, s.written = func() time.Time { return noon }, "system", key, tc.scope, mutationcache.NewStore()
-			s.looked = map[types.UID]time.Time{}
+			s.missingReadAt = map[types.UID]time.Time{}
 			s.stored = rollout.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{}}
 			set := tc.scope.NewObjectSet()
 			set.SetNamespace(key.Namespace)
@@ -211,11 +211,11 @@ func TestCollectionAfterACrash(t *testing.T) {
 	t.Parallel()
 	current, archived := setOf("shop-2", false, "kept"), setOf("shop-1", true)
 	for name, tc := range map[string]struct {
-		delete func(context.Context, *session) error
+		delete func(context.Context, *reconciliation) error
 		left   int
 	}{
-		"history": {func(ctx context.Context, s *session) error { return s.collectSlices(ctx) }, 1},
-		"all":     {func(ctx context.Context, s *session) error { return s.dropSlices(ctx, nil) }, 0},
+		"history": {func(ctx context.Context, s *reconciliation) error { return s.collectSlices(ctx) }, 1},
+		"all":     {func(ctx context.Context, s *reconciliation) error { return s.dropSlices(ctx, nil) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -251,7 +251,7 @@ func TestCollectionAfterACrash(t *testing.T) {
 
 // collectTwice has a process delete Secrets that dies at a write, and then another
 // one; it reports whether the first one got so far.
-func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, collect func(context.Context, *session) error) (died bool) {
+func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, collect func(context.Context, *reconciliation) error) (died bool) {
 	t.Helper()
 	crash, writes := errors.New("crash"), 0
 	dies := func(write func() error) error {
@@ -275,10 +275,10 @@ func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, co
 		},
 	})
 	for i, c := range []client.Client{failing, server} {
-		s := sessionOf(c, server)
+		s := reconciliationOf(c, server)
 		s.Now = func() time.Time { return noon }
 		s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
-		if s.swept {
+		if s.collected {
 			t.Fatal("a new process does not look for unused Secrets")
 		}
 		if err := collect(t.Context(), s); err != nil && (i > 0 || !errors.Is(err, crash)) {
@@ -292,11 +292,11 @@ func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, co
 // the API server refused for the moment.
 func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	for name, reason := range map[string]func(s *session){
-		"a write that takes uses away was tried": func(s *session) { s.unlooked = true },
-		"a young one is due":                     func(s *session) { s.slicesDue = noon },
-		"a process that has not looked": func(s *session) {
-			s.swept = false
+	for name, reason := range map[string]func(s *reconciliation){
+		"a write that takes uses away was tried": func(s *reconciliation) { s.collectionDue = true },
+		"a young one is due":                     func(s *reconciliation) { s.slicesDue = noon },
+		"a process that has not looked": func(s *reconciliation) {
+			s.collected = false
 			s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
 		},
 	} {
@@ -311,8 +311,8 @@ func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
 					}
 					return c.List(ctx, list, opts...)
 				}}).Build()
-			s := sessionOf(server, server)
-			s.Now, s.swept = func() time.Time { return noon }, true
+			s := reconciliationOf(server, server)
+			s.Now, s.collected = func() time.Time { return noon }, true
 			if s.collectable() {
 				t.Error("a look is due without a reason")
 			}

@@ -19,9 +19,9 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// steer brings the sets in line with the deployment and reports whether it wrote
+// syncSets brings the sets in line with the deployment and reports whether it wrote
 // one. A lone set steers itself.
-func (s *session) steer(ctx context.Context) (bool, error) {
+func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		s.current = s.sets[0]
 		return false, nil
@@ -46,9 +46,9 @@ func (s *session) steer(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// settleHistory archives and collects revisions after a plan said that nothing
+// collectRevisions archives and collects revisions after a plan said that nothing
 // is left of them, and reports whether it wrote a set.
-func (s *session) settleHistory(ctx context.Context) (bool, error) {
+func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil
 	}
@@ -70,14 +70,14 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 			continue
 		}
 		// Noted before the write: its answer may be lost.
-		s.unlooked = s.unlooked || s.sealed()
+		s.collectionDue = s.collectionDue || s.sealed()
 		if err := s.archive(ctx, set); err != nil {
 			return false, err
 		}
 		archived = true
 	}
 	for _, i := range d.Collect {
-		s.unlooked = true
+		s.collectionDue = true
 		if err := s.dropSet(ctx, s.sets[i]); err != nil {
 			return false, err
 		}
@@ -101,16 +101,16 @@ func (s *session) settleHistory(ctx context.Context) (bool, error) {
 
 // finishDeleted lets go of sets that a user deleted, once nothing is left that
 // only they had.
-func (s *session) finishDeleted(ctx context.Context) (bool, error) {
+func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.plan.TornDown && rollout.Owns(set) || letGo(set) {
+		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.plan.TornDown && rollout.Owns(set) || finalized(set) {
 			continue
 		}
 		if gone, err := s.deleteClassPhases(ctx, set); err != nil || !gone {
 			return removed, err
 		}
-		s.unlooked = true
+		s.collectionDue = true
 		if err := s.removeFinalizers(ctx, set); err != nil {
 			return removed, err
 		}
@@ -124,7 +124,7 @@ func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
 }
 
 // revisionState is what the decision about revisions is made on.
-func (s *session) revisionState() (revisions.State, error) {
+func (s *reconciliation) revisionState() (revisions.State, error) {
 	spec := s.deployment.ObjectDeploymentSpec()
 	state := revisions.State{
 		Empty: len(spec.Template.Spec.Phases) == 0, Paused: spec.Paused,
@@ -155,7 +155,7 @@ func (s *session) revisionState() (revisions.State, error) {
 	return state, nil
 }
 
-func (s *session) templateDigest() (objects.Digest, error) {
+func (s *reconciliation) templateDigest() (objects.Digest, error) {
 	uid := s.deployment.GetUID()
 	if s.generation == s.deployment.GetGeneration() && !s.digests[uid].IsZero() {
 		return s.digests[uid], nil
@@ -167,7 +167,7 @@ func (s *session) templateDigest() (objects.Digest, error) {
 	return digest, err
 }
 
-func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
+func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
 	if !rollout.Owns(set) {
 		return objects.Digest{}, nil // history is cached without its objects
 	}
@@ -183,8 +183,8 @@ func (s *session) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, 
 
 // createSet creates the next revision of the template. Its name gets a suffix where the
 // name by hash is taken, as after a rollback to an older template.
-func (s *session) createSet(ctx context.Context, number int64) error {
-	rev := s.pledge(ctx, number)
+func (s *reconciliation) createSet(ctx context.Context, number int64) error {
+	rev := s.claimBeforeCreate(ctx, number)
 	want, err := s.newSet(number)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (s *session) createSet(ctx context.Context, number int64) error {
 		}
 		s.fresh.PutCreated(s.key.String(), set)
 		if rev != nil {
-			s.pledged(set, rev)
+			s.adoptClaimed(set, rev)
 		}
 		return s.listSets(ctx)
 	}
@@ -236,7 +236,7 @@ func setName(base string, number int64, taken int32) string {
 
 // sameSet returns the set of that name where it is the wanted revision, made by
 // an earlier pass; nil where it is another one.
-func (s *session) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
+func (s *reconciliation) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
 	found := s.scope.NewObjectSet()
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found.(client.Object)); err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (s *session) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSe
 	return found, nil
 }
 
-func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
+func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 	digest, err := s.templateDigest()
 	if err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ func (s *session) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
 }
 
 // setLifecycle pauses or resumes a set on behalf of its deployment.
-func (s *session) setLifecycle(ctx context.Context, set corev1alpha1.GenericObjectSet, state corev1alpha1.ObjectSetLifecycleState) error {
+func (s *reconciliation) setLifecycle(ctx context.Context, set corev1alpha1.GenericObjectSet, state corev1alpha1.ObjectSetLifecycleState) error {
 	return s.patch(ctx, set, func() {
 		set.ObjectSetSpec().LifecycleState = state
 		annotations := set.GetAnnotations()
@@ -318,7 +318,7 @@ func (s *session) setLifecycle(ctx context.Context, set corev1alpha1.GenericObje
 }
 
 // archive ends a revision that owns nothing any more.
-func (s *session) archive(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+func (s *reconciliation) archive(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	if lifecycle(set) != corev1alpha1.ObjectSetLifecycleStateArchived {
 		err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
 		if err != nil {
@@ -328,7 +328,7 @@ func (s *session) archive(ctx context.Context, set corev1alpha1.GenericObjectSet
 	return s.markArchived(ctx, set)
 }
 
-func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	status := archivedStatus(set)
 	s.rollout.Drop(set.GetUID(), s.Target.Tracker)
 	s.forgetSlices()
@@ -341,7 +341,7 @@ func (s *session) markArchived(ctx context.Context, set corev1alpha1.GenericObje
 }
 
 // dropSet deletes a set that owns nothing.
-func (s *session) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	if set.GetDeletionTimestamp() == nil {
 		err := s.Client.Delete(ctx, set.(client.Object), client.Preconditions{UID: ptr.To(set.GetUID())},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -48,7 +48,7 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 				// The cache shows no set yet.
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
 			})
-			s := sessionOf(behind, server)
+			s := reconciliationOf(behind, server)
 			if err := s.createSet(t.Context(), 1); !errors.Is(err, lost) {
 				t.Fatalf("the first attempt: %v", err)
 			}
@@ -80,20 +80,20 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 					made.GetName(), made.GetAnnotations()[corev1alpha1.HashAnnotation], name, hash)
 			}
 			if len(s.sets) != 1 {
-				t.Errorf("%s: the session knows %d sets, want the new one", tc.reason, len(s.sets))
+				t.Errorf("%s: the reconcile knows %d sets, want the new one", tc.reason, len(s.sets))
 			}
 		})
 	}
 }
 
-// sessionOf returns a session over a deployment with one phase.
-func sessionOf(c client.Client, reader client.Reader) *session {
+// reconciliationOf returns a reconcile of a deployment with one phase.
+func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "deployment"}}
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
 	r := New(home, &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
-	return &session{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
+	return &reconciliation{Reconciler: r, owner: r.remember(key, dep.UID), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 
 // TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a
@@ -101,9 +101,9 @@ func sessionOf(c client.Client, reader client.Reader) *session {
 // writes on a set of their own claims nothing.
 func TestClaimOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()
-	for _, warmed := range []bool{false, true} {
-		s := sessionOf(nil, nil)
-		s.warmed = warmed
+	for _, restored := range []bool{false, true} {
+		s := reconciliationOf(nil, nil)
+		s.restored = restored
 		set, err := s.newSet(1)
 		if err != nil {
 			t.Fatal(err)
@@ -114,8 +114,8 @@ func TestClaimOfAnEarlierProcess(t *testing.T) {
 		if err := s.loadSets(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if rev := s.revisionOf(set); rev.Claimed() == warmed {
-			t.Errorf("warmed: %t: the set counts as claimed: %t", warmed, rev.Claimed())
+		if rev := s.revisionOf(set); rev.Claimed() == restored {
+			t.Errorf("restored: %t: the set counts as claimed: %t", restored, rev.Claimed())
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestClaimOfAnEarlierProcess(t *testing.T) {
 // TestAnnotationsOfASet: a claim is not inherited from a deployment that says so.
 func TestAnnotationsOfASet(t *testing.T) {
 	t.Parallel()
-	s := sessionOf(nil, nil)
+	s := reconciliationOf(nil, nil)
 	s.deployment.SetAnnotations(map[string]string{corev1alpha1.ClaimedAnnotation: "true", "example.com/kept": "yes"})
 	set, err := s.newSet(1)
 	if err != nil {

@@ -155,15 +155,15 @@ func (r *Reconciler) news() builder.Predicates {
 			// wakes the owner.
 			r.fresh.Observed(e.ObjectNew)
 			known := r.fresh.Contains(e.ObjectNew)
-			return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameHistory(e.ObjectOld, e.ObjectNew)) ||
+			return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameArchived(e.ObjectOld, e.ObjectNew)) ||
 				e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
 		},
 	})
 }
 
-// becameHistory reports whether a set is archived now: the cache keeps less of it from
+// becameArchived reports whether a set is archived now: the cache keeps less of it from
 // then on, which looks as if its labels had changed.
-func becameHistory(old, now client.Object) bool {
+func becameArchived(old, now client.Object) bool {
 	was, isSet := old.(corev1alpha1.GenericObjectSet)
 	is, same := now.(corev1alpha1.GenericObjectSet)
 	return isSet && same && rollout.Owns(was) && !rollout.Owns(is)

@@ -43,7 +43,7 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 			slice("of-a-set", time.Hour, "deployment"), slice("of-the-template", time.Hour, "deployment"), slice("young", time.Second, "deployment"),
 			slice("of-another-deployment", time.Hour, "other"), slice("unused", time.Hour, "deployment")).
 		Build()
-	s := sessionOf(server, server)
+	s := reconciliationOf(server, server)
 	s.Now = func() time.Time { return noon }
 	s.deployment.ObjectDeploymentSpec().Template.Spec.Phases[0].Slices = []string{"of-the-template"}
 	if err := s.collectSlices(t.Context()); err != nil {
@@ -89,7 +89,7 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 			return err
 		},
 	})
-	s := sessionOf(server, server)
+	s := reconciliationOf(server, server)
 	first, second := set("shop-1", "shared"), set("shop-2", "shared", "new", "gone")
 	s.sets = []corev1alpha1.GenericObjectSet{first}
 	load := func(of corev1alpha1.GenericObjectSet) {
@@ -135,7 +135,7 @@ func TestLoneSetsLeaveTheirSlicesAlone(t *testing.T) {
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(slice).Build()
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first", UID: "first"}}
 	set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{slice.Name}}}
-	s := sessionOf(server, server)
+	s := reconciliationOf(server, server)
 	s.deployment, s.sets = nil, []corev1alpha1.GenericObjectSet{set}
 	if missing, err := s.readSlices(t.Context(), set); err != nil || len(missing) > 0 {
 		t.Fatalf("missing %v, %v", missing, err)

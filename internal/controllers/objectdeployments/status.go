@@ -20,7 +20,7 @@ import (
 )
 
 // report writes the statuses of the owner that changed.
-func (s *session) report(ctx context.Context) error {
+func (s *reconciliation) report(ctx context.Context) error {
 	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
 		return nil // the statuses stay as they are
 	}
@@ -41,14 +41,14 @@ func (s *session) report(ctx context.Context) error {
 
 // unknown reports whether an object could not be judged yet, after a start, while
 // watches fill.
-func (s *session) unknown() bool {
+func (s *reconciliation) unknown() bool {
 	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
 }
 
 // awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
 // write, or its probes were not evaluated for lack of time. After limits.StatusInterval
 // or limits.ProbeBudgetGrace that is reported.
-func (s *session) awaitsVerdict() bool {
+func (s *reconciliation) awaitsVerdict() bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
 	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
 		s.unseen = time.Time{}
@@ -68,7 +68,7 @@ func (s *session) awaitsVerdict() bool {
 	return rest > 0
 }
 
-func (s *session) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
 	status := s.setStatus(set, rev)
 	old := set.ObjectSetStatus()
 	if equality.Semantic.DeepEqual(*old, *status) {
@@ -82,7 +82,7 @@ func (s *session) reportSet(ctx context.Context, set corev1alpha1.GenericObjectS
 
 // due reports whether a status that only counts further may be written now; if
 // not, the pass is repeated when it may.
-func (s *session) due(obj corev1alpha1.Conditioned) bool {
+func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
 	if rest := limits.StatusInterval - s.Now().Sub(s.reported[obj.GetUID()]); rest > 0 {
 		s.requeue(rest)
 		return false
@@ -103,14 +103,14 @@ func urgentSet(old, now *corev1alpha1.ObjectSetStatus) bool {
 	return false
 }
 
-func (s *session) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
+func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
 	if equality.Semantic.DeepEqual(*set.ObjectSetStatus(), *status) {
 		return nil
 	}
 	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })
 }
 
-func (s *session) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
+func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	change()
 	if err := statuswriter.Write(ctx, s.Client, obj); err != nil {
 		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
@@ -121,7 +121,7 @@ func (s *session) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned,
 }
 
 // setStatus returns the status of a set by the last plan.
-func (s *session) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) *corev1alpha1.ObjectSetStatus {
+func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) *corev1alpha1.ObjectSetStatus {
 	status := set.ObjectSetStatus().DeepCopy()
 	report := s.reportOf(set.GetUID())
 	if report == nil {

@@ -70,7 +70,7 @@ func TestArchivedStatus(t *testing.T) {
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &session{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: rollout.New(objects.Owner{UID: ""})}}
+	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: rollout.New(objects.Owner{UID: ""})}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string

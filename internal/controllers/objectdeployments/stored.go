@@ -19,7 +19,7 @@ import (
 )
 
 // loadSet reads what of a set is stored elsewhere and loads it.
-func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
+func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
 	s.takeWritten()
 	missing, err := s.readSlices(ctx, set)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *session) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet
 	if missing = append(missing, secrets...); len(missing) > 0 {
 		rev.Incomplete = true
 		rev.Blocked = fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing))
-		s.looked[rev.UID] = s.Now()
+		s.missingReadAt[rev.UID] = s.Now()
 		s.requeue(missingRetry)
 	}
 	if s.Hooks.Loaded != nil {
@@ -56,7 +56,7 @@ func named(missing []string) string {
 
 // readSlices reads the ObjectSlices of a set and returns those that are missing. Invalid
 // names count as missing.
-func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
+func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	for _, name := range slicesOf(set) {
 		if len(missing) >= limits.SlicesMissing {
 			break // each of the others would cost a request
@@ -68,7 +68,7 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 			missing = append(missing, name)
 			continue
 		}
-		if slice, listed := s.shelf[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
+		if slice, listed := s.prefetched[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
 			s.store(slice)
 			continue
 		}
@@ -89,7 +89,7 @@ func (s *session) readSlices(ctx context.Context, set corev1alpha1.GenericObject
 // readSecrets reads the Secrets of a set and returns those that are missing. Who
 // may write Secrets may write no packages: one with other content than it is named
 // after counts as missing.
-func (s *session) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
+func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	for _, name := range secretsOf(set) {
 		if len(missing) >= limits.SlicesMissing {
 			break
@@ -121,7 +121,7 @@ func (s *session) readSecrets(ctx context.Context, set corev1alpha1.GenericObjec
 }
 
 // secretNamespace is where the Secrets of the owner are.
-func (s *session) secretNamespace() string {
+func (s *reconciliation) secretNamespace() string {
 	if s.key.Namespace == "" {
 		return s.Namespace
 	}
@@ -129,7 +129,7 @@ func (s *session) secretNamespace() string {
 }
 
 // takeWritten takes over the slices that were written for the owner since.
-func (s *session) takeWritten() {
+func (s *reconciliation) takeWritten() {
 	owner := string(s.top().GetUID())
 	for _, obj := range s.written.Created(owner) {
 		switch slice := obj.(type) {
@@ -174,12 +174,12 @@ func sealed(set corev1alpha1.GenericObjectSet) bool {
 }
 
 // sealed reports whether the deployment has, or had, objects in Secrets.
-func (s *session) sealed() bool {
+func (s *reconciliation) sealed() bool {
 	return s.deployment.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sealed)
 }
 
 // forgetSlices drops the content of slices that no loaded revision uses.
-func (s *session) forgetSlices() {
+func (s *reconciliation) forgetSlices() {
 	used := map[string]bool{}
 	for _, set := range s.sets {
 		if s.revisionOf(set) != nil {

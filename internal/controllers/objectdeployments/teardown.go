@@ -15,14 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// teardown removes what a deleted owner controls, in reverse, and lets it go.
-func (s *session) teardown(ctx context.Context) error {
+// teardown removes what a deleted owner controls, in reverse, and removes its finalizers.
+func (s *reconciliation) teardown(ctx context.Context) error {
 	if rollout.Orphaning(s.top()) {
 		// The garbage collector takes the references off; its last write, on the
 		// owner's finalizers, comes back here.
 		return s.markOrphaned(ctx, s.top())
 	}
-	if slices.ContainsFunc(s.sets, s.collected) {
+	if slices.ContainsFunc(s.sets, s.orphanedByCollector) {
 		if err := s.markOrphaned(ctx, s.top()); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s *session) teardown(ctx context.Context) error {
 		state.Teardown, state.Orphan = true, rollout.Orphaned(s.top())
 		s.plan = phases.Next(state)
 		if s.plan.TornDown {
-			return s.letGo(ctx)
+			return s.finalize(ctx)
 		}
 		if len(s.plan.Steps) == 0 {
 			s.requeueAt(s.plan.Retry)
@@ -50,22 +50,22 @@ func (s *session) teardown(ctx context.Context) error {
 		if err := s.Target.Perform(ctx, s.rollout, urgent, false); err != nil {
 			return err
 		}
-		s.settleStrays()
+		s.forgetStrays()
 	}
 	s.requeue(1)
 	return s.reportTeardown(ctx)
 }
 
-// collected reports whether the garbage collector has orphaned a set of the deployment.
+// orphanedByCollector reports whether the garbage collector has orphaned a set of the deployment.
 // Its finalizer may be gone before any cache has shown it, and this pass or an earlier one
 // may have put the reference back on an object.
-func (s *session) collected(set corev1alpha1.GenericObjectSet) bool {
+func (s *reconciliation) orphanedByCollector(set corev1alpha1.GenericObjectSet) bool {
 	return s.deployment != nil && metav1.GetControllerOf(set) == nil && rollout.DeploymentOf(set) == s.deployment.GetUID()
 }
 
-// letGo removes the sets and slices of a deployment and takes the finalizers
+// finalize removes the sets and slices of a deployment and takes the finalizers
 // off: nothing is left that needs them.
-func (s *session) letGo(ctx context.Context) error {
+func (s *reconciliation) finalize(ctx context.Context) error {
 	for _, set := range slices.Backward(s.sets) {
 		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *session) letGo(ctx context.Context) error {
 }
 
 // archiveAlone tears a lone set down that its user archived.
-func (s *session) archiveAlone(ctx context.Context) error {
+func (s *reconciliation) archiveAlone(ctx context.Context) error {
 	set := s.sets[0]
 	if !rollout.Owns(set) {
 		return nil
@@ -124,8 +124,8 @@ func (s *session) archiveAlone(ctx context.Context) error {
 	return s.reportTeardown(ctx)
 }
 
-// reportTeardown says what the teardown waits for.
-func (s *session) reportTeardown(ctx context.Context) error {
+// reportTeardown reports what the teardown waits for.
+func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if s.unknown() {
 		return nil
 	}
@@ -170,7 +170,7 @@ func tearing(conds *[]metav1.Condition, gen int64, message string) {
 }
 
 // tornPhases returns how far the teardown of the newest revision is.
-func (s *session) tornPhases() []corev1alpha1.PhaseStatus {
+func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 	revs := s.rollout.Revisions()
 	if len(revs) == 0 || len(s.plan.Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
 		return nil

@@ -27,7 +27,7 @@ func TestOrphanedBehindTheCache(t *testing.T) {
 			}
 			var first string
 			stop := errors.New("stop")
-			s := sessionOf(interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), interceptor.Funcs{
+			s := reconciliationOf(interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), interceptor.Funcs{
 				Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 					data, err := patch.Data(obj)
 					first = string(data)

@@ -16,7 +16,7 @@ import (
 
 // patch changes an object of ours by a merge patch that fails where the object
 // is not the one that was read.
-func (s *session) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
+func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	before := obj.DeepCopyObject().(client.Object)
 	change()
 	err := s.Client.Patch(ctx, obj.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
@@ -31,7 +31,7 @@ func (s *session) patch(ctx context.Context, obj corev1alpha1.Conditioned, chang
 var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
 
 // ensureFinalizer puts our finalizer on, so that teardown is ours.
-func (s *session) ensureFinalizer(ctx context.Context, obj corev1alpha1.Conditioned) error {
+func (s *reconciliation) ensureFinalizer(ctx context.Context, obj corev1alpha1.Conditioned) error {
 	if slices.Contains(obj.GetFinalizers(), corev1alpha1.CachedFinalizer) {
 		return nil
 	}
@@ -39,9 +39,9 @@ func (s *session) ensureFinalizer(ctx context.Context, obj corev1alpha1.Conditio
 }
 
 // removeFinalizers lets an object of ours go that is being deleted.
-func (s *session) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditioned) error {
+func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditioned) error {
 	rest := foreignFinalizers(obj)
-	if letGo(obj) {
+	if finalized(obj) {
 		return nil
 	}
 	err := s.patch(ctx, obj, func() { obj.SetFinalizers(rest) })
@@ -56,7 +56,7 @@ func (s *session) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditi
 
 // stripFinalizers takes our finalizers off an object whose present state is not
 // known, because its deletion was just asked for.
-func (s *session) stripFinalizers(ctx context.Context, obj metav1.Object) error {
+func (s *reconciliation) stripFinalizers(ctx context.Context, obj metav1.Object) error {
 	rest := foreignFinalizers(obj)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "finalizers": rest}})
 	if err != nil {
@@ -74,6 +74,8 @@ func foreignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }
 
-// letGo reports whether nothing of ours holds the object: what it still waits for
+// finalized reports whether nothing of ours holds the object: what it still waits for
 // is not ours.
-func letGo(obj metav1.Object) bool { return len(foreignFinalizers(obj)) == len(obj.GetFinalizers()) }
+func finalized(obj metav1.Object) bool {
+	return len(foreignFinalizers(obj)) == len(obj.GetFinalizers())
+}

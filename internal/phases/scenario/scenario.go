@@ -38,7 +38,7 @@ func Format(s *phases.State) string {
 	w.flag(s.ReportDrift, "report")
 	w.flag(s.Paused, "pause")
 	w.lost(s.Changed, "objects changed while they were read")
-	w.lost(len(s.Jobs)+len(s.Ended) > 0, "what is recorded of Jobs")
+	w.lost(len(s.Jobs)+len(s.Finished) > 0, "what is recorded of Jobs")
 	slices.Sort(w.kinds)
 	return strings.Join(w.comments, "") + w.text.String() + strings.Join(slices.Compact(w.kinds), "") + "plan\n"
 }
@@ -95,7 +95,7 @@ func (w *writer) revision(r *phases.Revision) {
 	add(r.Claimed(), "claimed")
 	add(r.Opened() > 0, fmt.Sprintf("opened=%d", r.Opened()))
 	add(r.Opened() > r.Started(), fmt.Sprintf("ahead=%d", r.Opened()-r.Started()))
-	add(!r.Labels.IsZero(), "release="+w.value(r.Labels, r.Stamp.Labels["version"]))
+	add(!r.Labels.IsZero(), "release="+w.value(r.Labels, r.Metadata.Labels["version"]))
 	add(r.Succeeded(), "succeeded")
 	add(r.Paused, "paused")
 	add(r.Removing(), "removing")
@@ -125,7 +125,7 @@ func (w *writer) phaseFlags(r *phases.Revision) {
 		return n
 	}
 	entered := first(func(ph *phases.Phase) bool { return ph.Entered })
-	earlier := first(func(ph *phases.Phase) bool { return ph.Earlier })
+	earlier := first(func(ph *phases.Phase) bool { return ph.WrittenBefore })
 	if entered+earlier+r.Confirmed > 0 {
 		w.line("set %s entered=%d earlier=%d proven=%d", r.Name, entered, earlier, r.Confirmed)
 	}

@@ -18,28 +18,28 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// warm loads every owner before the first one is reconciled, so that claims of
-// an earlier leader are restored before new ones are asked for, and every watch
+// restoreClaims loads every owner before the first one is reconciled, so that claims of
+// an earlier leader are restored before new ones are made, and every watch
 // starts with all templates and probes known. Revisions with a durable claim
 // come first, then the older ones.
-func (r *Reconciler) warm(ctx context.Context) error {
-	r.warmMu.Lock()
-	defer r.warmMu.Unlock()
-	if r.warmed {
+func (r *Reconciler) restoreClaims(ctx context.Context) error {
+	r.restoreMu.Lock()
+	defer r.restoreMu.Unlock()
+	if r.restored {
 		return nil
 	}
 	if _, err := r.Target.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
 		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
-	r.shelf = shelf{}
-	defer func() { r.shelf = nil }()
-	var sessions []*session
+	r.prefetched = prefetchedSlices{}
+	defer func() { r.prefetched = nil }()
+	var reconciliations []*reconciliation
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
 		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
 			return fmt.Errorf("cannot restore the claims: %w", err)
 		}
-		r.stock(ctx, scope, list.GenericObjectSets())
+		r.prefetchSlices(ctx, scope, list.GenericObjectSets())
 		seen := map[objects.OwnerKey]bool{}
 		for _, set := range list.GenericObjectSets() {
 			key := rollout.OwnerOf(set)
@@ -51,7 +51,7 @@ func (r *Reconciler) warm(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("cannot restore the claims: %w", context.Cause(ctx))
 			}
-			if err != nil && r.patient() {
+			if err != nil && r.mayRetryRestore() {
 				return fmt.Errorf("cannot restore the claims of %s: %w", key, err)
 			}
 			if err != nil {
@@ -61,31 +61,31 @@ func (r *Reconciler) warm(ctx context.Context) error {
 				continue
 			}
 			if s != nil {
-				sessions = append(sessions, s)
+				reconciliations = append(reconciliations, s)
 			}
 		}
 	}
-	for _, claimed := range restoreOrder(sessions) {
-		claimed.session.reclaim(claimed.rev)
+	for _, claimed := range restoreOrder(reconciliations) {
+		claimed.of.restoreClaim(claimed.rev)
 	}
-	for _, s := range sessions {
+	for _, s := range reconciliations {
 		s.rollout.Track(r.Target.Tracker, nil, r.Claims)
 	}
-	r.warmed = true
+	r.restored = true
 	return nil
 }
 
-// patient reports whether an owner that cannot be loaded is retried before the others
+// mayRetryRestore reports whether an owner that cannot be loaded is retried before the others
 // begin: a transient error should not cost it its claims.
-func (r *Reconciler) patient() bool {
-	if r.warming.IsZero() {
-		r.warming = r.Now()
+func (r *Reconciler) mayRetryRestore() bool {
+	if r.restoreSince.IsZero() {
+		r.restoreSince = r.Now()
 	}
-	return r.Now().Sub(r.warming) < limits.RestoreGrace
+	return r.Now().Sub(r.restoreSince) < limits.RestoreGrace
 }
 
 // restore gathers one owner and loads its sets.
-func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *session, err error) {
+func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *reconciliation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s, err = nil, panics.Recovered(log.FromContext(ctx), p, "loading "+key.String())
@@ -97,15 +97,15 @@ func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *sess
 	return s, s.loadSets(ctx)
 }
 
-type restored struct {
-	session *session
-	rev     *rollout.Revision
-	set     corev1alpha1.GenericObjectSet
+type claimedRevision struct {
+	of  *reconciliation
+	rev *rollout.Revision
+	set corev1alpha1.GenericObjectSet
 }
 
 // rank puts a claim that a status records before one that only the creation of the
 // set does: that write may have arrived late, of a leader that was deposed.
-func rank(r restored) int {
+func rank(r claimedRevision) int {
 	if r.rev.ClaimedAtCreation {
 		return 1
 	}
@@ -113,16 +113,16 @@ func rank(r restored) int {
 }
 
 // restoreOrder returns the revisions with a durable claim, by age and UID.
-func restoreOrder(sessions []*session) []restored {
-	var all []restored
-	for _, s := range sessions {
+func restoreOrder(reconciliations []*reconciliation) []claimedRevision {
+	var all []claimedRevision
+	for _, s := range reconciliations {
 		for _, set := range s.sets {
 			if rev := s.revisionOf(set); rev != nil && (rev.Claimed() || rev.Opened() > 0) {
-				all = append(all, restored{session: s, rev: rev, set: set})
+				all = append(all, claimedRevision{of: s, rev: rev, set: set})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b restored) int {
+	slices.SortFunc(all, func(a, b claimedRevision) int {
 		if a.rev.ClaimedAtCreation != b.rev.ClaimedAtCreation {
 			return cmp.Compare(rank(a), rank(b))
 		}

@@ -13,13 +13,13 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// shelf has slices that were listed at the start, until their sets are loaded: a
-// few lists instead of a GET for each. Slices never change; one that is not on
-// the shelf is asked for.
-type shelf map[types.NamespacedName]corev1alpha1.GenericObjectSlice
+// prefetchedSlices were listed at the start, until their sets are loaded: a
+// few lists instead of a GET for each. Slices never change; others are
+// read by GET.
+type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
 
-// stock puts the slices of the sets on the shelf, where these are more than a few.
-func (r *Reconciler) stock(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
+// prefetchSlices lists the slices of the sets, where these are more than a few.
+func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
 	wanted := map[types.NamespacedName]struct{}{}
 	for _, set := range sets {
 		for _, name := range slicesOf(set) {
@@ -31,12 +31,12 @@ func (r *Reconciler) stock(ctx context.Context, scope corev1alpha1.Scope, sets [
 	if len(wanted) <= limits.SlicesAsked {
 		return
 	}
-	if err := r.list(ctx, scope, wanted); err != nil {
+	if err := r.listSlices(ctx, scope, wanted); err != nil {
 		log.FromContext(ctx).V(1).Info("slices are read one by one", "error", err.Error())
 	}
 }
 
-func (r *Reconciler) list(ctx context.Context, scope corev1alpha1.Scope, wanted map[types.NamespacedName]struct{}) error {
+func (r *Reconciler) listSlices(ctx context.Context, scope corev1alpha1.Scope, wanted map[types.NamespacedName]struct{}) error {
 	for token := ""; ; {
 		page := scope.NewObjectSliceList()
 		if err := r.Reader.List(ctx, page.(client.ObjectList), client.Limit(limits.SlicePage), client.Continue(token)); err != nil {
@@ -45,7 +45,7 @@ func (r *Reconciler) list(ctx context.Context, scope corev1alpha1.Scope, wanted 
 		for _, slice := range page.GenericObjectSlices() {
 			key := types.NamespacedName{Namespace: slice.GetNamespace(), Name: slice.GetName()}
 			if _, ok := wanted[key]; ok {
-				r.shelf[key] = slice
+				r.prefetched[key] = slice
 			}
 		}
 		if token = page.GetContinue(); token == "" {

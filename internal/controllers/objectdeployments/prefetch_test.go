@@ -59,10 +59,10 @@ func TestSlicesAreListedAtTheStart(t *testing.T) {
 					return c.Get(ctx, key, obj, opts...)
 				},
 			})
-			s := sessionOf(server, server)
+			s := reconciliationOf(server, server)
 			s.stored = rollout.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}}
-			s.shelf = shelf{}
-			s.stock(t.Context(), corev1alpha1.ScopeNamespaced, []corev1alpha1.GenericObjectSet{set})
+			s.prefetched = prefetchedSlices{}
+			s.prefetchSlices(t.Context(), corev1alpha1.ScopeNamespaced, []corev1alpha1.GenericObjectSet{set})
 			missing, err := s.readSlices(t.Context(), set)
 			if err != nil || len(missing) > 0 {
 				t.Fatalf("missing %v, error %v", missing, err)
