@@ -127,9 +127,10 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 // from.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	t.mu.Lock()
-	owner, known := objects.OwnerKey{}, false
-	if tr, tracked := t.tracks.byKey[key]; tracked {
-		owner, known = tr.owner, true
+	var owner objects.OwnerKey
+	tr, known := t.tracks.byKey[key]
+	if known {
+		owner = tr.owner
 	} else {
 		owner, known = t.strays.add(key, obs, t.owners)
 	}

@@ -165,11 +165,9 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 			words = append(words, word)
 		}
 	}
-	rec := w.Applied[key]
-	switch {
-	case rec == nil:
+	if rec := w.Applied[key]; rec == nil {
 		add(true, "unknown")
-	default:
+	} else {
 		add(!rec.Content.IsZero(), "value="+w.value(rec.Content, ""))
 		add(true, w.release(rec))
 		add(rec.Baseline != obs.Projection && rec.Template == obs.ProjectedBy, "drifted")

@@ -68,7 +68,7 @@ func TestPodsAreReadyAfterATime(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(delayed(podfast.DefaultPodReady, DefaultPodReadyAfter)), &stage); err != nil {
 		t.Fatal(err)
 	}
-	if delay := stage.Spec.Delay; delay == nil || *delay.DurationMilliseconds != 2000 || len(stage.Spec.Next.StatusTemplate) == 0 {
+	if delay := stage.Spec.Delay; delay == nil || *delay.DurationMilliseconds != 2000 || stage.Spec.ResourceRef.Kind != "Pod" {
 		t.Errorf("got %+v", stage.Spec)
 	}
 }
