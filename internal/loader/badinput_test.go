@@ -63,6 +63,29 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestPhaseWithoutName: where a phase without a name is an error of the manifest, it is none
+// of each object in that phase; where it is none, the objects are refused.
+func TestPhaseWithoutName(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		manifest, phases, want, not string
+	}{
+		"lenient":              {plain, "[{title: first}, {name: second}]", `phase "first". The manifest has: second.`, "spec.phases"},
+		"lenient, no name":     {plain, "[{title: first}]", `phase "first"`, "spec.phases"},
+		"with a spec.version":  {plain + "  version: 1.0.0\n", "[{title: first}, {name: second}]", "spec.phases[0].name", `phase "first"`},
+		"of all, with version": {plain + "  version: 1.0.0\n", "[{title: first}]", "spec.phases[0].name", `phase "first"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manifest := strings.Replace(tc.manifest, "[{name: first}, {name: second}]", tc.phases, 1)
+			_, err := Load(t.Context(), pkg("manifest.yaml", manifest, "a.yaml", configMap("a", "first", "")), namespaced())
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), tc.not) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 // object is a package with one object, which has this in it.
 func withData(data string) Files {
 	return pkg("manifest.yaml", plain+anyConfig, "a.yaml", configMap("a", "first", data))
@@ -112,7 +135,6 @@ func badManifests() []badInput {
 		{"C2 two manifests", pkg("manifest.yaml", plain, "manifest.yml", plain), namespaced(), "PackageManifest present multiple times", ""},
 		{"C2 no phases", replace("[{name: first}, {name: second}]", "[]"), namespaced(), "spec.phases: Required value", ""},
 		{"C2 unknown phase", replace("name: first", "name: erste"), namespaced(), `phase "first". The manifest has: erste, second.`, ""},
-		{"C2 unknown phase, beside one without a name", replace("{name: first}, {name: second}", "{name: one}, {name: two}, {title: first}"), namespaced(), `phase "first". The manifest has: one, two.`, ""},
 		{"C2 phase twice", replace("second", "first"), namespaced(), `spec.phases[1].name: Duplicate value: "first"`, ""},
 		{"C2 object in two phases", pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", configMap("a", "second", "")), namespaced(), "Duplicate Object in b.yaml", ""},
 		{"C2 no objects", pkg("manifest.yaml", plain), namespaced(), "", ""},

@@ -261,10 +261,15 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 	r.labels = map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if result := l.unit.result; result != nil {
 		r.strict = result.Strict
+		r.phases = []string{}
+		unnamed := false
 		for _, p := range result.Manifest.Spec.Phases {
-			if p.Name != "" {
+			if unnamed = unnamed || p.Name == ""; p.Name != "" {
 				r.phases = append(r.phases, p.Name)
 			}
+		}
+		if unnamed && r.strict {
+			r.phases = nil // an error of the manifest, and not of each object in that phase
 		}
 	}
 	return r

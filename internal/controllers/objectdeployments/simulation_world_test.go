@@ -28,8 +28,8 @@ import (
 type object struct {
 	uid     types.UID
 	version int64
-	// value is all content but the release label: what the template says, or what
-	// somebody made of it.
+	// value is all content but the release label: that of the template, or of another
+	// client.
 	value, release string
 	// fixed is a part of the template's value that cannot be changed.
 	fixed       string
