@@ -438,7 +438,7 @@ func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
 	awaitRollout(t, dep)
 }
 
-// Probes that take half a minute delay neither the deletion of their package nor another
+// Probes that take minutes delay neither the deletion of their package nor another
 // package.
 func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	t.Parallel()
@@ -450,11 +450,11 @@ func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 		objects = append(objects, configMap(fmt.Sprintf("object-%03d", i), "v1"))
 	}
 	dep := gated(ns, phase("one", objects...))
-	dep.Spec.Template.Spec.AvailabilityProbes[0].Probes = slices.Repeat([]corev1alpha1.Probe{costly}, 5)
+	dep.Spec.Template.Spec.AvailabilityProbes[0].Probes = slices.Repeat([]corev1alpha1.Probe{costly}, 20)
 	env.Create(t, dep)
 	awaitValue(t, ns, "object-199", "v1")
 	env.Namespace(t, ns+"-other")
 	install(t, deployment(ns+"-other", phase("one", configMap("one", "v1"))))
 	must(t, env.Client.Delete(t.Context(), dep))
-	env.WaitGone(t, 10*time.Second, dep)
+	env.WaitGone(t, patience, dep)
 }
