@@ -92,7 +92,7 @@ func (l *lookups) join(g group, keys []objects.Key) (*lookup, bool) {
 // pause returns the pause after a lookup that took so long: lookups of a group take a
 // share of the time that does not grow with the number of callers.
 func pause(took time.Duration) time.Duration {
-	return min(took*limits.LookPauses, limits.LookPauseMax)
+	return min(took*limits.LookupPauseFactor, limits.LookupPauseMax)
 }
 
 // begin waits until the lookup before and its pause are over; no caller can join this

@@ -19,7 +19,7 @@ import (
 const reportInterval = 30 * time.Second
 
 // Ensure returns the folder that holds the binary for the checkout at repository,
-// and builds it first where it is missing, which takes about 7 minutes on 2 cores
+// and builds it first where it is missing, which takes about 10 minutes on 2 cores
 // when nothing is in Go's build cache. What happens is told to progress, unless
 // the binary is there.
 func Ensure(ctx context.Context, repository string, progress io.Writer) (string, error) {
@@ -84,7 +84,7 @@ func build(ctx context.Context, source, dir string, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(progress, "Building the sandbox: etcd, Kubernetes %s, kubectl, kwok and a registry in one binary.\n"+
-		"This takes about 7 minutes on 2 cores the first time, and seconds when Go's build cache has the parts.\n", version)
+		"This takes about 10 minutes on 2 cores the first time, and seconds when Go's build cache has the parts: when it is interrupted, the next run goes on.\n", version)
 	packages, err := goCommand(ctx, source, "list", "-deps", ".")
 	if err != nil {
 		return err
