@@ -1,8 +1,8 @@
 // Package kube holds what every controller needs beside controller-runtime.
 //
 //	conditions     status conditions, as kstatus reads them
-//	statuswriter   writes the status of one of our own objects
-//	mutationcache  our own writes, until the informers have them
+//	statuswriter   writes the status of one object of the API group
+//	mutationcache  responses to writes, until the informers have them
 //	queueing       how much a controller has to do; short work goes past long work
 //	leadership     no write without the Lease
 //	panics         errors of recovered panics

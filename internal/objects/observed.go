@@ -25,7 +25,7 @@ type Observed struct {
 	// annotation; 0 where it is not known. Any client can change it: it may cause a
 	// write that was not needed, and decides nothing else.
 	Revision int64
-	// Held says what holds a terminating object, by HeldBy; empty for others.
+	// Held names what holds a terminating object, by HeldBy; empty for others.
 	Held string
 	// Owners are the owner references as they are on the object.
 	Owners []metav1.OwnerReference
@@ -35,7 +35,7 @@ type Observed struct {
 	// ProjectedBy names the template that Projection was made with; a projection
 	// of another template says nothing.
 	ProjectedBy Digest
-	// Writer is the field manager that wrote the object last, if it is not ours:
+	// Writer is the field manager that wrote the object last, if it is not the engine:
 	// who to name when a drift comes back.
 	Writer string
 	// Trimmed is the JSON of what probes read of the object; nil where no
@@ -56,23 +56,23 @@ type Observed struct {
 	// Matches means that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool
-	// Wrote means that managedFields hold an entry of ours: this engine, or
+	// Wrote means that managedFields hold an entry of the engine: this one, or
 	// Package Operator, wrote the object.
 	Wrote bool
-	// UpdateFields means that managedFields hold an Update entry of ours, left by
+	// UpdateFields means that managedFields hold an Update entry of the engine, left by
 	// the POST that created the object or by an earlier engine. It has to become an
 	// Apply entry before the first apply of another content: else
 	// fields that left the template would stay.
 	UpdateFields bool
-	// ApplyFields means that managedFields hold an Apply entry of ours.
+	// ApplyFields means that managedFields hold an Apply entry of the engine.
 	ApplyFields bool
 	// InstallerFields means that managedFields hold an entry of a command that
-	// installs objects, such as kubectl apply: it becomes ours at adoption.
+	// installs objects, such as kubectl apply: it is taken over at adoption.
 	InstallerFields bool
 	// StaleFields means that managedFields hold an entry in a version that is not
 	// served any more, on which every apply fails.
 	StaleFields bool
-	// Unrecorded means that the object is ours and that managedFields do not say so:
+	// Unrecorded means that the object is owned and managedFields do not record it:
 	// they were wiped, or the object was recreated. Without a record of what is ours
 	// a field that leaves the template would stay.
 	Unrecorded bool

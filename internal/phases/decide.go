@@ -19,27 +19,27 @@ const (
 	None Action = iota
 	// Create: the object is absent. A guarded apply.
 	Create
-	// Verify: the object is ours, and what was written last is not known in this
+	// Verify: the object is owned, and what was written last is not known in this
 	// process. A dry run reports whether it needs a write.
 	Verify
-	// Change: the object is ours with other content. A dry run, then an apply.
+	// Change: the object is owned and has other content. A dry run, then an apply.
 	Change
-	// Adopt: the object is not ours and may be taken. A dry run, then an apply.
+	// Adopt: the object has no or another owner and may be adopted. A dry run, then an apply.
 	Adopt
 	// Correct: the object drifted. An apply.
 	Correct
 	// Relabel: only well-known labels differ. An apply behind all other work.
 	Relabel
-	// Recreate: the object is ours, and a field that cannot be changed differs. DELETE
+	// Recreate: the object is owned, and a field that cannot be changed differs. DELETE
 	// with uid and resourceVersion; it is created when it is gone.
 	Recreate
 	// Delete: DELETE with uid and resourceVersion.
 	Delete
-	// Release: take our marks off and leave the object.
+	// Release: remove owner reference and labels of the engine, and leave the object.
 	Release
 	// Confirm: a GET decides whether the object is gone.
 	Confirm
-	// Wait: something has to happen first; the message says what.
+	// Wait: something has to happen first; the message names it.
 	Wait
 	// Refuse: the object has another controller.
 	Refuse
@@ -103,7 +103,7 @@ type DecisionInput struct {
 	Now     time.Time
 }
 
-// Decide says what to do about one object.
+// Decide returns what to do about one object.
 func Decide(c DecisionInput) Decision {
 	if c.Desired == nil {
 		return decideGone(c)
@@ -168,7 +168,7 @@ func (c *DecisionInput) immutable() bool {
 }
 
 // reportsAbsence reports whether an absent object was deleted by others, and
-// is left so. What the engine takes away to make it anew is not: it may have been
+// is left so. What the engine deletes to recreate it is not: it may have been
 // stopped in between.
 func (c *DecisionInput) reportsAbsence() bool {
 	if !c.Report {
@@ -201,7 +201,7 @@ const (
 )
 
 // unwatched completes a decision that only a change of the object can end. The
-// watch tells of that, except where it never showed the object.
+// watch shows that, except where it never showed the object.
 func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 	if c.Live.Object.Watched || c.Applied.ReadAt.IsZero() {
 		return v
@@ -217,7 +217,7 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	return unwatched(c, Decision{Action: Wait, Message: terminating(live)}, leavingPause)
 }
 
-// decideOwner reports whether the live object is ours, or else what follows from
+// decideOwner reports whether the live object is owned, or else what follows from
 // the collision rules.
 func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 	controller := live.Controller()
@@ -275,7 +275,7 @@ func otherManager(c DecisionInput) string {
 	return "another writer"
 }
 
-// by names who wrote the object last, where that was not us.
+// by names the field manager that wrote the object last, unless it is the engine's.
 func by(live *objects.Observed) string {
 	if live.Writer == "" {
 		return ""
@@ -311,7 +311,7 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 
 // correction throttles contention: the first corrections are
 // immediate, then the pause doubles from one second to five minutes, and the
-// message says what goes on.
+// message names the other manager.
 func correction(c DecisionInput, a Action, message string) Decision {
 	const free, longest = 5, 5 * time.Minute
 	contention := c.Applied.Contention
@@ -337,14 +337,14 @@ func decideGone(c DecisionInput) Decision {
 	case !c.Live.Synced:
 		return Decision{Action: Wait, Message: notSynced(c)}
 	case c.Applied.Failure != nil && c.Applied.Failure.Content.IsZero() && c.Now.Before(c.Applied.Failure.Until):
-		// A removal failed. A write that failed says nothing about a removal.
+		// A removal failed. A failed write is no failed removal.
 		return Decision{Action: Wait, Message: c.Applied.Failure.Message, Retry: c.Applied.Failure.Until}
 	case live == nil:
 		return Decision{Action: Confirm}
 	}
 	controller := live.Controller()
 	if controller == nil || !(c.Owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || c.Owner.SameName(controller)) {
-		// Not ours any more. A reference that is merely missing may have been
+		// Not owned any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
 		return Decision{Action: None}
 	}

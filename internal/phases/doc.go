@@ -9,7 +9,7 @@
 //     release, wait, or refuse it.
 //   - A revision's phases are opened one by one. The first write of phase k+1
 //     needs all probes of phases 1 to k true at the same moment (invariant 1);
-//     that is a Gate, which the caller records durably before it asks again. Phases
+//     that is a Gate, which the caller records durably before the next call. Phases
 //     of which nothing is to be written and whose probes are true are passed over:
 //     one Gate opens them together with the first one behind them.
 //   - Each object has one writer (invariant 3): the newest revision that opened

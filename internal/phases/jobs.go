@@ -31,7 +31,7 @@ type Jobs struct {
 	// any more are left out of it.
 	Runs map[objects.Key]Run
 	// Due means that Runs has an outcome that is not recorded yet: the caller
-	// records it durably before it performs a step, and asks again.
+	// records it durably before it performs a step, and plans again.
 	Due bool
 	// Recorded are the Jobs whose end is recorded, so that what was seen of it may be
 	// forgotten.

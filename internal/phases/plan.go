@@ -16,7 +16,7 @@ type Plan struct {
 	// first of them is performed; nil where none is due.
 	Entry *Entry
 	// Gate are the phases to open next; the caller records them durably, calls
-	// Revision.Open and asks again. Nil where none is due.
+	// Revision.Open and plans again. Nil where none is due.
 	Gate *Gate
 	// Jobs is what is to be recorded of Jobs, before any step.
 	Jobs Jobs
@@ -44,7 +44,7 @@ type Step struct {
 	// should show, so that the difference is named and left.
 	Report bool
 	// Foreign means that the adopted object was not written by the engine: fields that
-	// kubectl or Helm own become ours.
+	// kubectl or Helm own become those of the engine.
 	Foreign bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// BlockKind tells what sort of thing an object waits for.
+// BlockKind is the kind of thing that an object waits for.
 type BlockKind int
 
 const (

@@ -77,7 +77,7 @@ type Revision struct {
 	stage
 	// Probed are the kinds that probes select.
 	Probed sets.Set[schema.GroupKind]
-	// Results are those of the probes on live objects, as far as [State.Evaluated] asks
+	// Results are those of the probes on live objects, as far as [State.Evaluated] requires
 	// for them.
 	Results map[objects.Key]probes.Result
 	// Reached are the kinds of Probed of which State.Live is from Since or later.
@@ -196,9 +196,9 @@ type Applied struct {
 	Content, Labels objects.Digest
 	// Template names the full template behind Baseline.
 	Template objects.Digest
-	// Baseline is the projection of the response to our own last write.
+	// Baseline is the projection of the response to the engine's last write.
 	Baseline objects.Digest
-	// UID of the object that we wrote or verified.
+	// UID of the object that was written or verified.
 	UID types.UID
 	// Gone means that the object is confirmed to be absent.
 	Gone bool

@@ -2,7 +2,7 @@
 // apimachinery's api/meta.
 //
 // observedGeneration is the generation of the object that carries the condition; a
-// condition of another generation says nothing about the current spec.
+// condition of another generation does not describe the current spec.
 //
 // Kstatus sets Ready, Reconciling and Stalled as kstatus, Flux, Helm and kubectl
 // wait read them.

@@ -33,7 +33,7 @@ func Reason(text string) string {
 	return strings.TrimRight(text[:min(len(text), maxReason)], ",:")
 }
 
-// Foreign makes a condition of another kind valid for our statuses. Its type has to be
+// Foreign makes a condition of another kind valid for a status of the API group. Its type has to be
 // valid already, see ValidType.
 func Foreign(typ, status, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: Reason(reason), Message: message}

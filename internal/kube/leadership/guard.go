@@ -19,7 +19,7 @@ var ErrNotLeading = errors.New("not sent: this manager does not hold the leader 
 // state: what its caches hold may never have happened.
 var ErrRestored = errors.New("the leader lease holds an earlier state than before: the cluster was restored from a backup, and everything has to be read anew")
 
-// Guard tells whether this process may write.
+// Guard reports whether this process may write.
 type Guard struct {
 	clock  clock.PassiveClock
 	always bool
@@ -38,7 +38,7 @@ func Always() *Guard {
 	return &Guard{always: true}
 }
 
-// Valid tells whether the last successful renewal is younger than the renew
+// Valid reports whether the last successful renewal is younger than the renew
 // deadline.
 func (g *Guard) Valid() bool {
 	if g.always {

@@ -43,7 +43,7 @@ func NewLock(config *rest.Config, namespace string, guard *Guard, restored func(
 	}, guard, restored), nil
 }
 
-// lock notes what every request on the Lease tells about who leads. client-go
+// lock records what every response about the Lease shows of the leader. client-go
 // calls its methods from one goroutine.
 type lock struct {
 	resourcelock.Interface
@@ -59,7 +59,7 @@ func watchLock(inner resourcelock.Interface, guard *Guard, restored func(error))
 	return &lock{Interface: inner, guard: guard, restored: restored}
 }
 
-// Get reads the Lease; another holder ends our leadership at once.
+// Get reads the Lease; another holder ends the leadership at once.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if l.lost {
 		return nil, nil, ErrRestored
@@ -81,7 +81,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, nil
 }
 
-// wentBack tells whether a Lease holds what it held before the known state. A
+// wentBack reports whether a Lease holds what it held before the known state. A
 // holder renews to later times only, by its own clock, and each change of the
 // holder is counted.
 func wentBack(known, now *resourcelock.LeaderElectionRecord) bool {

@@ -1,4 +1,4 @@
-// Package statuswriter writes the status of one of our own objects.
+// Package statuswriter writes the status of one object of the API group.
 //
 // A status is sent alone, by PUT: the API server keeps everything else as it is.
 // A merge patch costs it a sixth more, because it encodes, merges and decodes the

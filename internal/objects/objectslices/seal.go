@@ -16,13 +16,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Sealing says which objects of a revision with sensitive values are kept in
+// Sealing selects which objects of a revision with sensitive values are kept in
 // Secrets. A nil Sealing selects none.
 type Sealing struct {
-	// Key is known to readers of Secrets alone. Without it, a name says nothing of
+	// Key is readable from Secrets alone. Without it, a name reveals nothing of
 	// the content.
 	Key []byte
-	// Holds tells whether the object at this place holds a sensitive value.
+	// Holds reports whether the object at this place holds a sensitive value.
 	// Secrets are selected in any case: a value may be in one in another form.
 	Holds func(phase, object int) bool
 }
@@ -81,7 +81,7 @@ const (
 	dataKey     = "key"
 )
 
-// Secret returns the Secret that holds the objects, without what says whose it is.
+// Secret returns the Secret that holds the objects, without its owner.
 func (s *Slice) Secret() (*corev1.Secret, error) {
 	content, err := json.Marshal(s.Objects)
 	if err != nil {

@@ -104,7 +104,7 @@ type item struct {
 	object corev1alpha1.ObjectSetObject
 	json   []byte
 	rank   uint64
-	// secret tells that it is a Secret.
+	// secret reports whether it is a Secret.
 	secret bool
 }
 

@@ -7,5 +7,5 @@
 // revision: after a restart the holder restores the claims of revisions that
 // have it first, and then lets new ones ask.
 //
-// The table knows nothing of the cluster; the caller says who holds what.
+// The table is pure: the caller passes what each owner holds.
 package claims

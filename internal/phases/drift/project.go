@@ -29,7 +29,7 @@ func Project(template, live map[string]any, types *KindListTypes) objects.Digest
 // Matches reports whether every value of the template is on the live object as it is
 // written: an apply would change nothing on the template's paths. False means "not
 // known": what the API server normalises, such as quantities, or leaves out, such as
-// zero values, looks different. Lists that are not known to be associative or sets must
+// zero values, has another digest. Lists that are not known to be associative or sets must
 // have the same length.
 //
 // Neither argument is changed. types may be nil.
