@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +46,14 @@ var phaseColumns = []string{condition("Available"), condition("Paused"), "Revisi
 
 var templateColumns = []string{"Invalid string " + conditionPath("package-operator.run/Invalid")}
 
-// kinds are the thirteen kinds, their short names and columns, with the
+var repositoryColumns = []string{
+	condition("Ready"), "Packages integer .status.packages", "Versions integer .status.versions",
+	"Revision string .status.artifact.revision wide", age,
+}
+
+var availableColumns = []string{"Package string .spec.packageName", "Description string .spec.display.shortDescription", age}
+
+// kinds are the thirteen kinds of Package Operator, their short names and columns, with the
 // corrections: ObjectSlice has its short names, and the revision of a phase is
 // read where it stands.
 var kinds = map[string]kind{
@@ -100,6 +108,18 @@ var kinds = map[string]kind{
 		scope: "Cluster", plural: "clusterobjecttemplates", shortNames: []string{"clobjtmpl", "cot"},
 		columns: templateColumns,
 	},
+	"PackageRepository": {
+		scope: "Namespaced", plural: "packagerepositories", shortNames: []string{"pkgrepo"}, columns: repositoryColumns,
+	},
+	"ClusterPackageRepository": {
+		scope: "Cluster", plural: "clusterpackagerepositories", shortNames: []string{"clpkgrepo"}, columns: repositoryColumns,
+	},
+	"AvailablePackage": {
+		scope: "Namespaced", plural: "availablepackages", shortNames: []string{"avpkg"}, noStatus: true, columns: availableColumns,
+	},
+	"ClusterAvailablePackage": {
+		scope: "Cluster", plural: "clusteravailablepackages", shortNames: []string{"clavpkg"}, noStatus: true, columns: availableColumns,
+	},
 	"HostedClusterPackage": {
 		scope: "Cluster", plural: "hostedclusterpackages", shortNames: []string{"hcpkg"},
 		columns: []string{
@@ -150,7 +170,7 @@ func TestCRDsServeTheKinds(t *testing.T) {
 
 func describe(want kind, name string) apiextensionsv1.CustomResourceDefinitionNames {
 	return apiextensionsv1.CustomResourceDefinitionNames{
-		Kind: name, ListKind: name + "List", Plural: want.plural, Singular: want.plural[:len(want.plural)-1],
+		Kind: name, ListKind: name + "List", Plural: want.plural, Singular: strings.ToLower(name),
 		ShortNames: want.shortNames, Categories: []string{"lockstep"},
 	}
 }

@@ -37,7 +37,30 @@ func configMap(name string) string {
 
 var rules = []rule{
 	{name: "package", kind: "Package", new: `image: example.com/shop:v1`},
-	{name: "package without image", kind: "Package", new: `component: web`, want: "spec.image: Required"},
+	{name: "package without image", kind: "Package", new: `component: web`, want: "exactly one of image and packageRef"},
+	{name: "package by reference", kind: "Package", new: `packageRef: {name: shop.example.com, version: ">=1, <2"}`},
+	{name: "package by both", kind: "Package", new: `{image: a, packageRef: {name: shop.example.com}}`, want: "exactly one of image and packageRef"},
+	{name: "repository", kind: "PackageRepository", new: `source: {image: {ref: example.com/packages}}`},
+	{name: "repository of nothing", kind: "PackageRepository", new: `source: {}`, want: "exactly one of image, http, git and inline"},
+	{
+		name: "repository of two sources", kind: "PackageRepository", want: "exactly one of image, http, git and inline",
+		new: `source: {image: {ref: a}, http: {url: "https://example.com/a.tgz"}}`,
+	},
+	{name: "repository too often", kind: "PackageRepository", new: `{interval: 5s, source: {image: {ref: a}}}`, want: "interval must be between 30s and 8760h"},
+	{
+		name: "repository with credentials in its URL", kind: "PackageRepository", want: "should match",
+		new: `source: {http: {url: "https://me:password@example.com/a.tgz"}}`,
+	},
+	{
+		name: "git repository with a password", kind: "PackageRepository", want: "without a password",
+		new: `source: {git: {url: "https://me:password@example.com/a.git"}}`,
+	},
+	{name: "git repository by ssh", kind: "PackageRepository", new: `source: {git: {url: "ssh://git@example.com/a.git", ref: v1.2.3}}`},
+	{name: "git repository in short", kind: "PackageRepository", new: `source: {git: {url: "git@example.com:team/a.git", ref: origin/main}}`},
+	{
+		name: "tags of a digest", kind: "PackageRepository", want: "has no tags",
+		new: `source: {image: {ref: "a@sha256:0", tagSelection: {}}}`,
+	},
 	{
 		name: "package may change", kind: "Package", old: `image: example.com/shop:v1`,
 		new: `{image: example.com/shop:v2, paused: true, component: web, config: {deep: [1]}}`,

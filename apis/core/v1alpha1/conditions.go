@@ -61,6 +61,14 @@ const (
 	// delete its objects.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
+	// ConditionResolved is True when packageRef led to a version that is offered.
+	// False says why it did not; what is installed stays.
+	ConditionResolved = "Resolved"
+
+	// ConditionConflicting is True when a repository offers versions of packages
+	// with a content that another repository offers differently.
+	ConditionConflicting = "Conflicting"
+
 	// ConditionObjectTemplateInvalid is True when an ObjectTemplate cannot be
 	// rendered.
 	ConditionObjectTemplateInvalid = "package-operator.run/Invalid"
@@ -112,6 +120,44 @@ const (
 	// ReasonUnsupported is that the package needs what this engine does not
 	// serve yet.
 	ReasonUnsupported = "Unsupported"
+)
+
+// Reasons of ConditionResolved.
+const (
+	// ReasonResolved is that the version is chosen.
+	ReasonResolved = "Resolved"
+
+	// ReasonUnknownPackage is that no repository offers a package of the name.
+	ReasonUnknownPackage = "UnknownPackage"
+
+	// ReasonNoMatchingVersion is that a package of the name is offered, and none of
+	// its versions fits.
+	ReasonNoMatchingVersion = "NoMatchingVersion"
+
+	// ReasonDowngradeRefused is that only lower versions fit than the one that was
+	// chosen last.
+	ReasonDowngradeRefused = "DowngradeRefused"
+
+	// ReasonVersionInvalid is that packageRef.version is no constraint.
+	ReasonVersionInvalid = "VersionInvalid"
+)
+
+// Reasons of the conditions of repositories.
+const (
+	// ReasonFetched is that the content is fetched and offered.
+	ReasonFetched = "Fetched"
+
+	// ReasonFetchFailed is that the source could not be fetched. What was fetched
+	// before stays offered.
+	ReasonFetchFailed = "FetchFailed"
+
+	// ReasonContentInvalid is that what was fetched is no repository. What was
+	// fetched before stays offered.
+	ReasonContentInvalid = "ContentInvalid"
+
+	// ReasonVersionConflict is that another repository offers the same version with
+	// different content.
+	ReasonVersionConflict = "VersionConflict"
 )
 
 // Reasons of ConditionAvailable, ConditionProgressing and the conditions of

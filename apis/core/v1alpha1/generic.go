@@ -76,6 +76,23 @@ type GenericObjectTemplate interface {
 	ObjectTemplateStatus() *ObjectTemplateStatus
 }
 
+// GenericPackageRepository is a PackageRepository or a ClusterPackageRepository.
+//
+// +kubebuilder:object:generate=false
+type GenericPackageRepository interface {
+	Conditioned
+	RepositorySpec() *PackageRepositorySpec
+	RepositoryStatus() *PackageRepositoryStatus
+}
+
+// GenericAvailablePackage is an AvailablePackage or a ClusterAvailablePackage.
+//
+// +kubebuilder:object:generate=false
+type GenericAvailablePackage interface {
+	Object
+	AvailableSpec() *AvailablePackageSpec
+}
+
 // List is what every list kind of this package is.
 //
 // +kubebuilder:object:generate=false
@@ -133,4 +150,22 @@ type GenericObjectSliceList interface {
 type GenericObjectTemplateList interface {
 	List
 	GenericObjectTemplates() []GenericObjectTemplate
+}
+
+// GenericPackageRepositoryList is a PackageRepositoryList or a
+// ClusterPackageRepositoryList.
+//
+// +kubebuilder:object:generate=false
+type GenericPackageRepositoryList interface {
+	List
+	GenericRepositories() []GenericPackageRepository
+}
+
+// GenericAvailablePackageList is an AvailablePackageList or a
+// ClusterAvailablePackageList.
+//
+// +kubebuilder:object:generate=false
+type GenericAvailablePackageList interface {
+	List
+	GenericAvailablePackages() []GenericAvailablePackage
 }

@@ -40,6 +40,10 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ClusterObjectSlice{}, &ClusterObjectSliceList{},
 		&ObjectTemplate{}, &ObjectTemplateList{},
 		&ClusterObjectTemplate{}, &ClusterObjectTemplateList{},
+		&PackageRepository{}, &PackageRepositoryList{},
+		&ClusterPackageRepository{}, &ClusterPackageRepositoryList{},
+		&AvailablePackage{}, &AvailablePackageList{},
+		&ClusterAvailablePackage{}, &ClusterAvailablePackageList{},
 		&HostedClusterPackage{}, &HostedClusterPackageList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

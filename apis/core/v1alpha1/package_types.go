@@ -15,10 +15,35 @@ const DefaultRevisionHistoryLimit int32 = 10
 
 // PackageSpec is the desired state of a Package or ClusterPackage. Every field
 // may be changed at any time.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.packageRef)",message="exactly one of image and packageRef must be set"
 type PackageSpec struct {
 	// Image is the reference of the package image, by tag or by digest. The
-	// package is loaded again whenever this value changes.
-	Image string `json:"image"`
+	// package is loaded again whenever this value changes. Exactly one of image and
+	// packageRef is set.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// PackageRef chooses the image from what repositories offer: the highest version
+	// that fits, now and whenever a higher one is offered. A version that is no
+	// longer offered stays installed.
+	// +optional
+	PackageRef *PackageReference `json:"packageRef,omitempty"`
+
+	// DowngradePolicy says whether packageRef may lead to a version below the one
+	// that was chosen last. Deny is what unset means. A changed image is always
+	// followed.
+	// +optional
+	DowngradePolicy DowngradePolicy `json:"downgradePolicy,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount that creates, changes and deletes the
+	// objects of the package: the manager impersonates it. It is in the package's
+	// namespace; that of a ClusterPackage, in the manager's namespace. Unset: the
+	// manager's own identity.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// ImagePullSecrets name Secrets of the type kubernetes.io/dockerconfigjson or
 	// kubernetes.io/dockercfg with credentials for the image's registry. They are
@@ -39,7 +64,8 @@ type PackageSpec struct {
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// Interval is how often a registry is asked whether a tag has moved, such as
-	// 10m; what it stands for then is rolled out. Unset: a tag is followed only as
+	// 10m; what it stands for then is rolled out. With packageRef, how often the
+	// version is chosen anew, beside whenever a repository offers another one. Unset: a tag is followed only as
 	// imagePullPolicy says. The least is 1m. An image by digest is never asked for.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -126,6 +152,30 @@ type PackageSpec struct {
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
+
+// PackageReference chooses a version of a package from what repositories offer.
+type PackageReference struct {
+	// Name of the package, as repositories offer it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	VersionSelection `json:",inline"`
+}
+
+// DowngradePolicy says whether a lower version may be installed. The empty value
+// means Deny.
+// +kubebuilder:validation:Enum=Deny;Allow
+type DowngradePolicy string
+
+const (
+	// DowngradePolicyDeny keeps the version that is installed.
+	DowngradePolicyDeny DowngradePolicy = "Deny"
+
+	// DowngradePolicyAllow installs the lower version.
+	DowngradePolicyAllow DowngradePolicy = "Allow"
+)
 
 // ValueSource names one key of a Secret or of a ConfigMap.
 //
@@ -331,6 +381,11 @@ type PackageStatus struct {
 	// +optional
 	Resolved *ResolvedPackage `json:"resolved,omitempty"`
 
+	// LastAttempted says which version of packageRef was chosen last, whether or not
+	// it could be installed. A lower one is a downgrade.
+	// +optional
+	LastAttempted *AttemptedVersion `json:"lastAttempted,omitempty"`
+
 	// Phases of the current revision, in their order.
 	// +optional
 	Phases []PhaseStatus `json:"phases,omitempty"`
@@ -360,4 +415,19 @@ type ResolvedPackage struct {
 	// Digest is the digest of the image that was rendered, such as sha256:….
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// Repository is the name of the repository that offered it, such as
+	// PackageRepository/stable, where packageRef is set.
+	// +optional
+	Repository string `json:"repository,omitempty"`
+}
+
+// AttemptedVersion is a version that was chosen.
+type AttemptedVersion struct {
+	// Version that was chosen, without a leading v.
+	Version string `json:"version"`
+
+	// Image of the version.
+	// +optional
+	Image string `json:"image,omitempty"`
 }

@@ -20,7 +20,7 @@ func TestPackageOperatorObjectsRoundTrip(t *testing.T) {
 	t.Parallel()
 	scheme := newScheme(t)
 	seen := map[string]bool{}
-	for _, document := range documents(t, "testdata/packageoperator.yaml") {
+	for _, document := range append(documents(t, "testdata/packageoperator.yaml"), documents(t, "testdata/repositories.yaml")...) {
 		var want map[string]any
 		if err := json.Unmarshal(document, &want); err != nil {
 			t.Fatal(err)

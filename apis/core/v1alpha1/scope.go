@@ -93,3 +93,39 @@ func (s Scope) NewObjectSliceList() GenericObjectSliceList {
 	}
 	return &ObjectSliceList{}
 }
+
+// NewPackageRepository returns an empty PackageRepository or
+// ClusterPackageRepository.
+func (s Scope) NewPackageRepository() GenericPackageRepository {
+	if s == ScopeCluster {
+		return &ClusterPackageRepository{}
+	}
+	return &PackageRepository{}
+}
+
+// NewPackageRepositoryList returns an empty PackageRepositoryList or
+// ClusterPackageRepositoryList.
+func (s Scope) NewPackageRepositoryList() GenericPackageRepositoryList {
+	if s == ScopeCluster {
+		return &ClusterPackageRepositoryList{}
+	}
+	return &PackageRepositoryList{}
+}
+
+// NewAvailablePackage returns an empty AvailablePackage or
+// ClusterAvailablePackage.
+func (s Scope) NewAvailablePackage() GenericAvailablePackage {
+	if s == ScopeCluster {
+		return &ClusterAvailablePackage{}
+	}
+	return &AvailablePackage{}
+}
+
+// NewAvailablePackageList returns an empty AvailablePackageList or
+// ClusterAvailablePackageList.
+func (s Scope) NewAvailablePackageList() GenericAvailablePackageList {
+	if s == ScopeCluster {
+		return &ClusterAvailablePackageList{}
+	}
+	return &AvailablePackageList{}
+}

@@ -17,23 +17,29 @@ var kinds = []string{
 	"ObjectSetPhase", "ClusterObjectSetPhase",
 	"ObjectSlice", "ClusterObjectSlice",
 	"ObjectTemplate", "ClusterObjectTemplate",
+	"PackageRepository", "ClusterPackageRepository",
+	"AvailablePackage", "ClusterAvailablePackage",
 	"HostedClusterPackage",
 }
 
 var (
-	_ corev1alpha1.GenericPackage          = (*corev1alpha1.Package)(nil)
-	_ corev1alpha1.GenericPackage          = (*corev1alpha1.ClusterPackage)(nil)
-	_ corev1alpha1.GenericObjectDeployment = (*corev1alpha1.ObjectDeployment)(nil)
-	_ corev1alpha1.GenericObjectDeployment = (*corev1alpha1.ClusterObjectDeployment)(nil)
-	_ corev1alpha1.GenericObjectSet        = (*corev1alpha1.ObjectSet)(nil)
-	_ corev1alpha1.GenericObjectSet        = (*corev1alpha1.ClusterObjectSet)(nil)
-	_ corev1alpha1.GenericObjectSetPhase   = (*corev1alpha1.ObjectSetPhase)(nil)
-	_ corev1alpha1.GenericObjectSetPhase   = (*corev1alpha1.ClusterObjectSetPhase)(nil)
-	_ corev1alpha1.GenericObjectSlice      = (*corev1alpha1.ObjectSlice)(nil)
-	_ corev1alpha1.GenericObjectSlice      = (*corev1alpha1.ClusterObjectSlice)(nil)
-	_ corev1alpha1.GenericObjectTemplate   = (*corev1alpha1.ObjectTemplate)(nil)
-	_ corev1alpha1.GenericObjectTemplate   = (*corev1alpha1.ClusterObjectTemplate)(nil)
-	_ corev1alpha1.Conditioned             = (*corev1alpha1.HostedClusterPackage)(nil)
+	_ corev1alpha1.GenericPackage           = (*corev1alpha1.Package)(nil)
+	_ corev1alpha1.GenericPackage           = (*corev1alpha1.ClusterPackage)(nil)
+	_ corev1alpha1.GenericObjectDeployment  = (*corev1alpha1.ObjectDeployment)(nil)
+	_ corev1alpha1.GenericObjectDeployment  = (*corev1alpha1.ClusterObjectDeployment)(nil)
+	_ corev1alpha1.GenericObjectSet         = (*corev1alpha1.ObjectSet)(nil)
+	_ corev1alpha1.GenericObjectSet         = (*corev1alpha1.ClusterObjectSet)(nil)
+	_ corev1alpha1.GenericObjectSetPhase    = (*corev1alpha1.ObjectSetPhase)(nil)
+	_ corev1alpha1.GenericObjectSetPhase    = (*corev1alpha1.ClusterObjectSetPhase)(nil)
+	_ corev1alpha1.GenericObjectSlice       = (*corev1alpha1.ObjectSlice)(nil)
+	_ corev1alpha1.GenericObjectSlice       = (*corev1alpha1.ClusterObjectSlice)(nil)
+	_ corev1alpha1.GenericObjectTemplate    = (*corev1alpha1.ObjectTemplate)(nil)
+	_ corev1alpha1.GenericObjectTemplate    = (*corev1alpha1.ClusterObjectTemplate)(nil)
+	_ corev1alpha1.GenericPackageRepository = (*corev1alpha1.PackageRepository)(nil)
+	_ corev1alpha1.GenericPackageRepository = (*corev1alpha1.ClusterPackageRepository)(nil)
+	_ corev1alpha1.GenericAvailablePackage  = (*corev1alpha1.AvailablePackage)(nil)
+	_ corev1alpha1.GenericAvailablePackage  = (*corev1alpha1.ClusterAvailablePackage)(nil)
+	_ corev1alpha1.Conditioned              = (*corev1alpha1.HostedClusterPackage)(nil)
 
 	_ corev1alpha1.GenericObjectSetPhaseList = (*corev1alpha1.ObjectSetPhaseList)(nil)
 	_ corev1alpha1.GenericObjectSetPhaseList = (*corev1alpha1.ClusterObjectSetPhaseList)(nil)
@@ -61,6 +67,8 @@ func TestScopesMakeTheirTwins(t *testing.T) {
 			"Package": scope.NewPackage(), "PackageList": scope.NewPackageList(),
 			"ObjectDeployment": scope.NewObjectDeployment(), "ObjectDeploymentList": scope.NewObjectDeploymentList(),
 			"ObjectSet": scope.NewObjectSet(), "ObjectSetList": scope.NewObjectSetList(),
+			"PackageRepository": scope.NewPackageRepository(), "PackageRepositoryList": scope.NewPackageRepositoryList(),
+			"AvailablePackage": scope.NewAvailablePackage(), "AvailablePackageList": scope.NewAvailablePackageList(),
 			"ObjectSlice": scope.NewObjectSlice(), "ObjectSliceList": scope.NewObjectSliceList(),
 		} {
 			gvks, _, err := scheme.ObjectKinds(object)

@@ -1,0 +1,156 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// AvailablePackageSpec is one package with the versions in which the repositories
+// of a namespace, or of the cluster, offer it. The controller of repositories
+// writes it. A package of more than 512 KiB has several objects, of which the
+// first has the name of the package.
+type AvailablePackageSpec struct {
+	// PackageName is the name of the package.
+	// +kubebuilder:validation:MaxLength=253
+	PackageName string `json:"packageName"`
+
+	// Part is the number of this object among those of the package, from 0.
+	// +optional
+	Part int32 `json:"part,omitempty"`
+
+	// Display is what people see of the package. Only part 0 has it.
+	// +optional
+	Display *PackageDisplay `json:"display,omitempty"`
+
+	// Versions of the package, the lowest first, in all parts together.
+	// +listType=map
+	// +listMapKey=version
+	// +optional
+	Versions []AvailableVersion `json:"versions,omitempty"`
+}
+
+// PackageDisplay is what people see of a package. It is never interpreted.
+type PackageDisplay struct {
+	// Name to show in place of the package's name.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// ShortDescription is one line.
+	// +optional
+	ShortDescription string `json:"shortDescription,omitempty"`
+
+	// LongDescription is Markdown.
+	// +optional
+	LongDescription string `json:"longDescription,omitempty"`
+
+	// IconSVG is an SVG image.
+	// +optional
+	IconSVG []byte `json:"iconSVG,omitempty"`
+
+	// Provider distributes the package.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// Maintainers of the package.
+	// +optional
+	Maintainers []string `json:"maintainers,omitempty"`
+
+	// Categories that the package belongs to.
+	// +optional
+	Categories []string `json:"categories,omitempty"`
+
+	// Support says where help is to be had.
+	// +optional
+	Support string `json:"support,omitempty"`
+}
+
+// AvailableVersion is one version of a package.
+type AvailableVersion struct {
+	// Version is a semantic version, without a leading v.
+	Version string `json:"version"`
+
+	// Image is the reference of the package image, by digest where the repository
+	// knows it. Unset where files has the content, or the version cannot be installed.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Files are the manifests of a version that has no image, by their paths.
+	// +optional
+	Files map[string]string `json:"files,omitempty"`
+
+	// Repository is the name of the repository that offers the version.
+	Repository string `json:"repository"`
+
+	// Revision orders what several repositories offer as one version: dot-separated
+	// integers, as in the annotation packaging.carvel.dev/revision.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Retracted says why the version is chosen for no new installation.
+	// +optional
+	Retracted string `json:"retracted,omitempty"`
+
+	// Constraints on the cluster; one that is not met excludes the version.
+	// +optional
+	Constraints []AvailableConstraint `json:"constraints,omitempty"`
+
+	// Release describes the version.
+	// +optional
+	Release *PackageRelease `json:"release,omitempty"`
+
+	// Provides are APIs that the version brings.
+	// +optional
+	Provides []ProvidedAPI `json:"provides,omitempty"`
+
+	// ConfigSchema is the OpenAPI v3 schema of the package's config.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	ConfigSchema *runtime.RawExtension `json:"configSchema,omitempty"`
+
+	// NotCarriedOver names what a version in another format asks for and does not
+	// get here, such as template[0].ytt. Such a version is not installed.
+	// +optional
+	NotCarriedOver []string `json:"notCarriedOver,omitempty"`
+}
+
+// PackageRelease describes one version of a package.
+type PackageRelease struct {
+	// Notes say what is new, in Markdown.
+	// +optional
+	Notes string `json:"notes,omitempty"`
+
+	// Date of the release, such as 2026-01-31T12:00:00Z.
+	// +optional
+	Date string `json:"date,omitempty"`
+
+	// Licenses of what the package holds.
+	// +optional
+	Licenses []string `json:"licenses,omitempty"`
+
+	// Requirements says what the package needs of a cluster, such as memory.
+	// +optional
+	Requirements string `json:"requirements,omitempty"`
+}
+
+// AvailableConstraint is a constraint on the cluster.
+type AvailableConstraint struct {
+	// Platforms of which one has to match: Kubernetes, OpenShift. Empty means any.
+	// +optional
+	Platforms []string `json:"platforms,omitempty"`
+
+	// Platform whose version is limited: Kubernetes, OpenShift, or PackageOperator
+	// for the manager.
+	// +optional
+	Platform string `json:"platform,omitempty"`
+
+	// Range is a constraint on the version of the platform, such as ">=1.29".
+	// +optional
+	Range string `json:"range,omitempty"`
+}
+
+// ProvidedAPI is an API that a package brings.
+type ProvidedAPI struct {
+	// APIVersion such as example.com/v1.
+	APIVersion string `json:"apiVersion"`
+
+	// Kind such as Shop.
+	Kind string `json:"kind"`
+}
