@@ -1,5 +1,6 @@
 // Package catalog holds what is known of packages before one is installed.
 //
 //	repository  files and images of repositories
+//	offers      which versions a namespace may choose from
 //	lockfile    which digests and dependencies a lock pins
 package catalog

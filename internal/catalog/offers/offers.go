@@ -1,0 +1,57 @@
+package offers
+
+import (
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Offered is one version of a package.
+type Offered struct {
+	Version corev1alpha1.AvailableVersion
+	// Scope is that of the repository that offers it.
+	Scope corev1alpha1.Scope
+}
+
+// Candidates returns the versions of the package name, each once: those of the namespace's own repositories, and those
+// of cluster repositories that are visible and that no own repository offers. local is empty for a ClusterPackage. The
+// specs may be in any order and of any packages; a nil visible stands for all. The order is that of the specs' parts.
+func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) []Offered {
+	offered, seen := []Offered{}, map[string]bool{}
+	for _, from := range []struct {
+		specs []corev1alpha1.AvailablePackageSpec
+		scope corev1alpha1.Scope
+	}{{local, corev1alpha1.ScopeNamespaced}, {cluster, corev1alpha1.ScopeCluster}} {
+		for _, spec := range parts(name, from.specs) {
+			for _, version := range spec.Versions {
+				hidden := from.scope == corev1alpha1.ScopeCluster && visible != nil && !visible(version.Repository)
+				if seen[version.Version] || hidden {
+					continue
+				}
+				seen[version.Version] = true
+				offered = append(offered, Offered{Version: version, Scope: from.scope})
+			}
+		}
+	}
+	return offered
+}
+
+// parts returns the specs of a package in the order of their parts.
+func parts(name string, specs []corev1alpha1.AvailablePackageSpec) []*corev1alpha1.AvailablePackageSpec {
+	found := []*corev1alpha1.AvailablePackageSpec{}
+	for i := range specs {
+		if specs[i].PackageName == name {
+			found = append(found, &specs[i])
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *corev1alpha1.AvailablePackageSpec) int { return int(a.Part) - int(b.Part) })
+	return found
+}
+
+// Source returns the kind and name of the repository that offers the version, such as PackageRepository/stable.
+func (o Offered) Source() string {
+	return o.Scope.Kind("PackageRepository") + "/" + o.Version.Repository
+}
+
+// Inline reports whether the content of the version is in its own files, not in an image.
+func (o Offered) Inline() bool { return o.Version.Image == "" && len(o.Version.Files) > 0 }

@@ -1,0 +1,58 @@
+package offers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+func spec(name string, part int32, repository string, versions ...string) corev1alpha1.AvailablePackageSpec {
+	s := corev1alpha1.AvailablePackageSpec{PackageName: name, Part: part}
+	for _, v := range versions {
+		s.Versions = append(s.Versions, corev1alpha1.AvailableVersion{Version: v, Repository: repository, Image: "registry.example/" + name + ":" + v})
+	}
+	return s
+}
+
+func TestCandidates(t *testing.T) {
+	t.Parallel()
+	type specs = []corev1alpha1.AvailablePackageSpec
+	cases := []struct {
+		reason         string
+		local, cluster specs
+		hidden         string
+		want           []string
+	}{
+		{reason: "nothing is offered", want: nil},
+		{
+			reason: "the parts of a package are one list", want: []string{"PackageRepository/r 1.0.0", "PackageRepository/r 2.0.0"},
+			local: specs{spec("shop", 1, "r", "2.0.0"), spec("shop", 0, "r", "1.0.0"), spec("other", 0, "r", "3.0.0")},
+		},
+		{
+			reason: "an own repository wins", want: []string{"PackageRepository/own 1.0.0", "ClusterPackageRepository/all 2.0.0"},
+			local: specs{spec("shop", 0, "own", "1.0.0")}, cluster: specs{spec("shop", 0, "all", "1.0.0", "2.0.0")},
+		},
+		{
+			reason: "a cluster repository that is not visible offers nothing", hidden: "secret", want: []string{"ClusterPackageRepository/all 2.0.0"},
+			cluster: specs{spec("shop", 0, "secret", "1.0.0"), spec("shop", 1, "all", "2.0.0")},
+		},
+		{
+			reason: "a repository of the namespace is visible whatever its name", hidden: "secret", want: []string{"PackageRepository/secret 1.0.0"},
+			local: specs{spec("shop", 0, "secret", "1.0.0")},
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, o := range Candidates("shop", c.local, c.cluster, func(r string) bool { return r != c.hidden }) {
+				got = append(got, o.Source()+" "+o.Version.Version)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
