@@ -1,0 +1,136 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/registry"
+)
+
+// Source is what to fetch, with what it names.
+type Source struct {
+	Spec corev1alpha1.RepositorySource
+	// Secrets by name, and the data of each: those that secretRef and filesFrom name.
+	Secrets map[string]map[string][]byte
+	// ConfigMaps by name, and the data of each: those that filesFrom names.
+	ConfigMaps map[string]map[string]string
+	// Keychain has the credentials of imagePullSecrets; may be nil.
+	Keychain authn.Keychain
+}
+
+// Result is the content of a source.
+type Result struct {
+	// Files by their paths, with slashes: *.yaml, *.yml and *.json.
+	Files map[string][]byte
+	// Digest over paths and contents, such as sha256:….
+	Digest string
+	// Revision is what the source calls the content: a digest, a tag, a commit, an ETag.
+	Revision string
+	// Validator makes the next fetch conditional.
+	Validator string
+	// NotModified is set if the content is that of the Validator passed in. Everything else is empty then.
+	NotModified bool
+}
+
+// Options configure a Fetcher.
+type Options struct {
+	// Puller pulls images; nil refuses them.
+	Puller *registry.Puller
+	// AllowLocal permits connections to loopback and link-local addresses, and credentials over plain HTTP.
+	AllowLocal bool
+	// Proxy is http.ProxyFromEnvironment by default.
+	Proxy func(*http.Request) (*url.URL, error)
+	// UserAgent is "lockstep" by default.
+	UserAgent string
+}
+
+// Fetcher fetches sources. It is safe for concurrent use.
+type Fetcher struct {
+	opts Options
+}
+
+// New returns a Fetcher.
+func New(o Options) *Fetcher {
+	if o.Proxy == nil {
+		o.Proxy = http.ProxyFromEnvironment
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "lockstep"
+	}
+	return &Fetcher{opts: o}
+}
+
+// Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error, or
+// wrap the cause of ctx.
+func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, error) {
+	fingerprint := fingerprintOf(s.Spec)
+	known, ok := strings.CutPrefix(known, fingerprint)
+	if !ok {
+		known = ""
+	}
+	r, err := f.fetch(ctx, s, known)
+	if err != nil {
+		return nil, err
+	}
+	if r.NotModified {
+		return &Result{NotModified: true}, nil
+	}
+	r.Digest = digestOf(r.Files)
+	r.Validator = fingerprint + r.Validator
+	return r, nil
+}
+
+func (f *Fetcher) fetch(ctx context.Context, s Source, known string) (*Result, error) {
+	switch spec := s.Spec; {
+	case spec.Inline != nil:
+		return inline(s, known)
+	case spec.Image != nil:
+		return f.image(ctx, s, known)
+	case spec.HTTP != nil:
+		return f.http(ctx, s, known)
+	case spec.Git != nil:
+		return f.git(ctx, s, known)
+	}
+	return nil, permanent("Set one of image, http, git and inline.", "the source is empty")
+}
+
+// Static reports whether a source stands for the same content for ever: an image by digest, a file with sha256, a commit,
+// or inline content without filesFrom.
+func Static(s corev1alpha1.RepositorySource) bool {
+	switch {
+	case s.Image != nil:
+		return s.Image.TagSelection == nil && strings.Contains(s.Image.Ref, "@sha256:")
+	case s.HTTP != nil:
+		return s.HTTP.SHA256 != ""
+	case s.Git != nil:
+		return s.Git.TagSelection == nil && isCommit(s.Git.Ref)
+	case s.Inline != nil:
+		return len(s.Inline.FilesFrom) == 0
+	}
+	return false
+}
+
+// isCommit reports whether a ref is the hash of a commit.
+func isCommit(ref string) bool {
+	return len(ref) == 40 && strings.Trim(ref, "0123456789abcdef") == ""
+}
+
+// fingerprintOf separates the validators of different sources, and of programs that read them differently.
+func fingerprintOf(s corev1alpha1.RepositorySource) string {
+	const format = 1
+	data, err := json.Marshal(s)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf("%d-%s ", format, hex.EncodeToString(sum[:8]))
+}

@@ -1,0 +1,108 @@
+package fetch
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// inline collects the files of the source itself, and of the Secrets and ConfigMaps that it names.
+func inline(s Source, known string) (*Result, error) {
+	c := collection{files: map[string][]byte{}}
+	spec := s.Spec.Inline
+	for _, p := range slices.Sorted(maps.Keys(spec.Files)) {
+		if err := c.add(p, []byte(spec.Files[p]), "inline.files"); err != nil {
+			return nil, err
+		}
+	}
+	for i, from := range spec.FilesFrom {
+		if err := c.addFrom(s, from, fmt.Sprintf("inline.filesFrom[%d]", i)); err != nil {
+			return nil, err
+		}
+	}
+	digest := digestOf(c.files)
+	if digest == known {
+		return &Result{NotModified: true}, nil
+	}
+	return &Result{Files: c.files, Revision: digest, Validator: digest}, nil
+}
+
+// collection is what is read so far.
+type collection struct {
+	files map[string][]byte
+	bytes int
+}
+
+// addFrom adds the keys of a Secret or ConfigMap as files.
+func (c *collection) addFrom(s Source, from corev1alpha1.RepositoryFilesSource, field string) error {
+	data := map[string][]byte{}
+	switch {
+	case from.SecretRef != nil:
+		secret, ok := s.Secrets[from.SecretRef.Name]
+		if !ok {
+			return missing("Secret", from.SecretRef.Name, field)
+		}
+		data = secret
+	case from.ConfigMapRef != nil:
+		configMap, ok := s.ConfigMaps[from.ConfigMapRef.Name]
+		if !ok {
+			return missing("ConfigMap", from.ConfigMapRef.Name, field)
+		}
+		for key, text := range configMap {
+			data[key] = []byte(text)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if !isContent(key) {
+			continue
+		}
+		if err := c.add(key, data[key], field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func missing(kind, name, field string) *Error {
+	return permanent("Create it in the namespace of the repository, for a ClusterPackageRepository in the manager's.", "%s: there is no %s %q", field, kind, name)
+}
+
+// add adds one file, whose path a user wrote.
+func (c *collection) add(p string, data []byte, field string) error {
+	if problem := pathProblem(p); problem != "" {
+		return permanent("Name the file by a path such as packages/shop.yaml.", "%s: the path %.200q %s", field, p, problem)
+	}
+	if _, twice := c.files[p]; twice {
+		return permanent("Rename one of them.", "%s: the file %q is there twice", field, p)
+	}
+	if c.bytes += len(data); c.bytes > limits.RepositoryBytes {
+		return permanent("Split the repository.", "%s: the files have more than %d bytes", field, limits.RepositoryBytes)
+	}
+	if len(c.files) >= limits.RepositoryFiles {
+		return permanent("Split the repository.", "%s: there are more than %d files", field, limits.RepositoryFiles)
+	}
+	c.files[p] = data
+	return nil
+}
+
+// pathProblem returns why a path is none of a file with documents, empty if it is.
+func pathProblem(p string) string {
+	switch {
+	case len(p) > limits.PathBytes:
+		return fmt.Sprintf("has %d bytes; the limit is %d", len(p), limits.PathBytes)
+	case !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }):
+		return "has a control character, or is not UTF-8"
+	case strings.HasPrefix(p, "/") || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "../") || strings.Contains(p, `\`):
+		return "is not relative and clean"
+	case !isContent(p):
+		return "does not end in .yaml, .yml or .json"
+	}
+	return ""
+}
