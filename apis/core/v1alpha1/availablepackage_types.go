@@ -19,9 +19,9 @@ type AvailablePackageSpec struct {
 	// +optional
 	Display *PackageDisplay `json:"display,omitempty"`
 
-	// Versions of the package, the lowest first, in all parts together.
-	// +listType=map
-	// +listMapKey=version
+	// Versions of the package, the lowest first, in all parts together. The list is
+	// written as a whole: managedFields of each field would be as large as the list.
+	// +listType=atomic
 	// +optional
 	Versions []AvailableVersion `json:"versions,omitempty"`
 }

@@ -253,4 +253,9 @@ type RepositoryArtifact struct {
 	// the ETag of a file on a web server.
 	// +optional
 	Revision string `json:"revision,omitempty"`
+
+	// Validator makes the next fetch conditional. It means nothing to others.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Validator string `json:"validator,omitempty"`
 }
