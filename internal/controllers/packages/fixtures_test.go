@@ -14,6 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -129,7 +131,7 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil),
 			Underway: func() int { return 0 }, Namespace: "system",
 		},
-		Now: func() time.Time { return start }, life: t.Context(), spread: spread,
+		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},
 		enqueue: func(key types.NamespacedName) { enqueued <- key },
 	}, enqueued
 }

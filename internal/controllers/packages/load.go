@@ -109,7 +109,7 @@ func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *atte
 	if in.level > 0 {
 		host = fmt.Sprintf("%s, level %d", host, in.level)
 	}
-	r.hosts.run(host, func() { r.runLoad(ctx, in, st, a) })
+	r.hosts.Run(host, func() { r.runLoad(ctx, in, st, a) })
 }
 
 // runLoad loads, unless the attempt was cancelled while it waited.

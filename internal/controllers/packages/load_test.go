@@ -198,10 +198,7 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	if got := b.wait(t); got != "works" {
 		t.Errorf("woke %s", got)
 	}
-	b.hosts.mu.Lock()
-	q := b.hosts.queues["hanging.test"]
-	running, waiting := q.running, len(q.waiting)
-	b.hosts.mu.Unlock()
+	running, waiting := b.hosts.Depth("hanging.test")
 	if running != limits.LoadsPerHost || waiting != 12-limits.LoadsPerHost {
 		t.Errorf("%d run, %d wait", running, waiting)
 	}
@@ -217,9 +214,8 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 		b.drop(fmt.Sprintf("again-%d", i))
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		b.hosts.mu.Lock()
-		defer b.hosts.mu.Unlock()
-		return len(b.hosts.queues) == 0, nil
+		running, waiting := b.hosts.Depth("hanging.test")
+		return running+waiting == 0, nil
 	})
 	if err != nil {
 		t.Fatal("queues of registries without users stay")

@@ -31,7 +31,7 @@ type Reconciler struct {
 	memory  memory
 	// life ends with the leadership of this process, and background work with it.
 	life       context.Context
-	hosts      hostQueues
+	hosts      queueing.Keyed
 	load       func(context.Context, input) (*content, error)
 	resolveTag func(context.Context, input) (digest string, err error)
 	spread     func(time.Duration) time.Duration

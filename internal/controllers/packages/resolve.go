@@ -74,7 +74,7 @@ func (s *reconciliation) lookUpTag() tag {
 	if !s.now.Before(known.due) {
 		known.resolving, known.unpacked = true, unpacked
 		r, st, in := s.Reconciler, s.state, s.newInput(spec.Image)
-		r.hosts.run(hostOf(spec.Image), func() { r.runResolution(st, in, known) })
+		r.hosts.Run(hostOf(spec.Image), func() { r.runResolution(st, in, known) })
 	}
 	return *known
 }

@@ -52,7 +52,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	o.Pipeline.rendering = queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		load: o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
+		hosts: queueing.Keyed{Most: limits.LoadsPerHost},
+		load:  o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
 	}
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue

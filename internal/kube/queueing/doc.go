@@ -1,3 +1,4 @@
 // Package queueing schedules work. A Queue knows how many requests a controller has, so
-// that less urgent work can wait. Levels share processors between short and long work.
+// that less urgent work can wait. Levels share processors between short and long work,
+// Keyed bounds the work for each host.
 package queueing
