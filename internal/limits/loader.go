@@ -20,6 +20,8 @@ const (
 // Limits of registries.
 const (
 	ReferenceBytes        = 1024                   // of an image reference
+	TagsPerPage           = 1000                   // that a registry is requested to list at a time
+	Tags                  = 50_000                 // of a repository, to select one from
 	ImageManifestBytes    = 4 << 20                // what registries have to accept by the distribution specification
 	ResponseHeaderBytes   = 256 << 10              // of the header of one response
 	Redirects             = 10                     // that one request follows

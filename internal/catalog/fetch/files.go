@@ -4,10 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // isContent reports whether a file may hold documents.
@@ -17,6 +22,72 @@ func isContent(name string) bool {
 		return true
 	}
 	return false
+}
+
+// keeps reports whether a file is read: one that may hold documents, below a folder, without a leading dot in its path.
+func keeps(p, folder string) bool {
+	return isContent(p) && below(p, folder) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.")
+}
+
+// below reports whether a path is that of a folder or in it. The empty folder is the root.
+func below(p, folder string) bool {
+	return folder == "" || p == folder || strings.HasPrefix(p, folder+"/")
+}
+
+// cleanSubPath returns a folder without leading and trailing slashes, empty for the root.
+func cleanSubPath(field, subPath string) (string, error) {
+	clean := strings.Trim(path.Clean("/"+subPath), "/")
+	if slices.Contains(strings.Split(subPath, "/"), "..") {
+		return "", permanent("Write it as a path from the root.", "%s: %.200q leads out of the source", field, subPath)
+	}
+	return clean, nil
+}
+
+// contentFolders of a repository; where none of them is, everything is its content.
+var contentFolders = []string{"repository", "packages"}
+
+// choose returns the content of a repository out of files, with paths relative to a folder. field names the folder.
+func choose(files map[string][]byte, field, folder string) (map[string][]byte, error) {
+	relative := map[string][]byte{}
+	for p, data := range files {
+		if !below(p, folder) {
+			continue
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(p, folder), "/")
+		if name == "" {
+			name = path.Base(p) // subPath is the file itself
+		}
+		relative[name] = data
+	}
+	for _, content := range contentFolders {
+		chosen := maps.Clone(relative)
+		maps.DeleteFunc(chosen, func(p string, _ []byte) bool { return !below(p, content) })
+		if len(chosen) > 0 {
+			return chosen, nil
+		}
+	}
+	switch {
+	case len(relative) > 0:
+		return relative, nil
+	case folder != "":
+		return nil, permanent("Check the path.", "%s: there is no *.yaml, *.yml or *.json file below %.200q", field, folder)
+	}
+	return nil, permanent("Check that it is a repository of packages.", "%s holds no *.yaml, *.yml or *.json file", strings.TrimSuffix(field, ".subPath"))
+}
+
+// pathProblem returns why a path is none of a file with documents, empty if it is.
+func pathProblem(p string) string {
+	switch {
+	case len(p) > limits.PathBytes:
+		return fmt.Sprintf("has %d bytes; the limit is %d", len(p), limits.PathBytes)
+	case !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }):
+		return "has a control character, or is not UTF-8"
+	case strings.HasPrefix(p, "/") || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "../") || strings.Contains(p, `\`):
+		return "is not relative and clean"
+	case !isContent(p):
+		return "does not end in .yaml, .yml or .json"
+	}
+	return ""
 }
 
 // digestOf returns the digest of paths and contents, each with its length before it.

@@ -1,15 +1,85 @@
 package fetch
 
-import "context"
+import (
+	"context"
+	"errors"
+	"strings"
 
-func (f *Fetcher) image(_ context.Context, _ Source, _ string) (*Result, error) {
-	return nil, permanent("", "images cannot be fetched yet")
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/registry"
+)
+
+// image resolves the reference, and pulls what is not known.
+func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, error) {
+	if f.opts.Puller == nil {
+		return nil, permanent("", "image: images cannot be pulled here")
+	}
+	spec := s.Spec.Image
+	folder, err := cleanSubPath("image.subPath", spec.SubPath)
+	if err != nil {
+		return nil, err
+	}
+	puller := f.opts.Puller.With(registry.Access{Keychain: s.Keychain, Selection: imageFiles(folder)})
+	ref, tag := spec.Ref, ""
+	if spec.TagSelection != nil {
+		tags, err := puller.Tags(ctx, ref)
+		if err != nil {
+			return nil, pullError(err)
+		}
+		if tag, err = highest(*spec.TagSelection, tags); err != nil {
+			return nil, permanent("", "image.tagSelection: of the %d tags of %s: %v", len(tags), repositoryOf(ref), err)
+		}
+		ref = repositoryOf(ref) + ":" + tag
+	}
+	digest, err := puller.Resolve(ctx, ref)
+	if err != nil {
+		return nil, pullError(err)
+	}
+	if digest == known {
+		return &Result{NotModified: true}, nil
+	}
+	repository := repositoryOf(ref)
+	image, err := puller.Pull(ctx, repository+"@"+digest)
+	if err != nil {
+		return nil, pullError(err)
+	}
+	relocated, err := relocate(ctx, puller, repository, digest, image.Files)
+	if err != nil {
+		return nil, err
+	}
+	files, err := choose(relocated, "image.subPath", folder)
+	if err != nil {
+		return nil, err
+	}
+	revision := digest
+	if tag != "" {
+		revision = tag + "@" + digest
+	}
+	return &Result{Files: files, Revision: revision, Validator: digest}, nil
 }
 
-func (f *Fetcher) http(_ context.Context, _ Source, _ string) (*Result, error) {
-	return nil, permanent("", "web servers cannot be fetched from yet")
+func imageFiles(folder string) *archive.Selection {
+	return &archive.Selection{
+		Keep:    func(p string) bool { return p == imagesLock || keeps(p, folder) },
+		Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: limits.RepositoryBytes,
+	}
 }
 
-func (f *Fetcher) git(_ context.Context, _ Source, _ string) (*Result, error) {
-	return nil, permanent("", "git cannot be fetched from yet")
+// repositoryOf is a reference without tag and digest.
+func repositoryOf(ref string) string {
+	ref, _, _ = strings.Cut(ref, "@")
+	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
+		ref = ref[:i]
+	}
+	return ref
+}
+
+// pullError turns an error of package registry into one of this package.
+func pullError(err error) error {
+	var failed *registry.PullError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &Error{Details: err.Error(), Permanent: !failed.Temporary, Err: failed}
 }

@@ -3,11 +3,7 @@ package fetch
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -90,19 +86,4 @@ func (c *collection) add(p string, data []byte, field string) error {
 	}
 	c.files[p] = data
 	return nil
-}
-
-// pathProblem returns why a path is none of a file with documents, empty if it is.
-func pathProblem(p string) string {
-	switch {
-	case len(p) > limits.PathBytes:
-		return fmt.Sprintf("has %d bytes; the limit is %d", len(p), limits.PathBytes)
-	case !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) }):
-		return "has a control character, or is not UTF-8"
-	case strings.HasPrefix(p, "/") || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "../") || strings.Contains(p, `\`):
-		return "is not relative and clean"
-	case !isContent(p):
-		return "does not end in .yaml, .yml or .json"
-	}
-	return ""
 }

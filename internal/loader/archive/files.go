@@ -46,8 +46,9 @@ func (f Files) Below(folder string) Files {
 }
 
 type collector struct {
-	files Files
-	bytes int64
+	selection Selection
+	files     Files
+	bytes     int64
 }
 
 // add reads a file of an entry into files. Files that are replaced later count as well.
@@ -59,17 +60,22 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	if len(data) > limits.FileBytes {
 		return limitError(layer, entry, "Leave it out or split it.", "the file has more than %d bytes", limits.FileBytes)
 	}
-	if c.bytes += int64(len(data)); c.bytes > limits.PackageBytes {
-		return limitError(layer, entry, "Leave out what the package does not need.",
-			"the files below /package have more than %d bytes", int64(limits.PackageBytes))
+	if c.bytes += int64(len(data)); c.bytes > c.selection.Bytes {
+		if c.selection.Keep != nil {
+			return limitError(layer, entry, "Split the repository.", "the YAML and JSON files have more than %d bytes", c.selection.Bytes)
+		}
+		return limitError(layer, entry, "Leave out what the package does not need.", "the files below /package have more than %d bytes", c.selection.Bytes)
 	}
 	files[path] = data
-	return checkCount(layer, entry, files)
+	return c.checkCount(layer, entry, files)
 }
 
-func checkCount(layer int, entry string, files Files) error {
-	if len(files) > limits.PackageFiles {
-		return limitError(layer, entry, "Put several objects into one file.", "more than %d files below /package", limits.PackageFiles)
+func (c *collector) checkCount(layer int, entry string, files Files) error {
+	if len(files) <= c.selection.Files {
+		return nil
 	}
-	return nil
+	if c.selection.Keep != nil {
+		return limitError(layer, entry, "Put several documents into one file, or split the repository.", "there are more than %d YAML and JSON files", c.selection.Files)
+	}
+	return limitError(layer, entry, "Put several objects into one file.", "more than %d files below /package", c.selection.Files)
 }

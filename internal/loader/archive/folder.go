@@ -17,6 +17,7 @@ func ReadFolder(dir string) (Files, error) {
 	}
 	defer func() { _ = top.Close() }()
 	c := collector{files: Files{}}
+	c.selection.setDefaults()
 	entries := 0
 	err = fs.WalkDir(top.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

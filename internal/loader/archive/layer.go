@@ -19,18 +19,20 @@ import (
 // Unpacker applies the layers of an image, oldest first. Its limits count over all.
 type Unpacker struct {
 	collector
-	folder   string
 	layers   int
 	entries  int
 	unpacked int64
+	// folders of the files so far, where files are chosen.
+	folders map[string]bool
 }
 
 // NewUnpacker returns an Unpacker for the folder of a package.
-func NewUnpacker() *Unpacker { return NewUnpackerOf(root) }
+func NewUnpacker() *Unpacker { return NewUnpackerOf(Selection{}) }
 
-// NewUnpackerOf is NewUnpacker for another folder at the root of the image.
-func NewUnpackerOf(folder string) *Unpacker {
-	return &Unpacker{collector: collector{files: Files{}}, folder: folder}
+// NewUnpackerOf is NewUnpacker for other files of the image, or for an archive.
+func NewUnpackerOf(selection Selection) *Unpacker {
+	selection.setDefaults()
+	return &Unpacker{collector: collector{files: Files{}, selection: selection}}
 }
 
 // Files returns the files of the folder as the layers so far make it up.
@@ -56,6 +58,9 @@ func (u *Unpacker) Layer(ctx context.Context, r io.Reader) error {
 	defer closePlain()
 	counted := &countingReader{ctx: ctx, r: plain, u: u}
 	o := overlay{files: Files{}, dirs: map[string]bool{}, hidden: map[string]bool{}, opaque: map[string]bool{}}
+	if u.selection.Keep != nil {
+		u.folders = foldersOf(u.files)
+	}
 	archive := tar.NewReader(counted)
 	for {
 		header, err := archive.Next()
@@ -81,38 +86,52 @@ func (u *Unpacker) corrupt(err error) error {
 	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if u.selection.Plain {
+		return &Error{Kind: KindCorrupt, Details: "it is no complete tar archive", Remedy: "Make the archive again.", Err: err}
+	}
 	return &Error{Kind: KindCorrupt, Layer: u.layers, Details: "the layer is no complete tar archive", Remedy: "Build and push the image again.", Err: err}
+}
+
+// layer for messages; archives that are no image have none.
+func (u *Unpacker) layer() int {
+	if u.selection.Plain {
+		return 0
+	}
+	return u.layers
 }
 
 func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) error {
 	u.entries++
-	if u.entries > limits.ArchiveEntries {
-		return limitError(u.layers, "", "Build the package image FROM scratch.", "the image has more than %d entries", limits.ArchiveEntries)
+	if u.entries > u.selection.Entries {
+		return limitError(u.layer(), "", u.selection.remedy(), "the %s has more than %d entries", u.selection.noun(), u.selection.Entries)
 	}
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	at, err := locate(u.layers, header.Name, u.folder)
+	at, err := u.selection.locate(u.layer(), header.Name)
 	if err != nil {
 		return err
 	}
-	hidden, opaque, ok, err := whiteout(u.layers, header.Name, at.path)
+	hidden, opaque, ok, err := u.whiteout(header.Name, at.path)
 	if err != nil && at.inside {
 		return err
 	}
 	switch {
 	case ok && opaque:
-		if at.inside || hidden == "" {
+		if at.inside || hidden == "" || u.folders[hidden] {
 			o.opaque[hidden] = true
 		}
 		return nil
 	case ok:
 		// Others are not kept: their names may have a megabyte.
-		if at.inside || hidden == u.folder {
+		if at.inside || hidden == u.selection.Folder || u.selection.Keep != nil && u.holds(hidden) {
 			o.hidden[hidden] = true
 		}
 		return nil
-	case !at.inside || isDotted(at.path):
+	case !at.inside || u.selection.Keep == nil && isDotted(at.path):
+		if header.Typeflag != tar.TypeDir && u.folders[at.path] {
+			o.hidden[at.path] = true // something else in the place of the folder
+		}
 		return nil
 	}
 	switch header.Typeflag {
@@ -122,18 +141,18 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	case tar.TypeReg:
 		return u.file(o, at.path, header, content)
 	default:
-		return entryError(u.layers, header.Name, "Only files and folders may be in a package.", "it is a %s", cmp.Or(typeNames[header.Typeflag], "special entry"))
+		return entryError(u.layer(), header.Name, u.selection.onlyFiles(), "it is a %s", cmp.Or(typeNames[header.Typeflag], "special entry"))
 	}
 }
 
 func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.Reader) error {
-	if path == u.folder {
-		return entryError(u.layers, header.Name, "Put the files into a folder of that name.", "/%s is a file", u.folder)
+	if u.selection.Keep == nil && path == u.selection.Folder {
+		return entryError(u.layer(), header.Name, "Put the files into a folder of that name.", "/%s is a file", u.selection.Folder)
 	}
 	if header.Size > limits.FileBytes {
-		return limitError(u.layers, header.Name, "Leave it out or split it.", "the file has %d bytes; the limit is %d", header.Size, limits.FileBytes)
+		return limitError(u.layer(), header.Name, "Leave it out or split it.", "the file has %d bytes; the limit is %d", header.Size, limits.FileBytes)
 	}
-	if err := u.add(o.files, path, u.layers, header.Name, content); err != nil {
+	if err := u.add(o.files, path, u.layer(), header.Name, content); err != nil {
 		return u.corrupt(err)
 	}
 	for dir := parent(path); dir != ""; dir = parent(dir) {
@@ -145,18 +164,18 @@ func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.
 func (u *Unpacker) apply(o *overlay) error {
 	for p := range o.files {
 		if o.dirs[p] {
-			return entryError(u.layers, p, "Build the image again.", "it is a file and a folder in one layer")
+			return entryError(u.layer(), p, "Build the image again.", "it is a file and a folder in one layer")
 		}
 	}
 	for name := range u.files {
-		if o.covers(u.folder + "/" + name) {
+		if o.covers(u.selection.path(name)) {
 			delete(u.files, name)
 		}
 	}
 	for p, data := range o.files {
-		u.files[strings.TrimPrefix(p, u.folder+"/")] = data
+		u.files[u.selection.file(p)] = data
 	}
-	return checkCount(u.layers, "", u.files)
+	return u.checkCount(u.layer(), "", u.files)
 }
 
 // covers reports whether the layer removes or replaces a file of older ones.
@@ -173,6 +192,30 @@ func (o *overlay) covers(p string) bool {
 			return false
 		}
 	}
+}
+
+// whiteout is that of layers; plain archives have none.
+func (u *Unpacker) whiteout(entry, p string) (hidden string, opaque, ok bool, err error) {
+	if u.selection.Plain {
+		return "", false, false, nil
+	}
+	return whiteout(u.layers, entry, p)
+}
+
+// holds reports whether a path is that of a file so far, or of a folder of one.
+func (u *Unpacker) holds(path string) bool {
+	_, file := u.files[path]
+	return file || u.folders[path]
+}
+
+func foldersOf(files Files) map[string]bool {
+	folders := map[string]bool{}
+	for p := range files {
+		for dir := parent(p); dir != "" && !folders[dir]; dir = parent(dir) {
+			folders[dir] = true
+		}
+	}
+	return folders
 }
 
 func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
@@ -216,8 +259,8 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.u.unpacked += int64(n)
 	if c.u.unpacked > limits.UnpackedBytes {
-		return n, limitError(c.u.layers, "", "Build the package image FROM scratch.",
-			"the image has more than %d bytes unpacked", int64(limits.UnpackedBytes))
+		return n, limitError(c.u.layer(), "", c.u.selection.remedy(),
+			"the %s has more than %d bytes unpacked", c.u.selection.noun(), int64(limits.UnpackedBytes))
 	}
 	return n, err
 }

@@ -35,6 +35,8 @@ type Access struct {
 	// Keychain has precedence over that of the Puller; may be nil.
 	Keychain authn.Keychain
 	Offline  bool
+	// Selection of files, if set, replaces Options.Folder.
+	Selection *archive.Selection
 }
 
 // Puller pulls images. It is safe for concurrent use.
@@ -113,6 +115,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
+	key += fmt.Sprintf(" %p", p.access.Selection)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
 			files, err = s.fetch(ctx, digest)
@@ -251,13 +254,20 @@ func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content,
 	return parseContent(data)
 }
 
+func (p *Puller) selection() archive.Selection {
+	if p.access.Selection != nil {
+		return *p.access.Selection
+	}
+	return archive.Selection{Folder: p.opts.Folder}
+}
+
 // unpack verifies the layers while it reads them, so that the verified bytes are those that are used.
 func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers []*os.File) (archive.Files, error) {
 	if err := p.unpacks.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer p.unpacks.Release(1)
-	u := archive.NewUnpackerOf(p.opts.Folder)
+	u := archive.NewUnpackerOf(p.selection())
 	for i, f := range layers {
 		hasher, err := v1.Hasher(descriptors[i].Digest.Algorithm)
 		if err != nil {

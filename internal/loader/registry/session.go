@@ -97,12 +97,21 @@ func (s *session) request(ctx context.Context, method, kind, id string) (*http.R
 		Scheme: s.repo.Scheme(), Host: s.repo.RegistryStr(),
 		Path: fmt.Sprintf("/v2/%s/%s/%s", s.repo.RepositoryStr(), kind, id),
 	}
-	r, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	accept := ""
+	if kind == "manifests" {
+		accept = manifestTypes
+	}
+	return s.do(ctx, method, u.String(), accept)
+}
+
+// do sends a request of a session that has begun.
+func (s *session) do(ctx context.Context, method, address, accept string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	if kind == "manifests" {
-		r.Header.Set("Accept", manifestTypes)
+	if accept != "" {
+		r.Header.Set("Accept", accept)
 	}
 	resp, err := s.client.Do(r)
 	if err != nil {

@@ -1,0 +1,120 @@
+package fetch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// checkError fails unless err is of this package, of that class, and has the texts.
+func checkError(t *testing.T, err error, permanent bool, texts ...string) {
+	t.Helper()
+	var own *Error
+	if !errors.As(err, &own) {
+		t.Errorf("%T: %v", err, err)
+		return
+	}
+	if own.Permanent != permanent || own.Reason() != corev1alpha1.ReasonFetchFailed {
+		t.Errorf("permanent: %v, reason %s: %v", own.Permanent, own.Reason(), err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: there is no %q", err, text)
+		}
+	}
+}
+
+func inlineSource(files map[string]string, from ...corev1alpha1.RepositoryFilesSource) Source {
+	return Source{Spec: corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: files, FilesFrom: from}}}
+}
+
+func TestInline(t *testing.T) {
+	t.Parallel()
+	f := New(Options{})
+	s := inlineSource(map[string]string{"a/b.yaml": "ab"},
+		corev1alpha1.RepositoryFilesSource{SecretRef: &corev1alpha1.LocalSecretReference{Name: "s"}},
+		corev1alpha1.RepositoryFilesSource{ConfigMapRef: &corev1alpha1.LocalConfigMapReference{Name: "c"}})
+	s.Secrets = map[string]map[string][]byte{"s": {"s.yaml": []byte("s"), "note": []byte("n")}}
+	s.ConfigMaps = map[string]map[string]string{"c": {"c.yml": "c"}}
+	first := fetched(t, f, s, "")
+	if diff := cmp.Diff(map[string]string{"a/b.yaml": "ab", "s.yaml": "s", "c.yml": "c"}, text(first.Files)); diff != "" {
+		t.Error(diff)
+	}
+	if r := fetched(t, f, s, first.Validator); !r.NotModified {
+		t.Errorf("%+v", r)
+	}
+	s.ConfigMaps["c"]["c.yml"] = "d"
+	if r := fetched(t, f, s, first.Validator); r.NotModified || r.Digest == first.Digest {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestInlineErrors(t *testing.T) {
+	t.Parallel()
+	secret := corev1alpha1.RepositoryFilesSource{SecretRef: &corev1alpha1.LocalSecretReference{Name: "s"}}
+	for name, test := range map[string]struct {
+		source Source
+		text   string
+	}{
+		"out of the source": {inlineSource(map[string]string{"../a.yaml": ""}), `inline.files: the path "../a.yaml" is not relative and clean`},
+		"absolute":          {inlineSource(map[string]string{"/a.yaml": ""}), "is not relative and clean"},
+		"not clean":         {inlineSource(map[string]string{"a//b.yaml": ""}), "is not relative and clean"},
+		"control character": {inlineSource(map[string]string{"a\x1b.yaml": ""}), "has a control character"},
+		"no YAML":           {inlineSource(map[string]string{"README.md": ""}), "does not end in .yaml, .yml or .json"},
+		"no Secret":         {inlineSource(nil, secret), `inline.filesFrom[0]: there is no Secret "s". Create it`},
+		"twice": {Source{
+			Spec:    inlineSource(map[string]string{"a.yaml": ""}, secret).Spec,
+			Secrets: map[string]map[string][]byte{"s": {"a.yaml": []byte("geheim")}},
+		}, `inline.filesFrom[0]: the file "a.yaml" is there twice`},
+		"too large": {inlineSource(map[string]string{"a.yaml": strings.Repeat("x", limits.RepositoryBytes+1)}), "the files have more than 67108864 bytes"},
+		"empty":     {Source{}, "the source is empty"},
+	} {
+		_, err := New(Options{}).Fetch(t.Context(), test.source, "")
+		checkError(t, err, true, test.text)
+		if strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The digest tells apart what differs in paths or in contents, and nothing else.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for i, files := range []map[string][]byte{
+		{}, {"a.yaml": nil}, {"a.yaml": []byte("b")}, {"a.yamlb": nil}, {"a.yaml": []byte("b"), "b": nil}, {"a.yaml": nil, "b": []byte("b")},
+	} {
+		d := digestOf(files)
+		if other, ok := seen[d]; ok {
+			t.Errorf("%d and %d have the same digest", i, other)
+		}
+		seen[d] = i
+	}
+}
+
+func TestStatic(t *testing.T) {
+	t.Parallel()
+	commit := strings.Repeat("a", 40)
+	for _, test := range []struct {
+		source corev1alpha1.RepositorySource
+		want   bool
+	}{
+		{corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{}}, false},
+		{corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{SHA256: strings.Repeat("0", 64)}}, true},
+		{corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{Ref: "main"}}, false},
+		{corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{Ref: commit}}, true},
+		{corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{Ref: commit, TagSelection: &corev1alpha1.VersionSelection{}}}, false},
+		{inlineSource(nil).Spec, true},
+		{inlineSource(nil, corev1alpha1.RepositoryFilesSource{}).Spec, false},
+		{corev1alpha1.RepositorySource{}, false},
+	} {
+		if got := Static(test.source); got != test.want {
+			t.Errorf("%+v: %v", test.source, got)
+		}
+	}
+}

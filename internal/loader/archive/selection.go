@@ -1,0 +1,82 @@
+package archive
+
+import (
+	"cmp"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Selection is which files of an image or an archive are read, and how many may be. The zero value is a package.
+type Selection struct {
+	// Folder at the root; "package" by default, where Keep is nil.
+	Folder string
+	// Keep, if set, chooses files anywhere by their paths from the root. Others are skipped, whatever they are.
+	Keep func(path string) bool
+	// Plain is set for an archive that is no layer of an image.
+	Plain bool
+	// Entries, Files and Bytes are limits. 0 means those of a package.
+	Entries, Files int
+	Bytes          int64
+}
+
+func (s *Selection) setDefaults() {
+	if s.Keep == nil {
+		s.Folder = cmp.Or(s.Folder, root)
+	}
+	s.Entries = cmp.Or(s.Entries, limits.ArchiveEntries)
+	s.Files = cmp.Or(s.Files, limits.PackageFiles)
+	s.Bytes = cmp.Or(s.Bytes, limits.PackageBytes)
+}
+
+// noun of what is read, in messages.
+func (s *Selection) noun() string {
+	if s.Plain {
+		return "archive"
+	}
+	return "image"
+}
+
+// remedy for what is too large.
+func (s *Selection) remedy() string {
+	if s.Plain {
+		return "Leave out what does not belong to the repository."
+	}
+	return "Build the package image FROM scratch."
+}
+
+// onlyFiles is the remedy for links and devices.
+func (s *Selection) onlyFiles() string {
+	if s.Keep != nil {
+		return "Replace it by a copy."
+	}
+	return "Only files and folders may be in a package."
+}
+
+// locate is where an entry belongs.
+func (s *Selection) locate(layer int, name string) (place, error) {
+	if s.Keep == nil {
+		return locate(layer, name, s.Folder)
+	}
+	at, err := locate(layer, name, "")
+	if err != nil || !s.Keep(at.path) {
+		return at, err
+	}
+	at.inside = true
+	return at, checkName(layer, name, append([]string{""}, strings.Split(at.path, "/")...))
+}
+
+// path from the root of a file below the folder.
+func (s *Selection) path(file string) string {
+	if s.Keep != nil {
+		return file
+	}
+	return s.Folder + "/" + file
+}
+
+func (s *Selection) file(path string) string {
+	if s.Keep != nil {
+		return path
+	}
+	return strings.TrimPrefix(path, s.Folder+"/")
+}

@@ -1,0 +1,93 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Tags returns the tags of the repository that a reference names. Errors are *PullError, or wrap the cause of ctx.
+func (p *Puller) Tags(ctx context.Context, ref string) ([]string, error) {
+	parsed, err := p.parse(ref)
+	if err != nil {
+		return nil, err
+	}
+	var tags []string
+	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
+		tags, err = s.tags(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tags, nil
+}
+
+// tags reads all pages of the list.
+func (s *session) tags(ctx context.Context) ([]string, error) {
+	var tags []string
+	for next := fmt.Sprintf("/v2/%s/tags/list?n=%d", s.repo.RepositoryStr(), limits.TagsPerPage); next != ""; {
+		page, following, err := s.tagsPage(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		tags = append(tags, page...)
+		if len(tags) > limits.Tags {
+			return nil, failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
+		}
+		if len(page) == 0 || following == next {
+			break
+		}
+		next = following
+	}
+	return tags, nil
+}
+
+func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []string, next string, err error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, "", err
+	}
+	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
+	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, "")
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, "", err
+	}
+	var list struct {
+		Tags []string `json:"tags"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, "", failf(ReasonInvalidImage, "", "the list of tags is no JSON object of the expected form")
+	}
+	next, err = nextPage(resp)
+	return list.Tags, next, err
+}
+
+// nextPage returns path and query of the next page, of the same registry, from a Link header (RFC 8288).
+func nextPage(resp *http.Response) (string, error) {
+	link := resp.Header.Get("Link")
+	target, ok := strings.CutPrefix(link, "<")
+	if !ok {
+		return "", nil
+	}
+	target, _, ok = strings.Cut(target, ">")
+	next, err := url.Parse(target)
+	if !ok || err != nil {
+		return "", failf(ReasonInvalidImage, "", "the list of tags has a link that cannot be read")
+	}
+	next = resp.Request.URL.ResolveReference(next)
+	if next.Scheme != resp.Request.URL.Scheme || next.Host != resp.Request.URL.Host {
+		return "", failf(ReasonForbiddenAddress, "", "the list of tags goes on at another host, %s", next.Host)
+	}
+	return next.RequestURI(), nil
+}
