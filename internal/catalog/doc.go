@@ -1,6 +1,7 @@
 // Package catalog holds what is known of packages before one is installed.
 //
 //	repository  files and images of repositories
+//	versions    which of several versions is chosen, and why
 //	offers      which versions a namespace may choose from
 //	lockfile    which digests and dependencies a lock pins
 package catalog

@@ -1,0 +1,147 @@
+package versions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// Constraint is a set of versions.
+type Constraint struct {
+	text   string
+	groups []group // of which one has to match; none match everything
+	// prerelease reports whether the constraint is one exact prerelease.
+	prerelease bool
+}
+
+// group is what stands between two "||": terms that all have to match.
+type group struct {
+	ranges *semver.Constraints
+	terms  []string
+	exact  []string // versions with build metadata that stand for their whole text
+}
+
+// ParseConstraint reads a constraint of at most limits.TemplatePatternBytes and limits.ConstraintGroups. The empty one
+// matches every version. An error names what is wrong and the remedy.
+func ParseConstraint(text string) (*Constraint, error) {
+	c := &Constraint{text: strings.TrimSpace(text)}
+	if c.text == "" {
+		return c, nil
+	}
+	if len(text) > limits.TemplatePatternBytes {
+		return nil, fmt.Errorf("the constraint has %d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
+	}
+	if n := strings.Count(text, "||") + 1; n > limits.ConstraintGroups {
+		return nil, fmt.Errorf("the constraint has %d alternatives between \"||\"; the limit is %d", n, limits.ConstraintGroups)
+	}
+	parsed, err := manifest.ParseRange(c.text)
+	if err != nil {
+		return nil, invalid(c.text)
+	}
+	for canonical := range strings.SplitSeq(parsed.String(), " || ") {
+		g, err := parseGroup(canonical)
+		if err != nil {
+			return nil, invalid(c.text)
+		}
+		c.groups = append(c.groups, g)
+	}
+	if len(c.groups) == 1 && len(c.groups[0].terms) == 1 {
+		v, ok := exactly(c.groups[0].terms[0])
+		c.prerelease = ok && v.Prerelease() != ""
+	}
+	return c, nil
+}
+
+// invalid returns the error of a text that is no constraint, with the first of its alternatives that is none.
+func invalid(text string) error {
+	part := ""
+	if alternatives := strings.Split(text, "||"); len(alternatives) > 1 {
+		at := slices.IndexFunc(alternatives, func(a string) bool { _, err := manifest.ParseRange(a); return err != nil })
+		if at >= 0 {
+			part = fmt.Sprintf(" because of its alternative %s", quoted(strings.TrimSpace(alternatives[at])))
+		}
+	}
+	return fmt.Errorf("%s is no constraint on versions%s: write it as \">=1.2, <2\"", quoted(text), part)
+}
+
+// parseGroup reads a group as semver prints it: terms with a space between them, and none within.
+func parseGroup(canonical string) (group, error) {
+	ranges, err := semver.NewConstraint(canonical)
+	if err != nil {
+		return group{}, err
+	}
+	ranges.IncludePrerelease = true // which of them take part is decided before
+	g := group{ranges: ranges, terms: strings.Fields(canonical)}
+	for _, term := range g.terms {
+		if v, ok := exactly(term); ok && v.Metadata() != "" {
+			g.exact = append(g.exact, v.String())
+		}
+	}
+	return g, nil
+}
+
+// exactly returns the version that a term stands for, if it is one.
+func exactly(term string) (*semver.Version, bool) {
+	v, err := Parse(strings.TrimPrefix(term, "="))
+	return v, err == nil
+}
+
+// Matches reports whether a version fits: it is a semantic version, takes part according to pre, and is within the
+// constraint.
+func (c *Constraint) Matches(version string, pre *corev1alpha1.Prereleases) bool {
+	v, err := Parse(version)
+	return err == nil && c.admission(pre).admits(v) && c.contains(v)
+}
+
+// String returns the text of the constraint.
+func (c *Constraint) String() string { return c.text }
+
+// contains reports whether a version is within the constraint, whether or not it is a prerelease.
+func (c *Constraint) contains(v *semver.Version) bool {
+	return len(c.groups) == 0 || slices.ContainsFunc(c.groups, func(g group) bool {
+		return g.ranges.Check(v) && !slices.ContainsFunc(g.exact, func(text string) bool { return text != v.String() })
+	})
+}
+
+// names reports whether the constraint is the one version.
+func (c *Constraint) names(v *semver.Version) bool {
+	if len(c.groups) != 1 || len(c.groups[0].terms) != 1 {
+		return false
+	}
+	want, ok := exactly(c.groups[0].terms[0])
+	return ok && want.Equal(v)
+}
+
+// admission says which prereleases take part; releases always do.
+type admission struct {
+	all         bool
+	identifiers []string
+}
+
+func (c *Constraint) admission(pre *corev1alpha1.Prereleases) admission {
+	switch {
+	case c.prerelease || pre != nil && len(pre.Identifiers) == 0:
+		return admission{all: true}
+	case pre == nil:
+		return admission{}
+	}
+	return admission{identifiers: pre.Identifiers}
+}
+
+func (a admission) admits(v *semver.Version) bool {
+	if a.all || v.Prerelease() == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(v.Prerelease(), ".") {
+		if slices.Contains(a.identifiers, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,18 @@
+// Package versions chooses a version of a package. It is pure: candidates and a request in, a choice and its explanation
+// out.
+//
+//	candidates ─► prereleases ─► platforms ─► constraint ─► installable, not retracted ─► highest ─► downgrade gate
+//
+// Constraints are those of github.com/Masterminds/semver/v3, with "==" read as "=", and a lone "!" as "!=". What differs:
+//
+//   - Whether a prerelease takes part is up to the selection's prereleases, not to the prereleases in a range. A constraint
+//     that is one prerelease, such as 1.2.0-rc.1, selects it in any case.
+//   - Build metadata is ignored by ranges. An exact version with build metadata stands for that text alone.
+//   - Versions of equal precedence are ordered by build metadata, so that the choice never depends on the order of the
+//     candidates.
+//   - The empty constraint is any release.
+//
+// A version that was chosen before is never replaced by a lower one unless the request allows it. Versions of platforms
+// are compared without prerelease and build metadata. Limits: limits.TemplatePatternBytes of a constraint,
+// limits.ConstraintGroups, limits.NearestVersions in a message.
+package versions

@@ -1,0 +1,24 @@
+package versions
+
+import (
+	"errors"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Highest returns the tag with the highest version that a selection takes; tags that are no versions are passed over, and
+// one leading v is. An error says why there is none.
+func Highest(selection corev1alpha1.VersionSelection, tags []string) (string, error) {
+	candidates := make([]Candidate, len(tags))
+	for i, tag := range tags {
+		candidates[i].Version = tag
+	}
+	if len(tags) == 0 {
+		return "", errors.New("there are no tags to select from")
+	}
+	choice := selectFrom(candidates, Request{Selection: selection}, "tag")
+	if choice.Index < 0 {
+		return "", errors.New(choice.Message)
+	}
+	return tags[choice.Index], nil
+}

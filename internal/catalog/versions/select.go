@@ -1,0 +1,189 @@
+package versions
+
+import (
+	"cmp"
+
+	"github.com/Masterminds/semver/v3"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Candidate is a version that is offered.
+type Candidate struct {
+	// Version is a semantic version; one that is none is never chosen.
+	Version string
+	// Retracted says why the version is not for new installations; empty where it is.
+	Retracted string
+	// Constraints on the platform, all of which have to be met.
+	Constraints []corev1alpha1.AvailableConstraint
+	// NotInstallable says why the version cannot be installed at all; empty where it can.
+	NotInstallable string
+}
+
+// Platform is what the versions are to run on.
+type Platform struct {
+	// Kubernetes is the version of the API server.
+	Kubernetes string
+	// OpenShift is its version; empty on other clusters, where constraints on it do not apply.
+	OpenShift string
+	// Manager is the version of the manager; empty for a build without one, which meets every constraint.
+	Manager string
+}
+
+// Request is what a version is chosen for.
+type Request struct {
+	Selection corev1alpha1.VersionSelection
+	// Installed and LastAttempted are the versions that are installed and that were chosen last; empty for none.
+	Installed, LastAttempted string
+	// AllowDowngrade allows versions below LastAttempted, or below Installed where that is empty.
+	AllowDowngrade bool
+	Platform       Platform
+}
+
+// Choice is the version that was chosen, or why none was.
+type Choice struct {
+	// Index of the candidate that was chosen; -1 for none.
+	Index int
+	// Highest is the index of the highest candidate that fits, whether chosen or refused as a downgrade; -1 for none.
+	Highest int
+	// Reason of the condition Resolved.
+	Reason string
+	// Message explains the choice in one line.
+	Message string
+	// Considered are all candidates in their order; none where the request is invalid.
+	Considered []Considered
+	// Remaining counts the candidates after each filter that took part.
+	Remaining []Remaining
+}
+
+// Considered is a candidate with the reason why it is not chosen.
+type Considered struct {
+	Index   int
+	Version string
+	// Why is empty where the version fits; the highest of those is chosen.
+	Why string
+}
+
+// Remaining is a filter and the number of candidates that passed it and those before it.
+type Remaining struct {
+	Filter Filter
+	Left   int
+}
+
+// Select chooses the highest candidate that fits the request. The choice does not depend on the order of the candidates.
+func Select(candidates []Candidate, r Request) Choice {
+	return selectFrom(candidates, r, "version")
+}
+
+// selectFrom is Select among what noun calls candidates in messages.
+func selectFrom(candidates []Candidate, r Request, noun string) Choice {
+	constraint, err := ParseConstraint(r.Selection.Version)
+	if err != nil {
+		return Choice{Index: -1, Highest: -1, Reason: corev1alpha1.ReasonVersionInvalid, Message: err.Error()}
+	}
+	if len(candidates) == 0 {
+		return Choice{Index: -1, Highest: -1, Reason: corev1alpha1.ReasonUnknownPackage, Message: "no repository offers a version of the package"}
+	}
+	s := newSelection(candidates, constraint, r)
+	s.noun = noun
+	s.consider()
+	choice := Choice{Index: -1, Highest: s.highest(), Considered: s.considered, Remaining: s.remaining()}
+	switch {
+	case choice.Highest < 0:
+		choice.Reason, choice.Message = corev1alpha1.ReasonNoMatchingVersion, s.explainNone(choice.Remaining)
+	case s.isDowngrade(choice.Highest):
+		choice.Reason, choice.Message = corev1alpha1.ReasonDowngradeRefused, s.explainDowngrade(choice.Highest)
+		choice.Considered[choice.Highest].Why = "is lower than " + s.last + ", which was chosen before"
+	default:
+		choice.Index, choice.Reason, choice.Message = choice.Highest, corev1alpha1.ReasonResolved, s.explainChosen(choice.Highest)
+	}
+	return choice
+}
+
+// selection is the state of one Select.
+type selection struct {
+	request    Request
+	noun       string
+	constraint *Constraint
+	filters    []filter
+	candidates []Candidate
+	parsed     []*semver.Version // nil for what is no version
+	stage      []int             // the filter that rejected the candidate; the number of filters where none did
+	considered []Considered
+	// last is the version below which lies a downgrade.
+	last       string
+	lastParsed *semver.Version
+}
+
+func newSelection(candidates []Candidate, constraint *Constraint, r Request) *selection {
+	s := &selection{
+		request: r, constraint: constraint, candidates: candidates,
+		parsed: make([]*semver.Version, len(candidates)), stage: make([]int, len(candidates)),
+		considered: make([]Considered, len(candidates)), last: cmp.Or(r.LastAttempted, r.Installed),
+	}
+	if v, err := Parse(s.last); err == nil {
+		s.lastParsed = v
+	}
+	s.filters = s.pipeline()
+	return s
+}
+
+// consider runs every candidate through the filters.
+func (s *selection) consider() {
+	for i, c := range s.candidates {
+		s.considered[i] = Considered{Index: i, Version: c.Version}
+		s.parsed[i], _ = Parse(c.Version)
+		for s.stage[i] = 0; s.stage[i] < len(s.filters); s.stage[i]++ {
+			if why := s.filters[s.stage[i]].why(i); why != "" {
+				s.considered[i].Why = why
+				break
+			}
+		}
+	}
+}
+
+func (s *selection) remaining() []Remaining {
+	rejected := make([]int, len(s.filters)+1)
+	for _, stage := range s.stage {
+		rejected[stage]++
+	}
+	left, out := len(s.candidates), []Remaining{}
+	for i, f := range s.filters {
+		left -= rejected[i]
+		if f.takesPart || rejected[i] > 0 {
+			out = append(out, Remaining{Filter: f.name, Left: left})
+		}
+	}
+	return out
+}
+
+func (s *selection) highest() int {
+	best := -1
+	for i := range s.candidates {
+		if s.considered[i].Why == "" && (best < 0 || s.compare(i, best) > 0) {
+			best = i
+		}
+	}
+	return best
+}
+
+// compare orders candidates; those that are no versions are the lowest. Texts of one version, such as 1.0.0 and v1.0.0,
+// are ordered too, so that the order of the candidates does not matter.
+func (s *selection) compare(i, j int) int {
+	a, b := s.parsed[i], s.parsed[j]
+	if a == nil || b == nil {
+		return cmp.Or(boolean(a != nil)-boolean(b != nil), cmp.Compare(s.candidates[i].Version, s.candidates[j].Version))
+	}
+	return cmp.Or(Compare(a, b), cmp.Compare(s.candidates[i].Version, s.candidates[j].Version))
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s *selection) isDowngrade(i int) bool {
+	return !s.request.AllowDowngrade && s.lastParsed != nil && Compare(s.parsed[i], s.lastParsed) < 0
+}

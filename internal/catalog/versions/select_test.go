@@ -1,0 +1,134 @@
+package versions
+
+import (
+	"strings"
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+func candidates(texts ...string) []Candidate {
+	out := make([]Candidate, len(texts))
+	for i, text := range texts {
+		out[i].Version = text
+	}
+	return out
+}
+
+func on(platform, versions string) []corev1alpha1.AvailableConstraint {
+	return []corev1alpha1.AvailableConstraint{{Platform: platform, Range: versions}}
+}
+
+func within(constraint string, identifiers ...string) corev1alpha1.VersionSelection {
+	s := corev1alpha1.VersionSelection{Version: constraint}
+	if len(identifiers) > 0 {
+		s.Prereleases = &corev1alpha1.Prereleases{Identifiers: identifiers}
+	}
+	return s
+}
+
+func all(constraint string) corev1alpha1.VersionSelection {
+	return corev1alpha1.VersionSelection{Version: constraint, Prereleases: &corev1alpha1.Prereleases{}}
+}
+
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	offered := candidates("1.9.0", "0.9.0", "1.10.0", "2.0.0-rc.1", "2.0.0-beta.2", "junk")
+	cases := []struct {
+		reason     string
+		candidates []Candidate
+		request    Request
+		want       string // the version; empty for none
+		is         string // the reason; empty for Resolved
+		message    []string
+	}{
+		{reason: "without a constraint the highest release is chosen", candidates: offered, want: "1.10.0"},
+		{reason: "a blank constraint is none", candidates: offered, request: Request{Selection: within(" ")}, want: "1.10.0"},
+		{reason: "an exact version", candidates: offered, request: Request{Selection: within("1.9.0")}, want: "1.9.0"},
+		{reason: "all prereleases take part in ranges", candidates: offered, request: Request{Selection: all(">=1")}, want: "2.0.0-rc.1"},
+		{reason: "all prereleases take part without a constraint", candidates: offered, request: Request{Selection: all("")}, want: "2.0.0-rc.1"},
+		{reason: "prereleases with an identifier take part", candidates: offered, request: Request{Selection: within("", "beta", "alpha")}, want: "2.0.0-beta.2"},
+		{reason: "an identifier is a whole part", candidates: offered, request: Request{Selection: within("", "r", "bet")}, want: "1.10.0"},
+		{reason: "an exact prerelease is chosen", candidates: offered, request: Request{Selection: within("2.0.0-beta.2")}, want: "2.0.0-beta.2"},
+		{reason: "an exact prerelease is chosen whatever the identifiers", candidates: offered, request: Request{Selection: within("==v2.0.0-beta.2", "rc")}, want: "2.0.0-beta.2"},
+		{
+			reason: "a prerelease in a range lets none take part", candidates: offered, request: Request{Selection: within(">=2.0.0-beta")},
+			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"2.0.0-rc.1 is a prerelease", "set prereleases: {}"},
+		},
+		{reason: "no version of a platform", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Kubernetes", ">=1.30")}}, request: Request{Platform: Platform{Kubernetes: "junk"}},
+			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{`needs Kubernetes >=1.30, and the version here, "junk", is no semantic version`}},
+		{reason: "versions of platforms are compared without prerelease and build", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Kubernetes", ">=1.29.4")}}, request: Request{Platform: Platform{Kubernetes: "v1.29.4-gke.1+x"}}, want: "1.0.0"},
+		{reason: "constraints on OpenShift do not apply elsewhere", candidates: []Candidate{{Version: "1.0.0", Constraints: on("OpenShift", ">=4.14")}}, want: "1.0.0"},
+		{reason: "constraints on the manager do not apply to a build without a version", candidates: []Candidate{{Version: "1.0.0", Constraints: on("PackageOperator", ">=4.14")}}, want: "1.0.0"},
+		{
+			reason: "a higher version for a newer manager is named", want: "1.0.0", message: []string{"1.1.0 needs PackageOperator >=2, and this is v1.5.0"},
+			candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Constraints: on("PackageOperator", ">=2")}}, request: Request{Platform: Platform{Manager: "v1.5.0"}},
+		},
+		{
+			reason: "a package for OpenShift", is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"1.0.0 is for OpenShift only"},
+			candidates: []Candidate{{Version: "1.0.0", Constraints: []corev1alpha1.AvailableConstraint{{Platforms: []string{"OpenShift"}}}}},
+		},
+		{
+			reason: "retracted versions are not for ranges", candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Retracted: "loses data"}},
+			want: "1.0.0", message: []string{"1.1.0 is retracted: loses data"},
+		},
+		{
+			reason: "an exact constraint chooses a retracted version", candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Retracted: "loses data"}},
+			request: Request{Selection: within("1.1.0")}, want: "1.1.0", message: []string{"it is retracted: loses data"},
+		},
+		{
+			reason: "a retracted version stays where it is installed", candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Retracted: "loses data"}},
+			request: Request{Installed: "1.1.0"}, want: "1.1.0", message: []string{"it is retracted: loses data"},
+		},
+		{
+			reason: "a version that cannot be installed", candidates: []Candidate{{Version: "1.0.0", NotInstallable: "asks for template[0].ytt"}},
+			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"1.0.0 cannot be installed: asks for template[0].ytt"},
+		},
+		{reason: "nothing is offered", is: corev1alpha1.ReasonUnknownPackage},
+		{reason: "no constraint", candidates: offered, request: Request{Selection: within("1.0.0 || || 2")}, is: corev1alpha1.ReasonVersionInvalid, message: []string{`alternative ""`, `write it as ">=1.2, <2"`}},
+		{
+			reason: "no downgrade", candidates: offered, request: Request{Selection: within("1.9.0"), LastAttempted: "1.10.0", Installed: "1.10.0"},
+			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"spec.downgradePolicy: Allow", `1.10.0, which was chosen before and is not within "1.9.0"`, "1.10.0 stays installed"},
+		},
+		{reason: "a downgrade that is allowed", candidates: offered, request: Request{Selection: within("1.9.0"), LastAttempted: "1.10.0", AllowDowngrade: true}, want: "1.9.0"},
+		{
+			reason: "a version that vanished leads to no downgrade", candidates: offered, request: Request{LastAttempted: "3.0.0"},
+			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"which was chosen before and is no longer offered"},
+		},
+		{
+			reason: "what is installed counts where nothing was attempted", candidates: offered, request: Request{Installed: "3.0.0"},
+			is: corev1alpha1.ReasonDowngradeRefused,
+		},
+		{
+			reason: "a lower build of one version is a downgrade", candidates: candidates("1.0.0+1"), request: Request{LastAttempted: "1.0.0+2"},
+			is: corev1alpha1.ReasonDowngradeRefused,
+		},
+		{reason: "the version that was chosen before", candidates: offered, request: Request{LastAttempted: "v1.10.0"}, want: "1.10.0"},
+		{reason: "equal versions are ordered by build", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), want: "1.0.0+10"},
+		{reason: "an exact version with build stands for itself", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0+9")}, want: "1.0.0+9"},
+		{reason: "an exact version with build as an alternative", candidates: candidates("1.0.0+9", "1.0.0+10", "2.0.0"), request: Request{Selection: within("=v1.0.0+9 || 3")}, want: "1.0.0+9"},
+		{reason: "an exact version without build stands for all builds", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0")}, want: "1.0.0+10"},
+	}
+	for _, c := range cases {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			got := Select(c.candidates, c.request)
+			version := ""
+			if got.Index >= 0 {
+				version = c.candidates[got.Index].Version
+			}
+			if c.is == "" {
+				c.is = corev1alpha1.ReasonResolved
+			}
+			if version != c.want || got.Reason != c.is {
+				t.Errorf("chose %q, %s: %s", version, got.Reason, got.Message)
+			}
+			for _, part := range c.message {
+				if !strings.Contains(got.Message, part) {
+					t.Errorf("the message %q lacks %q", got.Message, part)
+				}
+			}
+			t.Log(got.Message)
+		})
+	}
+}

@@ -1,0 +1,18 @@
+package versions
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// textRunes is how much of a text by others a message shows.
+const textRunes = 100
+
+func shortened(text string) string {
+	if len(text) <= textRunes || utf8.RuneCountInString(text) <= textRunes {
+		return text
+	}
+	return string([]rune(text)[:textRunes-1]) + "…"
+}
+
+func quoted(text string) string { return strconv.Quote(shortened(text)) }
