@@ -2,8 +2,20 @@ package limits
 
 // Limits of what repositories offer.
 const (
-	AvailablePartBytes = 512 << 10 // of one AvailablePackage as JSON: a third of what etcd takes
-	RepositoryProblems = 100       // that are kept of one repository
+	RepositoryOffers      = 100_000   // versions of one repository: some 100 MiB of memory, and seconds to read
+	RepositoryOfferBytes  = 128 << 20 // of all of them as JSON, aliases of YAML expanded; RepositoryBytes bounds what is read
+	RepositorySchemaCost  = 500_000   // of all different config schemas: some 10 µs each
+	RepositoryProblems    = 100       // that are kept of one repository
+	AvailablePartBytes    = 512 << 10 // of one AvailablePackage as JSON: a third of what etcd takes
+	AvailableVersionBytes = 256 << 10 // of one version with notes, schema and files as JSON: half of a part
+	AvailableDisplayBytes = 384 << 10 // of a package's description and icon, which are in part 0
+	AvailableNameBytes    = 240       // of a package's name, so that the names of all parts are valid
+	NotCarriedOver        = 50        // names that are kept of one version
+	RevisionBytes         = 253       // of a revision; those in use have some ten
+)
+
+// Limits of the choice of versions.
+const (
 	ConstraintGroups   = 32        // alternatives of one constraint on versions, each of which is checked for every version
 	NearestVersions    = 3         // that a message about a choice names, of those that were not chosen
 )

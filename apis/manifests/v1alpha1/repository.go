@@ -1,6 +1,11 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
 
 // Repository is the first document of a repository file. Its metadata.name is
 // the repository's name.
@@ -40,4 +45,30 @@ type RepositoryEntryData struct {
 
 	// Name of the package.
 	Name string `json:"name"`
+
+	// PackageName is the fully qualified name of the package, by which catalogues know
+	// it. Unset, they know it by name.
+	PackageName string `json:"packageName,omitempty"`
+
+	// Display is what a catalogue shows of the package. That of the highest version
+	// counts.
+	Display *corev1alpha1.PackageDisplay `json:"display,omitempty"`
+
+	// Release describes the versions of this image.
+	Release *corev1alpha1.PackageRelease `json:"release,omitempty"`
+
+	// Provides are APIs that the image brings.
+	Provides []corev1alpha1.ProvidedAPI `json:"provides,omitempty"`
+
+	// ConfigSchema is the OpenAPI v3 schema of the package's config.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ConfigSchema *runtime.RawExtension `json:"configSchema,omitempty"`
+
+	// Retracted says why the versions are chosen for no new installation.
+	Retracted string `json:"retracted,omitempty"`
+
+	// Revision orders what several repositories offer as one version: dot-separated
+	// integers. Unset is the lowest.
+	Revision string `json:"revision,omitempty"`
 }

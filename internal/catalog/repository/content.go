@@ -1,9 +1,18 @@
 package repository
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // Content is what one repository offers.
@@ -11,7 +20,7 @@ type Content struct {
 	// Packages by name.
 	Packages []Package
 	// Problems name the documents and versions that are not offered, or not whole, with file, document and field. At
-	// most limits.RepositoryProblems, the last of which then counts the others.
+	// most limits.RepositoryProblems, and one that counts the others.
 	Problems []string
 }
 
@@ -23,8 +32,129 @@ type Package struct {
 	Versions []corev1alpha1.AvailableVersion
 }
 
-// Read reads the documents of a repository out of files by path: *.yaml, *.yml and *.json, in any folder. A document
-// that cannot be used becomes a problem. The error is about the whole: it is too large, or offers too much.
+// Read reads the documents of a repository out of files by path: *.yaml, *.yml and *.json, in any folder whose name
+// begins with no dot. A document that cannot be used becomes a problem. The error is about the whole: it is too large,
+// offers too much, or nothing in it can be used.
 func Read(files map[string][]byte) (*Content, error) {
-	return nil, errors.New("not implemented")
+	if err := tooLarge(files); err != nil {
+		return nil, err
+	}
+	r := &reader{packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !isRead(name) {
+			continue
+		}
+		r.file(name, files[name])
+		if r.whole != nil {
+			return nil, r.whole
+		}
+	}
+	return r.content()
+}
+
+func tooLarge(files map[string][]byte) error {
+	size := 0
+	for _, data := range files {
+		size += len(data)
+	}
+	switch {
+	case len(files) > limits.RepositoryFiles:
+		return fmt.Errorf("the repository has %d files; the limit is %d: offer fewer versions, or split it into several repositories", len(files), limits.RepositoryFiles)
+	case size > limits.RepositoryBytes:
+		return fmt.Errorf("the files of the repository have %d bytes; the limit is %d: offer fewer versions, or split it into several repositories", size, limits.RepositoryBytes)
+	}
+	return nil
+}
+
+func isRead(name string) bool {
+	switch path.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.")
+	}
+	return false
+}
+
+// reader collects what the documents of a repository offer.
+type reader struct {
+	reporter
+	packages map[string]*offered
+	// known counts the documents of known kinds, versions and bytes what they offer.
+	known, versions, bytes int
+	schemas                schemas
+	// found are the problems of the files before; dropped counts those beyond the limit.
+	found   violation.Violations
+	dropped int
+	// ignored counts versions by what is ignored in them.
+	ignored map[string]int
+	// whole is why the repository cannot be used.
+	whole error
+}
+
+func (r *reader) file(name string, data []byte) {
+	r.problems = nil
+	if len(name) > limits.PathBytes {
+		r.found = append(r.found, violation.Violation{Reason: violation.ReasonLimit,
+			Details: fmt.Sprintf("the path %.100q… has %d bytes; the limit is %d", name, len(name), limits.PathBytes), Remedy: "Shorten it."})
+		return
+	}
+	problems := document.Each(printable(name), data, r.document)
+	problems = append(problems, r.problems...)
+	slices.SortStableFunc(problems, func(a, b violation.Violation) int { return cmp.Compare(a.Document, b.Document) })
+	room := max(0, limits.RepositoryProblems-len(r.found))
+	r.found = append(r.found, problems[:min(room, len(problems))]...)
+	r.dropped += len(problems) - min(room, len(problems))
+}
+
+// printable is a path without what would draw on a terminal.
+func printable(name string) string {
+	if quoted := fmt.Sprintf("%q", name); quoted[1:len(quoted)-1] != name {
+		return quoted
+	}
+	return name
+}
+
+func (r *reader) document(d *document.Document) {
+	if r.whole != nil {
+		return
+	}
+	r.doc, r.object = d, ""
+	m, _ := d.Value.(map[string]any)
+	apiVersion, _ := m["apiVersion"].(string)
+	kind, _ := m["kind"].(string)
+	read, ok := kinds[apiVersion+" "+kind]
+	if !ok {
+		r.because(violation.ReasonUnknownGVK, "kind", "A repository has documents of the kinds Repository, RepositoryEntry, Package and PackageMetadata; remove others.",
+			"got apiVersion %q and kind %q", apiVersion, kind)
+		return
+	}
+	r.known++
+	read(r)
+}
+
+// content is what was read.
+func (r *reader) content() (*Content, error) {
+	out := &Content{}
+	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
+		if p, ok := r.packages[name].content(name); ok {
+			out.Packages = append(out.Packages, p)
+		}
+	}
+	for _, v := range r.found {
+		out.Problems = append(out.Problems, v.String())
+	}
+	switch {
+	case r.known == 0 && len(out.Problems) > 0:
+		return nil, fmt.Errorf("the repository has no document of a known kind; the first problem: %s", out.Problems[0])
+	case r.known == 0:
+		return nil, errors.New("the repository has no document in a file *.yaml, *.yml or *.json: check the source and its subPath")
+	case len(out.Packages) == 0 && len(out.Problems) > 0:
+		return nil, fmt.Errorf("nothing in the repository can be used; the first problem: %s", out.Problems[0])
+	}
+	if r.dropped > 0 {
+		out.Problems = append(out.Problems, fmt.Sprintf("%d more problems are not shown; the limit is %d", r.dropped, limits.RepositoryProblems))
+	}
+	for _, what := range slices.Sorted(maps.Keys(r.ignored)) {
+		out.Problems = append(out.Problems, fmt.Sprintf("%s: %d", what, r.ignored[what]))
+	}
+	return out, nil
 }

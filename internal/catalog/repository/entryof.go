@@ -1,15 +1,94 @@
 package repository
 
 import (
-	"errors"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // EntryOf returns the entry of a package image, with what a catalogue shows of it: image is its repository, without tag
 // and digest, digest such as sha256:…, readme the description where the manifest has none, provides the APIs of the
-// definitions in the package. The manifest has to state spec.version.
+// definitions in the package. The manifest has to state spec.version. Its icon is a file of the package, that the caller
+// sets as Display.IconSVG where it is an SVG image.
 func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, readme []byte, provides []corev1alpha1.ProvidedAPI) (Entry, error) {
-	return Entry{}, errors.New("not implemented")
+	if m.Spec.Version == "" {
+		return Entry{}, fmt.Errorf("the manifest of %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", m.Name)
+	}
+	version, err := semver.StrictNewVersion(m.Spec.Version)
+	if err != nil {
+		return Entry{}, fmt.Errorf("spec.version of %s, %.100q, is no semantic version: write it as 1.2.3", m.Name, m.Spec.Version)
+	}
+	if !hexDigest.MatchString(digest) {
+		return Entry{}, fmt.Errorf("%.100q is no digest of the image %s", digest, image)
+	}
+	e := Entry{
+		Package: m.Name, Image: image, Digest: digestPrefix + strings.TrimPrefix(digest, digestPrefix), Versions: []*semver.Version{version},
+		Constraints: m.Spec.Constraints, PackageName: m.Spec.PackageName,
+		Display: displayOf(m, readme), Release: releaseOf(m), Provides: providesOf(m, provides),
+	}
+	if s := m.Spec.Config.OpenAPIV3Schema; s != nil {
+		raw, err := json.Marshal(s)
+		if err != nil {
+			return Entry{}, fmt.Errorf("write the config schema of %s: %w", m.Name, err)
+		}
+		e.ConfigSchema = &runtime.RawExtension{Raw: raw}
+	}
+	return e, nil
 }
+
+func displayOf(m *manifestsv1alpha1.PackageManifest, readme []byte) *corev1alpha1.PackageDisplay {
+	out := &corev1alpha1.PackageDisplay{Provider: m.Spec.Provider}
+	if d := m.Spec.Display; d != nil {
+		out.Name, out.ShortDescription, out.LongDescription = d.Name, d.ShortDescription, d.LongDescription
+		out.Categories, out.Support = d.Categories, d.Support
+		for _, p := range d.Maintainers {
+			text := p.Name
+			if contact := cmp.Or(p.Email, p.URL); contact != "" {
+				text += " <" + contact + ">"
+			}
+			out.Maintainers = append(out.Maintainers, text)
+		}
+	}
+	if out.LongDescription == "" {
+		out.LongDescription = strings.ToValidUTF8(string(readme[:min(len(readme), limits.ProseBytes)]), "")
+	}
+	if jsonSize(out) == len("{}") {
+		return nil
+	}
+	return out
+}
+
+func releaseOf(m *manifestsv1alpha1.PackageManifest) *corev1alpha1.PackageRelease {
+	var out corev1alpha1.PackageRelease
+	if r := m.Spec.Release; r != nil {
+		out = corev1alpha1.PackageRelease{Notes: r.Notes, Date: r.Date, Licenses: r.Licenses}
+	}
+	if d := m.Spec.Display; d != nil {
+		out.Requirements = d.Requirements
+	}
+	if jsonSize(out) == len("{}") {
+		return nil
+	}
+	return &out
+}
+
+func providesOf(m *manifestsv1alpha1.PackageManifest, provides []corev1alpha1.ProvidedAPI) []corev1alpha1.ProvidedAPI {
+	out := slices.Clone(provides)
+	for _, api := range m.Spec.Provides {
+		out = append(out, corev1alpha1.ProvidedAPI{APIVersion: api.APIVersion, Kind: api.Kind})
+	}
+	slices.SortFunc(out, func(a, b corev1alpha1.ProvidedAPI) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(out)
+}
+

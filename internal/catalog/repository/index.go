@@ -8,7 +8,9 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
@@ -30,9 +32,21 @@ type Entry struct {
 	// Versions that the image is offered as, the lowest first, without a leading v.
 	Versions    []*semver.Version
 	Constraints []manifestsv1alpha1.PackageManifestConstraint
+
+	// What catalogues show, as in RepositoryEntryData.
+	PackageName  string
+	Display      *corev1alpha1.PackageDisplay
+	Release      *corev1alpha1.PackageRelease
+	Provides     []corev1alpha1.ProvidedAPI
+	ConfigSchema *runtime.RawExtension
+	Retracted    string
+	Revision     string
 }
 
 func (e *Entry) name() string { return e.Package + "." + e.hex() }
+
+// catalogueName is the name by which catalogues know the package.
+func (e *Entry) catalogueName() string { return cmp.Or(e.PackageName, e.Package) }
 
 func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }
 
@@ -52,18 +66,32 @@ func (x *Index) Add(e Entry) error {
 		}
 		for _, v := range e.Versions {
 			if slices.ContainsFunc(have.Versions, v.Equal) {
-				return fmt.Errorf("version %s of %s is offered by %s@%s already: remove that first, or choose another version", v, e.Package, have.Image, have.Digest)
+				return ambiguous(v, have)
 			}
 		}
 	}
 	if into < 0 {
 		x.Entries = append(x.Entries, e)
 	} else {
-		x.Entries[into].Versions = append(x.Entries[into].Versions, e.Versions...)
-		x.Entries[into].Constraints = e.Constraints
+		x.Entries[into] = x.Entries[into].with(e)
 	}
 	x.sort()
 	return nil
+}
+
+func ambiguous(v *semver.Version, have *Entry) error {
+	return fmt.Errorf("version %s of %s is offered by %s@%s already: remove that first, or choose another version", v, have.Package, have.Image, have.Digest)
+}
+
+// with returns another entry of the same image with the versions of both, described as by this one if the other says
+// nothing.
+func (e Entry) with(o Entry) Entry {
+	o.Versions = append(e.Versions, o.Versions...)
+	if o.PackageName+o.Retracted+o.Revision == "" && o.Display == nil && o.Release == nil && o.ConfigSchema == nil && len(o.Provides) == 0 {
+		o.PackageName, o.Retracted, o.Revision = e.PackageName, e.Retracted, e.Revision
+		o.Display, o.Release, o.ConfigSchema, o.Provides = e.Display, e.Release, e.ConfigSchema, e.Provides
+	}
+	return o
 }
 
 // Remove withdraws an image, and returns whether it was offered.
@@ -80,7 +108,7 @@ func (x *Index) sort() {
 		x.Entries[i].Versions = slices.CompactFunc(versions, (*semver.Version).Equal)
 	}
 	slices.SortFunc(x.Entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), highest(a).Compare(highest(b)), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Image, b.Image))
+		return cmp.Or(cmp.Compare(a.Package, b.Package), compareHighest(a, b), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Image, b.Image))
 	})
 }
 
@@ -90,6 +118,8 @@ func highest(e Entry) *semver.Version {
 	}
 	return e.Versions[len(e.Versions)-1]
 }
+
+func compareHighest(a, b Entry) int { return highest(a).Compare(highest(b)) }
 
 func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
 	versions := make([]string, len(e.Versions))
@@ -101,6 +131,8 @@ func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
 		ObjectMeta: metav1.ObjectMeta{Name: e.name()},
 		Data: manifestsv1alpha1.RepositoryEntryData{
 			Image: e.Image, Digest: e.hex(), Versions: versions, Constraints: e.Constraints, Name: e.Package,
+			PackageName: e.PackageName, Display: e.Display, Release: e.Release, Provides: e.Provides, ConfigSchema: e.ConfigSchema,
+			Retracted: e.Retracted, Revision: e.Revision,
 		},
 	}
 }

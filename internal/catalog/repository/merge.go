@@ -1,10 +1,17 @@
 package repository
 
 import (
-	"strconv"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Offer is what one repository offers, and what decides between repositories.
@@ -17,20 +24,162 @@ type Offer struct {
 }
 
 // Merge returns the AvailablePackages of all offers, sorted by name and part, each of at most
-// limits.AvailablePartBytes as JSON. existing are the present ones in any order: between equal offers, the present owner
-// keeps a version. conflicts are the versions, by the name of the repository, that are not offered as a repository has
-// them.
+// limits.AvailablePartBytes as JSON. existing are the present ones, in any order.
+//
+// Of several repositories that offer a version, those with the highest revision count; of these, if their contents
+// differ, those with the highest priority; of these, if their contents still differ, the present owner, else the oldest.
+// Where contents are equal, the present owner keeps the version, else the oldest repository has it. conflicts are, by
+// the name of the repository, the versions that are not offered as it has them although revision and priority are equal,
+// and those that are too large.
 func Merge(offers []Offer, existing []corev1alpha1.AvailablePackageSpec) (available []corev1alpha1.AvailablePackageSpec, conflicts map[string][]string) {
-	return nil, nil
-}
-
-// ObjectName is the metadata.name of a part of an AvailablePackage. Part 0 has the name of the package.
-func ObjectName(packageName string, part int32) string {
-	if part == 0 {
-		return packageName
+	m := merger{owners: ownersOf(existing), conflicts: map[string][]string{}}
+	offers = slices.SortedFunc(slices.Values(offers), func(a, b Offer) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Repository, b.Repository))
+	})
+	byName := map[string][]claim{}
+	for i := range offers {
+		if offers[i].Content == nil {
+			continue
+		}
+		for j := range offers[i].Content.Packages {
+			p := &offers[i].Content.Packages[j]
+			byName[p.Name] = append(byName[p.Name], claim{offer: &offers[i], pkg: p})
+		}
 	}
-	return packageName + partSuffix + strconv.Itoa(int(part))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		available = append(available, m.merge(name, byName[name])...)
+	}
+	for repository, texts := range m.conflicts {
+		if n := len(texts) - limits.RepositoryProblems; n > 0 {
+			m.conflicts[repository] = append(texts[:limits.RepositoryProblems:limits.RepositoryProblems], fmt.Sprintf("%d more conflicts are not shown", n))
+		}
+	}
+	return available, m.conflicts
 }
 
-// partSuffix precedes the number of a part. No package has a name that ends with it and a number.
-const partSuffix = ".part-"
+type merger struct {
+	owners    map[ownedVersion]string
+	conflicts map[string][]string
+}
+
+type ownedVersion struct{ name, version string }
+
+func ownersOf(existing []corev1alpha1.AvailablePackageSpec) map[ownedVersion]string {
+	owners := map[ownedVersion]string{}
+	for i := range existing {
+		for j := range existing[i].Versions {
+			v := &existing[i].Versions[j]
+			key := ownedVersion{existing[i].PackageName, v.Version}
+			if have, found := owners[key]; !found || v.Repository < have {
+				owners[key] = v.Repository
+			}
+		}
+	}
+	return owners
+}
+
+// claim is a version, or the whole package, as one repository offers it.
+type claim struct {
+	offer   *Offer
+	pkg     *Package
+	version *corev1alpha1.AvailableVersion
+	order   *semver.Version
+	// content is compared with that of other claims; losers differ from the winner with equal right.
+	content string
+	losers  []claim
+}
+
+// merge returns the parts of one package, that claims offer, the oldest repository first.
+func (m *merger) merge(name string, claims []claim) []corev1alpha1.AvailablePackageSpec {
+	byVersion := map[string][]claim{}
+	for _, c := range claims {
+		for i := range c.pkg.Versions {
+			c.version = &c.pkg.Versions[i]
+			order, err := semver.StrictNewVersion(c.version.Version)
+			if err != nil {
+				m.conflict(c, "it is no semantic version")
+				continue
+			}
+			c.order = order
+			byVersion[c.version.Version] = append(byVersion[c.version.Version], c)
+		}
+	}
+	winners := make([]claim, 0, len(byVersion))
+	for version, claims := range byVersion {
+		winners = append(winners, decide(claims, m.owners[ownedVersion{name, version}]))
+	}
+	slices.SortFunc(winners, func(a, b claim) int { return compareVersions(a.order, b.order) })
+	for _, winner := range winners {
+		for _, loser := range winner.losers {
+			m.conflict(loser, fmt.Sprintf("the repository %q offers it with another content, which is taken, as revisions and priorities are equal: "+
+				"set spec.priority of one of the two, or withdraw the version from one", winner.offer.Repository))
+		}
+	}
+	return m.shard(name, winners)
+}
+
+// decide returns the claim that is offered, of those on one version, the oldest repository first.
+func decide(claims []claim, owner string) claim {
+	if len(claims) == 1 {
+		return claims[0]
+	}
+	claims = topmost(claims, func(a, b claim) int { return CompareRevisions(a.version.Revision, b.version.Revision) })
+	for i := range claims {
+		claims[i].content = contentOf(claims[i].version)
+	}
+	candidates := claims
+	if _, differ := byContent(claims, claims[0].content); len(differ) > 0 {
+		candidates = topmost(claims, func(a, b claim) int { return cmp.Compare(a.offer.Priority, b.offer.Priority) })
+	}
+	content := present(candidates, owner).content
+	equal, _ := byContent(claims, content)
+	winner := present(equal, owner)
+	_, winner.losers = byContent(candidates, content)
+	return winner
+}
+
+func (m *merger) conflict(c claim, why string) {
+	m.conflicts[c.offer.Repository] = append(m.conflicts[c.offer.Repository], fmt.Sprintf("%s %s: %s", c.pkg.Name, c.version.Version, why))
+}
+
+// topmost returns the claims that are below no other, in their order.
+func topmost(claims []claim, compare func(a, b claim) int) []claim {
+	var out []claim
+	for _, c := range claims {
+		if len(out) > 0 {
+			switch d := compare(c, out[0]); {
+			case d < 0:
+				continue
+			case d > 0:
+				out = nil
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// byContent returns the claims with a content, and the others.
+func byContent(claims []claim, content string) (equal, differ []claim) {
+	for _, c := range claims {
+		if c.content == content {
+			equal = append(equal, c)
+		} else {
+			differ = append(differ, c)
+		}
+	}
+	return equal, differ
+}
+
+// present returns the claim of the present owner, else the first.
+func present(claims []claim, owner string) claim {
+	return claims[max(0, slices.IndexFunc(claims, func(c claim) bool { return c.offer.Repository == owner }))]
+}
+
+// contentOf is a version without its owner and revision.
+func contentOf(v *corev1alpha1.AvailableVersion) string {
+	bare := *v
+	bare.Repository, bare.Revision = "", ""
+	data, _ := json.Marshal(bare)
+	return string(data)
+}

@@ -1,0 +1,152 @@
+package repository
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// carvelMetadata describes a package.
+func (r *reader) carvelMetadata() {
+	var doc packageMetadata
+	if !r.decode(&doc) {
+		return
+	}
+	if !r.name("metadata.name", doc.Metadata.Name) || !r.qualified("metadata.name", doc.Metadata.Name) {
+		return
+	}
+	s := &doc.Spec
+	d := corev1alpha1.PackageDisplay{
+		Name: s.DisplayName, ShortDescription: s.ShortDescription, LongDescription: s.LongDescription, IconSVG: s.IconSVGBase64,
+		Provider: s.ProviderName, Categories: s.Categories, Support: s.SupportDescription,
+	}
+	for _, m := range s.Maintainers {
+		d.Maintainers = append(d.Maintainers, m.Name)
+	}
+	r.describe(doc.Metadata.Name, &d)
+}
+
+func (r *reader) qualified(field, name string) bool {
+	if strings.Count(name, ".") < 2 {
+		r.fail(field, "Write it as shop.example.com.", "%q has fewer than three segments", name)
+		return false
+	}
+	return true
+}
+
+// carvelPackage offers one version.
+func (r *reader) carvelPackage() {
+	var doc carvelPackage
+	if !r.decode(&doc) {
+		return
+	}
+	r.object = "Package " + doc.Metadata.Name
+	before, s := len(r.problems), &doc.Spec
+	order := r.carvelName(&doc)
+	v := corev1alpha1.AvailableVersion{Revision: doc.Metadata.Annotations[revisionAnnotation], Release: r.release(s)}
+	r.revision("metadata.annotations["+revisionAnnotation+"]", v.Revision)
+	r.kubernetesVersions(&v, s.KubernetesVersionSelection)
+	if s.ValuesSchema != nil {
+		v.ConfigSchema, _ = r.schema("spec.valuesSchema.openAPIv3", s.ValuesSchema.OpenAPIv3)
+	}
+	r.template(&v, &s.Template.Spec)
+	if len(r.problems) > before || r.whole != nil {
+		return
+	}
+	if s.KappControllerVersionSelection != nil {
+		r.ignored[s.RefName+": kappControllerVersionSelection is ignored, as it constrains another controller; versions that state it"]++
+	}
+	r.offer(s.RefName, v, order)
+}
+
+// revisionAnnotation orders what several repositories offer as one version.
+const revisionAnnotation = "packaging.carvel.dev/revision"
+
+// carvelName checks name and version.
+func (r *reader) carvelName(doc *carvelPackage) *semver.Version {
+	s := &doc.Spec
+	if r.name("spec.refName", s.RefName) {
+		r.qualified("spec.refName", s.RefName)
+	}
+	order, err := semver.StrictNewVersion(s.Version)
+	if err != nil || len(s.Version) > validation.DNS1123SubdomainMaxLength {
+		r.fail("spec.version", "Write it as 1.2.3.", "%q is no semantic version", s.Version)
+		return nil
+	}
+	if want := s.RefName + "." + s.Version; doc.Metadata.Name != want {
+		r.fail("metadata.name", "", "it has to be refName and version: %q", want)
+	}
+	return order
+}
+
+func (r *reader) kubernetesVersions(v *corev1alpha1.AvailableVersion, c *versionSelection) {
+	if c == nil {
+		return
+	}
+	const at = "spec.kubernetesVersionSelection.constraints"
+	if _, err := manifest.ParseRange(c.Constraints); err != nil {
+		r.fail(at, `Write it as ">=1.29".`, "%q is no range of versions", c.Constraints)
+	}
+	v.Constraints = []corev1alpha1.AvailableConstraint{{Platform: string(manifestsv1alpha1.PlatformKubernetes), Range: c.Constraints}}
+}
+
+// release returns nil where nothing is said about the version.
+func (r *reader) release(s *carvelSpec) *corev1alpha1.PackageRelease {
+	out := corev1alpha1.PackageRelease{
+		Notes: s.ReleaseNotes, Licenses: s.Licenses, Requirements: s.CapacityRequirementsDescription, Date: s.ReleasedAt,
+	}
+	if s.ReleasedAt != "" {
+		if _, err := time.Parse(time.RFC3339, s.ReleasedAt); err != nil {
+			r.fail("spec.releasedAt", "Write it as 2026-01-31T12:00:00Z.", "%q is no date", s.ReleasedAt)
+		}
+	}
+	if len(s.IncludedSoftware) > 0 {
+		out.Notes = strings.TrimSpace(strings.TrimSpace(out.Notes) + "\n\n" + included(s.IncludedSoftware))
+	}
+	if out.Notes+out.Date+out.Requirements == "" && len(out.Licenses) == 0 {
+		return nil
+	}
+	return &out
+}
+
+// included is a list of software in Markdown.
+func included(software []includedSoftware) string {
+	lines := []string{"Included software:", ""}
+	for _, s := range software {
+		line := "- " + strings.TrimSpace(s.DisplayName+" "+s.Version)
+		if s.Description != "" {
+			line += ": " + s.Description
+		}
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// template reads where the content of a version comes from, and names what is not carried over.
+func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
+	r.fetch(v, s.Fetch)
+	lost := &v.NotCarriedOver
+	for i, step := range s.Template {
+		lose(lost, fmt.Sprintf("template.spec.template[%d]", i), step)
+	}
+	for i, step := range s.Deploy {
+		at := fmt.Sprintf("template.spec.deploy[%d]", i)
+		kapp, ok := step["kapp"].(map[string]any)
+		if i == 0 && (ok || step["kapp"] == nil) {
+			lose(lost, at+".kapp", without(kapp, ""))
+			step = without(step, "kapp")
+		}
+		lose(lost, at, step)
+	}
+	if len(*lost) > 0 {
+		v.Image, v.Files = "", nil
+		*lost = bounded(*lost)
+	}
+}

@@ -1,0 +1,80 @@
+package repository
+
+import (
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+const (
+	packaging  = "data.packaging.carvel.dev/v1alpha1"
+	kindOfMeta = "PackageMetadata"
+)
+
+// kinds are the documents of a repository by apiVersion and kind.
+var kinds = map[string]func(*reader){
+	manifestsv1alpha1.GroupVersion.String() + " " + manifestsv1alpha1.KindRepository:      func(r *reader) { r.repository() },
+	manifestsv1alpha1.GroupVersion.String() + " " + manifestsv1alpha1.KindRepositoryEntry: (*reader).repositoryEntry,
+	packaging + " Package":        (*reader).carvelPackage,
+	packaging + " " + kindOfMeta: (*reader).carvelMetadata,
+}
+
+// repositoryEntry offers the versions of a package image.
+func (r *reader) repositoryEntry() {
+	e, ok := r.entry()
+	if !ok {
+		return
+	}
+	r.object = "entry " + e.name()
+	v := corev1alpha1.AvailableVersion{
+		Image: e.Image + "@" + e.Digest, Revision: e.Revision, Retracted: e.Retracted, Constraints: constraintsOf(e.Constraints),
+		Release: e.Release, Provides: e.Provides,
+	}
+	name, field := e.catalogueName(), "data.name"
+	if e.PackageName != "" {
+		field = "data.packageName"
+	}
+	if !r.name(field, name) {
+		return
+	}
+	if v.ConfigSchema, ok = r.schema("data.configSchema", e.ConfigSchema); !ok {
+		return
+	}
+	if e.Display != nil {
+		r.display(name, &e)
+	}
+	r.offer(name, v, e.Versions...)
+}
+
+// display keeps the description that comes with the highest version.
+func (r *reader) display(name string, e *Entry) {
+	d, _ := r.sized("data.display", e.Display)
+	order := e.Versions[0]
+	for _, v := range e.Versions[1:] {
+		if compareVersions(v, order) > 0 {
+			order = v
+		}
+	}
+	if p := r.pkg(name); d != nil && (p.displayOf == nil || compareVersions(order, p.displayOf) > 0) {
+		p.display, p.displayOf = d, order
+	}
+}
+
+// constraintsOf returns what a cluster has to meet. That a package is unique is judged when it is installed.
+func constraintsOf(constraints []manifestsv1alpha1.PackageManifestConstraint) []corev1alpha1.AvailableConstraint {
+	var out []corev1alpha1.AvailableConstraint
+	for _, c := range constraints {
+		var a corev1alpha1.AvailableConstraint
+		for _, p := range c.Platform {
+			a.Platforms = append(a.Platforms, string(p))
+		}
+		if pv := c.PlatformVersion; pv != nil {
+			a.Platform, a.Range = string(pv.Name), strings.ReplaceAll(pv.Range, "&&", ",")
+		}
+		if a.Platforms != nil || a.Platform != "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package repository
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// hexDigest is a digest with or without its algorithm.
+var hexDigest = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
+
+// repository reads the document that names a repository.
+func (r *reporter) repository() (name string, ok bool) {
+	var doc manifestsv1alpha1.Repository
+	if !r.decode(&doc) {
+		return "", false
+	}
+	if problems := validation.IsDNS1123Subdomain(doc.Name); len(problems) > 0 {
+		r.fail("metadata.name", "", "%q is no name: %s", doc.Name, problems[0])
+		return "", false
+	}
+	return doc.Name, true
+}
+
+// entry reads a RepositoryEntry, as far as possible.
+func (r *reporter) entry() (Entry, bool) {
+	var doc manifestsv1alpha1.RepositoryEntry
+	if !r.decode(&doc) {
+		return Entry{}, false
+	}
+	before := len(r.problems)
+	d := &doc.Data
+	e := Entry{
+		Package: d.Name, Image: d.Image, Digest: d.Digest, Constraints: d.Constraints, PackageName: d.PackageName,
+		Display: d.Display, Release: d.Release, Provides: d.Provides, ConfigSchema: d.ConfigSchema, Retracted: d.Retracted, Revision: d.Revision,
+	}
+	if problems := validation.IsDNS1123Subdomain(e.Package); len(problems) > 0 {
+		r.fail("data.name", "", "%q is no name of a package: %s", e.Package, problems[0])
+	}
+	if _, err := name.NewRepository(e.Image); err != nil {
+		r.fail("data.image", "Write it as host/path, without tag and digest.", "%q is no repository of an image", e.Image)
+	}
+	if !hexDigest.MatchString(e.Digest) {
+		r.fail("data.digest", "", "%q is no digest", e.Digest)
+	}
+	e.Digest = digestPrefix + e.hex()
+	if doc.Name != e.name() {
+		r.fail("metadata.name", "", "it has to be the name of the package and the digest: %q", e.name())
+	}
+	e.Versions = r.versions(d.Versions)
+	r.constraints(d.Constraints)
+	r.catalogued(d)
+	return e, len(r.problems) == before
+}
+
+// catalogued checks what a catalogue shows of an entry.
+func (r *reporter) catalogued(d *manifestsv1alpha1.RepositoryEntryData) {
+	if d.PackageName != "" {
+		if problems := validation.IsDNS1123Subdomain(d.PackageName); len(problems) > 0 {
+			r.fail("data.packageName", "Write it as shop.example.com.", "%q is no name of a package: %s", d.PackageName, problems[0])
+		}
+	}
+	r.revision("data.revision", d.Revision)
+	for i, api := range d.Provides {
+		if api.APIVersion == "" || api.Kind == "" {
+			r.fail(document.Index("data.provides", i), "Write apiVersion and kind.", "Required value")
+		}
+	}
+}
+
+func (r *reporter) versions(texts []string) []*semver.Version {
+	switch {
+	case len(texts) == 0:
+		r.fail("data.versions", "List at least one.", "Required value")
+	case len(texts) > limits.RepositoryVersions:
+		r.fail("data.versions", "", "%d versions; the limit is %d", len(texts), limits.RepositoryVersions)
+		return nil
+	}
+	var out []*semver.Version
+	for i, text := range texts {
+		v, err := ParseVersion(text)
+		if err != nil {
+			r.fail(document.Index("data.versions", i), "", "%v", err)
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
+	if n := len(constraints); n > limits.Expressions {
+		r.fail("data.constraints", "", "%d constraints; the limit is %d", n, limits.Expressions)
+		return
+	}
+	for i, c := range constraints {
+		for _, name := range platformsOf(c) {
+			if name != manifestsv1alpha1.PlatformKubernetes && name != manifestsv1alpha1.PlatformOpenShift {
+				r.fail(document.Index("data.constraints", i), "Supported: Kubernetes, OpenShift.", "%q is no platform", name)
+			}
+		}
+		if pv := c.PlatformVersion; pv != nil {
+			if _, err := manifest.ParseRange(pv.Range); err != nil {
+				r.fail(document.Index("data.constraints", i)+".platformVersion.range", `Write it as ">=1.29, <2".`, "%q is no range of versions", pv.Range)
+			}
+		}
+	}
+}
+
+func platformsOf(c manifestsv1alpha1.PackageManifestConstraint) []manifestsv1alpha1.PlatformName {
+	names := c.Platform
+	if c.PlatformVersion != nil {
+		names = append(names[:len(names):len(names)], c.PlatformVersion.Name)
+	}
+	return names
+}
+
+// ParseVersion reads a semantic version, with or without a leading v.
+func ParseVersion(text string) (*semver.Version, error) {
+	v, err := semver.NewVersion(text)
+	if err != nil || len(text) > validation.DNS1123SubdomainMaxLength {
+		return nil, fmt.Errorf("%.100q is no semantic version: write it as v1.2.3", text)
+	}
+	return v, nil
+}

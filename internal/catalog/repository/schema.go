@@ -1,0 +1,117 @@
+package repository
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/config"
+)
+
+type digest [sha256.Size]byte
+
+// schemas checks config schemas, each different one once.
+type schemas struct {
+	// read are schemas by what was read; compiled, problems by what is compiled: without titles, descriptions and examples.
+	read     map[digest]checkedSchema
+	compiled map[digest]string
+	// cost of all that were compiled.
+	cost int
+}
+
+// checkedSchema is a schema, or why it cannot be used; neither for an empty one.
+type checkedSchema struct {
+	schema  *runtime.RawExtension
+	problem string
+}
+
+// schema returns a config schema that compiles, or reports why it does not.
+func (r *reader) schema(at string, raw *runtime.RawExtension) (*runtime.RawExtension, bool) {
+	if raw == nil {
+		return nil, true
+	}
+	key := digest(sha256.Sum256(raw.Raw))
+	c, found := r.schemas.read[key]
+	if !found {
+		c = r.schemas.check(raw.Raw)
+		r.schemas.read[key] = c
+	}
+	if r.schemas.cost > limits.RepositorySchemaCost {
+		r.whole = fmt.Errorf("the config schemas of the repository are too costly to check: %d, by their number, size, rules, patterns and defaults; the limit is %d: "+
+			"withdraw old versions, or split it into several repositories", r.schemas.cost, limits.RepositorySchemaCost)
+		return nil, false
+	}
+	if c.problem != "" {
+		r.fail(at, "Correct the schema; the version is not offered, because its configuration could not be checked.", "the schema does not compile: %s", c.problem)
+		return nil, false
+	}
+	return c.schema, true
+}
+
+func (s *schemas) check(raw []byte) checkedSchema {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return checkedSchema{problem: err.Error()}
+	}
+	m, isMap := value.(map[string]any)
+	if value == nil || isMap && len(m) == 0 {
+		return checkedSchema{}
+	}
+	if !isMap {
+		return checkedSchema{problem: "it is no object"}
+	}
+	if _, ok := m["type"]; !ok {
+		m["type"] = "object"
+	}
+	walkSchema(m, false, complete)
+	full, err := json.Marshal(m)
+	if err != nil {
+		return checkedSchema{problem: err.Error()}
+	}
+	walkSchema(m, false, strip)
+	if problem := s.compile(m); problem != "" {
+		return checkedSchema{problem: problem}
+	}
+	return checkedSchema{schema: &runtime.RawExtension{Raw: full}}
+}
+
+// compile returns why a schema does not compile.
+func (s *schemas) compile(m map[string]any) string {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err.Error()
+	}
+	key := digest(sha256.Sum256(data))
+	problem, found := s.compiled[key]
+	if found {
+		return problem
+	}
+	if s.cost += costOf(m); s.cost > limits.RepositorySchemaCost {
+		return ""
+	}
+	problem = compileSchema(data)
+	s.compiled[key] = problem
+	return problem
+}
+
+func compileSchema(data []byte) string {
+	var props apiextensionsv1.JSONSchemaProps
+	if err := json.Unmarshal(data, &props); err != nil {
+		return err.Error()
+	}
+	const root = "schema"
+	if _, errs := config.Compile(context.Background(), field.NewPath(root), &props); len(errs) > 0 {
+		return strings.TrimPrefix(errs[0].Error(), root+".")
+	}
+	return ""
+}

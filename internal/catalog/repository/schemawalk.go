@@ -1,0 +1,100 @@
+package repository
+
+import (
+	"encoding/json"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/limits/regexcost"
+)
+
+// walkSchema visits a schema and those within. logical are those of allOf, anyOf, oneOf and not, which have no types.
+func walkSchema(m map[string]any, logical bool, visit func(m map[string]any, logical bool)) {
+	visit(m, logical)
+	for _, key := range []string{"properties", "patternProperties", "definitions"} {
+		children, _ := m[key].(map[string]any)
+		for _, child := range children {
+			walkOne(child, logical, visit)
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties", "additionalItems"} {
+		walkOne(m[key], logical, visit)
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf", "not"} {
+		walkOne(m[key], true, visit)
+	}
+}
+
+func walkOne(v any, logical bool, visit func(m map[string]any, logical bool)) {
+	switch v := v.(type) {
+	case map[string]any:
+		walkSchema(v, logical, visit)
+	case []any:
+		for _, item := range v {
+			walkOne(item, logical, visit)
+		}
+	}
+}
+
+const preserve = "x-kubernetes-preserve-unknown-fields"
+
+// complete makes a schema of other tools structural: a value without type may be anything, and so may the items of a
+// list; unknown keys are refused in any case.
+func complete(m map[string]any, logical bool) {
+	if logical {
+		return
+	}
+	if m["additionalProperties"] == false {
+		delete(m, "additionalProperties")
+	}
+	if m["type"] == "array" && m["items"] == nil {
+		m["items"] = map[string]any{}
+	}
+	if m["type"] == nil && m["x-kubernetes-int-or-string"] != true {
+		m[preserve] = true
+	}
+}
+
+// strip removes what is for people.
+func strip(m map[string]any, _ bool) {
+	for _, key := range []string{"title", "description", "example", "examples", "externalDocs"} {
+		delete(m, key)
+	}
+}
+
+// costOf is what it takes to compile a schema, in units of about 10 µs.
+func costOf(m map[string]any) int {
+	nodes, rules, patterns, defaults, compared := 0, 0, 0, 0, 0
+	walkSchema(m, false, func(m map[string]any, _ bool) {
+		nodes++
+		list, _ := m["x-kubernetes-validations"].([]any)
+		rules += len(list)
+		if text, ok := m["pattern"].(string); ok && patterns <= limits.SchemaPatternWork {
+			n, _ := regexcost.Size(text)
+			patterns += n
+		}
+		if value, ok := m["default"]; ok {
+			defaults += values(value)
+		}
+		compared += values(m["enum"]) + values(m["required"])
+	})
+	return 20 + nodes + 100*rules + patterns/5 + defaults*(1+(nodes+compared)/1000)
+}
+
+// values counts a value and those within, and text by its length.
+func values(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			n += len(key)/8 + values(item)
+		}
+	case []any:
+		for _, item := range v {
+			n += values(item)
+		}
+	case string:
+		n += len(v) / 8
+	case json.Number:
+	}
+	return n
+}
