@@ -1,10 +1,13 @@
 package fetch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/archive"
 )
 
 // Error is why a source could not be fetched. Its text contains no credentials.
@@ -33,4 +36,16 @@ func (e *Error) Reason() string { return corev1alpha1.ReasonFetchFailed }
 
 func permanent(remedy, format string, args ...any) *Error {
 	return &Error{Details: fmt.Sprintf(format, args...), Remedy: remedy, Permanent: true}
+}
+
+// contentError is that of reading a download, except the caller's cancellation.
+func contentError(err error) error {
+	var content *archive.Error
+	switch {
+	case errors.As(err, &content):
+		return &Error{Details: content.Error(), Permanent: true, Err: content}
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errFetchTime):
+		return err
+	}
+	return permanent("Make the file again.", "the file is damaged: %v", err)
 }

@@ -1,18 +1,23 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"golang.org/x/sync/semaphore"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
@@ -37,7 +42,7 @@ type Result struct {
 	Revision string
 	// Validator makes the next fetch conditional.
 	Validator string
-	// NotModified is set if the content is that of the Validator passed in. Everything else is empty then.
+	// NotModified is set if the content is that of the Validator passed in. Beside it only Validator is set then.
 	NotModified bool
 }
 
@@ -55,7 +60,8 @@ type Options struct {
 
 // Fetcher fetches sources. It is safe for concurrent use.
 type Fetcher struct {
-	opts Options
+	opts    Options
+	unpacks *semaphore.Weighted
 }
 
 // New returns a Fetcher.
@@ -66,7 +72,7 @@ func New(o Options) *Fetcher {
 	if o.UserAgent == "" {
 		o.UserAgent = "lockstep"
 	}
-	return &Fetcher{opts: o}
+	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight)}
 }
 
 // Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error, or
@@ -77,16 +83,45 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 	if !ok {
 		known = ""
 	}
-	r, err := f.fetch(ctx, s, known)
+	if known != "" && Static(s.Spec) {
+		return &Result{NotModified: true, Validator: fingerprint + known}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errFetchTime)
+	defer cancel()
+	r, err := f.recovered(ctx, s, known)
 	if err != nil {
-		return nil, err
+		return nil, typed(ctx, err)
 	}
 	if r.NotModified {
-		return &Result{NotModified: true}, nil
+		return &Result{NotModified: true, Validator: fingerprint + cmp.Or(r.Validator, known)}, nil
 	}
 	r.Digest = digestOf(r.Files)
 	r.Validator = fingerprint + r.Validator
 	return r, nil
+}
+
+// typed makes an *Error of everything but the caller's cancellation.
+func typed(ctx context.Context, err error) error {
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		return err
+	case errors.Is(context.Cause(ctx), errFetchTime):
+		return &Error{Details: fmt.Sprintf("the fetch took longer than %v", limits.FetchTime)}
+	case ctx.Err() != nil:
+		return err
+	}
+	return &Error{Details: outbound.Redact(err.Error())}
+}
+
+// recovered turns a panic over the content of a source into an error, without what it quotes.
+func (f *Fetcher) recovered(ctx context.Context, s Source, known string) (r *Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r, err = nil, permanent("Report it, with the repository.", "the source cannot be read: panic of the type %T", p)
+		}
+	}()
+	return f.fetch(ctx, s, known)
 }
 
 func (f *Fetcher) fetch(ctx context.Context, s Source, known string) (*Result, error) {

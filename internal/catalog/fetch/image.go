@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -27,8 +28,8 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		if err != nil {
 			return nil, pullError(err)
 		}
-		if tag, err = highest(*spec.TagSelection, tags); err != nil {
-			return nil, permanent("", "image.tagSelection: of the %d tags of %s: %v", len(tags), repositoryOf(ref), err)
+		if tag, err = versions.Highest(*spec.TagSelection, tags); err != nil {
+			return nil, permanent("", "image.tagSelection: %v", err)
 		}
 		ref = repositoryOf(ref) + ":" + tag
 	}

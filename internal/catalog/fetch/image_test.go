@@ -230,6 +230,34 @@ func TestRelocatedBundle(t *testing.T) {
 	}
 }
 
+// The tag with the highest version is taken; while it is the same image, nothing is downloaded.
+func TestImageTagSelection(t *testing.T) {
+	t.Parallel()
+	s := serveImages(t)
+	f := s.fetcher(t)
+	for _, tag := range []string{"v1.0.0", "1.2.0", "2.0.0-rc.1", "latest", "v1.1.0"} {
+		s.push(t, "tags:"+tag, map[string]string{"packages/x.yaml": tag})
+	}
+	source := imageSource(s.host + "/tags")
+	source.Spec.Image.TagSelection = &corev1alpha1.VersionSelection{Version: "<2"}
+	r := fetched(t, f, source, "")
+	if got := string(r.Files["packages/x.yaml"]); got != "1.2.0" || !strings.HasPrefix(r.Revision, "1.2.0@sha256:") {
+		t.Errorf("%q %q", got, r.Revision)
+	}
+	s.since()
+	again := fetched(t, f, source, r.Validator)
+	if diff := cmp.Diff([]string{"GET /v2/tags/tags/list", "HEAD /v2/tags/manifests/1.2.0"}, s.since()); diff != "" || !again.NotModified {
+		t.Error(diff)
+	}
+	s.push(t, "tags:v1.3.0", map[string]string{"packages/x.yaml": "new"})
+	if r = fetched(t, f, source, r.Validator); string(r.Files["packages/x.yaml"]) != "new" {
+		t.Errorf("%+v", r)
+	}
+	source.Spec.Image.TagSelection = &corev1alpha1.VersionSelection{Version: ">3"}
+	_, err := f.Fetch(t.Context(), source, "")
+	checkError(t, err, true, "image.tagSelection: ", ">3")
+}
+
 func TestImageErrors(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)

@@ -1,11 +1,241 @@
 package fetch
 
-import "context"
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
 
-func (f *Fetcher) http(_ context.Context, _ Source, _ string) (*Result, error) {
-	return nil, permanent("", "web servers cannot be fetched from yet")
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/outbound"
+)
+
+// webValidator is what a web server said of the file.
+type webValidator struct {
+	ETag     string `json:"etag,omitempty"`
+	Modified string `json:"modified,omitempty"`
+	// SHA256 of the file, for servers that send it again unchanged.
+	SHA256 string `json:"sha256"`
 }
 
-func (f *Fetcher) git(_ context.Context, _ Source, _ string) (*Result, error) {
-	return nil, permanent("", "git cannot be fetched from yet")
+// http downloads the file unless the server says that it is the known one.
+func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, error) {
+	spec := s.Spec.HTTP
+	u, err := parseURL("http.url", spec.URL)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := cleanSubPath("http.subPath", spec.SubPath)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := s.credentials("http.secretRef", spec.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.client("http", u, secret)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	d := &download{client: c, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
+	defer d.close()
+	where := "http: " + outbound.ShowURL(u)
+	if err := d.get(ctx); err != nil {
+		return nil, classify(ctx, where, secret, err)
+	}
+	validator, err := json.Marshal(d.got)
+	if err != nil {
+		return nil, err
+	}
+	if d.file == nil {
+		return &Result{NotModified: true, Validator: string(validator)}, nil
+	}
+	files, err := f.unpack(ctx, d.file, path.Base(u.Path), folder)
+	if err != nil {
+		return nil, classify(ctx, where, secret, err)
+	}
+	revision := d.got.ETag
+	if revision == "" {
+		revision = "sha256:" + d.got.SHA256
+	}
+	return &Result{Files: files, Revision: revision, Validator: string(validator)}, nil
+}
+
+// parseURL reads a URL without credentials.
+func parseURL(field, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, permanent("", "%s is no URL", field) // the error has the text
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, permanent("Write it as https://host/path.", "%s has the scheme %.20q", field, u.Scheme)
+	case u.User != nil:
+		return nil, permanent("Put them into a Secret, and name it in secretRef.", "%s contains credentials", field)
+	case u.Host == "":
+		return nil, permanent("Write it as https://host/path.", "%s names no host", field)
+	}
+	return u, nil
+}
+
+func parseWebValidator(text string) (v webValidator) {
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return webValidator{}
+	}
+	return v
+}
+
+// download is one file, with its validator before and after.
+type download struct {
+	*client
+	url        *url.URL
+	sha256     string
+	known, got webValidator
+	// file is nil if it is the known one.
+	file *os.File
+}
+
+func (d *download) close() {
+	if d.file != nil {
+		_ = d.file.Close()
+	}
+}
+
+func (d *download) get(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url.String(), nil)
+	if err != nil {
+		return err
+	}
+	if d.known.ETag != "" {
+		r.Header.Set("If-None-Match", d.known.ETag)
+	}
+	if d.known.Modified != "" {
+		r.Header.Set("If-Modified-Since", d.known.Modified)
+	}
+	resp, err := d.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotModified && d.known.SHA256 != "" {
+		d.got = d.known
+		return nil
+	}
+	if resp.StatusCode != http.StatusOK {
+		return statusError(resp)
+	}
+	d.got = webValidator{ETag: shortHeader(resp, "Etag"), Modified: shortHeader(resp, "Last-Modified")}
+	return d.save(resp)
+}
+
+// save writes the body into a file that has no name.
+func (d *download) save(resp *http.Response) error {
+	if resp.ContentLength > limits.DownloadBytes {
+		return permanent("Make the repository smaller.", "the file has %d bytes; the limit is %d", resp.ContentLength, limits.DownloadBytes)
+	}
+	file, err := temporaryFile()
+	if err != nil {
+		return err
+	}
+	d.file = file
+	hasher := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(file, hasher), resp.Body); err != nil {
+		return err
+	}
+	d.got.SHA256 = hex.EncodeToString(hasher.Sum(nil))
+	if d.sha256 != "" && d.sha256 != d.got.SHA256 {
+		return permanent("Correct it, or ask whoever runs the server.", "the file has the SHA-256 %s, not that of http.sha256", d.got.SHA256)
+	}
+	if d.got.SHA256 == d.known.SHA256 {
+		d.close()
+		d.file = nil
+	}
+	return nil
+}
+
+// temporaryFile returns an empty file without a name, which is gone when it is closed.
+func temporaryFile() (*os.File, error) {
+	file, err := os.CreateTemp("", "fetch-")
+	if err != nil {
+		return nil, fmt.Errorf("keep the download: %w", err)
+	}
+	_ = os.Remove(file.Name())
+	return file, nil
+}
+
+// shortHeader returns a header for a status, if it is one.
+func shortHeader(resp *http.Response, name string) string {
+	v := resp.Header.Get(name)
+	if len(v) > limits.ValidatorBytes || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return v
+}
+
+// statusError says what a server answered.
+func statusError(resp *http.Response) *Error {
+	e := &Error{Details: fmt.Sprintf("the server %s answered %d %s", resp.Request.URL.Hostname(), resp.StatusCode, http.StatusText(resp.StatusCode)), Permanent: true}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		e.Remedy = "Check the Secret that secretRef names."
+	case code == http.StatusNotFound || code == http.StatusGone:
+		e.Remedy = "Check the URL, and that the credentials may read it."
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		e.Permanent = false
+	}
+	return e
+}
+
+// unpack reads the content of a download: an archive, or one file of that name.
+func (f *Fetcher) unpack(ctx context.Context, file *os.File, name, folder string) (map[string][]byte, error) {
+	if err := f.unpacks.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer f.unpacks.Release(1)
+	isTar, err := archive.IsTar(io.NewSectionReader(file, 0, limits.DownloadBytes))
+	if err != nil {
+		return nil, contentError(err)
+	}
+	r := io.NewSectionReader(file, 0, limits.DownloadBytes)
+	if !isTar {
+		return single(r, name, folder)
+	}
+	u := archive.NewUnpackerOf(archive.Selection{
+		Keep:  func(p string) bool { return keeps(p, folder) },
+		Plain: true, Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: limits.RepositoryBytes,
+	})
+	if err := u.Layer(ctx, r); err != nil {
+		return nil, contentError(err)
+	}
+	return choose(u.Files(), "http.subPath", folder)
+}
+
+// single reads a file that is no archive.
+func single(r io.Reader, name, folder string) (map[string][]byte, error) {
+	if folder != "" {
+		return nil, permanent("Leave it out, or serve a tar archive.", "http.subPath: the file is no tar archive")
+	}
+	data, err := archive.ReadPlain(r, limits.FileBytes)
+	if err != nil {
+		return nil, contentError(err)
+	}
+	if !utf8.Valid(data) || strings.ContainsRune(string(data), 0) {
+		return nil, permanent("Serve one of these.", "the file is neither a tar archive, with or without gzip, nor YAML")
+	}
+	if trimmed := strings.TrimSpace(string(data[:min(len(data), 1<<10)])); strings.HasPrefix(trimmed, "<") {
+		return nil, permanent("Check the URL.", "the file is a page for browsers, no YAML")
+	}
+	if name = strings.TrimSuffix(name, ".gz"); pathProblem(name) != "" {
+		name = "repository.yaml"
+	}
+	return map[string][]byte{name: data}, nil
 }

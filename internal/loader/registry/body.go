@@ -2,50 +2,21 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"io"
-	"time"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
-// boundedBody fails when a body is too long, or too slow. Only time spent in Read counts.
-type boundedBody struct {
-	body        io.ReadCloser
-	ctx         context.Context
-	cancel      context.CancelCauseFunc
-	limit, left int64
-
-	stall, waited time.Duration
-	got           int
-}
-
-func (b *boundedBody) Read(buf []byte) (int, error) {
-	timer := time.AfterFunc(b.stall-b.waited, func() {
-		stalled := failf(ReasonTimeout, "", "the registry sent less than %d bytes in %v", limits.StallBytes, b.stall)
-		stalled.temporary = true
-		b.cancel(stalled)
+// bounded limits the length of a body, and how slow it may be.
+func (p *Puller) bounded(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) io.ReadCloser {
+	limit, stall := bodyLimit(ctx), p.opts.Timeouts.Stall
+	stalled := failf(ReasonTimeout, "", "the registry sent less than %d bytes in %v", limits.StallBytes, stall)
+	stalled.temporary = true
+	return outbound.NewBody(ctx, cancel, body, outbound.Bounds{
+		Bytes: limit, TooLong: failf(ReasonLimit, "", "the registry sent more than %d bytes where at most that many are expected", limit),
+		Stall: stall, Stalled: stalled,
 	})
-	start := time.Now()
-	n, err := b.body.Read(buf)
-	timer.Stop()
-	b.waited += time.Since(start)
-	if b.got += n; b.got >= limits.StallBytes {
-		b.got, b.waited = 0, 0
-	}
-	if b.left -= int64(n); b.left < 0 {
-		return n, failf(ReasonLimit, "", "the registry sent more than %d bytes where at most that many are expected", b.limit)
-	}
-	if cause := context.Cause(b.ctx); err != nil && !errors.Is(err, io.EOF) && cause != nil {
-		err = cause
-	}
-	return n, err
-}
-
-func (b *boundedBody) Close() error {
-	err := b.body.Close()
-	b.cancel(nil)
-	return err
 }
 
 type bodyLimitKey struct{}

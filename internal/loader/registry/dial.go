@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"net/netip"
 	"net/url"
 	"sync"
 	"syscall"
 	"time"
+
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // dialer connects for pulls from one registry. One at a public address must not lead requests to private ones; none
@@ -50,14 +51,13 @@ func (d *dialer) check(address, resolved string) error {
 	if d.proxies[address] {
 		return nil
 	}
-	at, err := netip.ParseAddrPort(resolved)
+	ip, err := outbound.ParseAddrPort(resolved)
 	if err != nil {
 		return err
 	}
-	host, ip := hostname(address), translated(at.Addr().Unmap())
-	private := ip.IsPrivate() || ip.IsLoopback() || shared.Contains(ip)
+	host, private := hostname(address), ip.IsInternal()
 	switch {
-	case ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified():
+	case !ip.IsServer():
 		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
 	case host == d.registry:
 		if d.private && !private {
@@ -68,21 +68,6 @@ func (d *dialer) check(address, resolved string) error {
 		return failf(ReasonForbiddenAddress, "", "the registry %s is public and sends the request to %s, which is at the private address %s", d.registry, host, ip)
 	}
 	return nil
-}
-
-// shared is the address space of providers (RFC 6598). nat64 translates IPv4 addresses (RFC 6052).
-var (
-	shared = netip.MustParsePrefix("100.64.0.0/10")
-	nat64  = netip.MustParsePrefix("64:ff9b::/96")
-)
-
-// translated returns the IPv4 address behind NAT64, or the address itself.
-func translated(ip netip.Addr) netip.Addr {
-	if !nat64.Contains(ip) {
-		return ip
-	}
-	b := ip.As16()
-	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 func hostname(hostport string) string {

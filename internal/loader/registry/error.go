@@ -9,14 +9,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // Reason is why a pull failed.
@@ -181,29 +179,10 @@ func (e *PullError) fromResponse(response *transport.Error) {
 
 type secrets struct{ values []string }
 
-var (
-	urlQuery    = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
-	urlUserinfo = regexp.MustCompile(`(https?://)[^\s"/@]*@`)
-	bearer      = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
-)
-
-// redact removes credentials and queries of URLs, which may be signatures, and returns one short line.
+// redact removes what no message may contain.
 func (s *secrets) redact(text string) string {
-	if s != nil {
-		for _, v := range s.values {
-			text = strings.ReplaceAll(text, v, "…")
-		}
+	if s == nil {
+		return outbound.Redact(text)
 	}
-	text = urlQuery.ReplaceAllString(text, "$1?…")
-	text = urlUserinfo.ReplaceAllString(text, "$1…@")
-	text = bearer.ReplaceAllString(text, "$1 …")
-	if len(text) > limits.RegistryErrorBytes {
-		text = strings.ToValidUTF8(text[:limits.RegistryErrorBytes], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
-			return ' '
-		}
-		return r
-	}, text)
+	return outbound.Redact(text, s.values...)
 }

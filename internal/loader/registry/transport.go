@@ -97,8 +97,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	limit := bodyLimit(ctx)
-	resp.Body = &boundedBody{body: resp.Body, ctx: ctx, cancel: cancel, limit: limit, left: limit, stall: g.p.opts.Timeouts.Stall}
+	resp.Body = g.p.bounded(ctx, cancel, resp.Body)
 	return resp, nil
 }
 

@@ -1,0 +1,230 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
+)
+
+// client sends the requests of one fetch: to one server, and where that redirects.
+type client struct {
+	http.Client
+	opts Options
+	// field of the source, in messages.
+	field  string
+	server *url.URL
+	// authorization is the header for the server, and for no other.
+	authorization string
+	transport     *http.Transport
+
+	mu sync.Mutex
+	// proxies by host:port, which the administrator configured.
+	proxies map[string]bool
+}
+
+func (f *Fetcher) client(field string, server *url.URL, c credentials) (*client, error) {
+	roots, err := c.roots()
+	if err != nil {
+		return nil, err
+	}
+	authorization, err := c.authorization()
+	if err != nil {
+		return nil, err
+	}
+	if authorization != "" && server.Scheme != "https" && !f.opts.AllowLocal {
+		return nil, permanent("Use https.", "%s: the credentials of the Secret %q would be sent by plain HTTP", field, c.name)
+	}
+	own := &client{opts: f.opts, field: field, server: server, authorization: authorization, proxies: map[string]bool{}}
+	own.transport = &http.Transport{
+		Proxy:                  own.proxy,
+		DialContext:            own.dial,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSHandshakeTimeout:    limits.ConnectTimeout,
+		ResponseHeaderTimeout:  limits.ResponseHeaderTimeout,
+		MaxResponseHeaderBytes: limits.ResponseHeaderBytes,
+		ForceAttemptHTTP2:      true,
+		// Lengths and digests are those of the body as it is sent.
+		DisableCompression: true,
+	}
+	own.Transport = roundTripper(own.roundTrip)
+	own.CheckRedirect = own.checkRedirect
+	return own, nil
+}
+
+func (c *client) close() { c.transport.CloseIdleConnections() }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
+	if err := c.checkURL(r.URL); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	r = r.Clone(ctx)
+	r.Header.Set("User-Agent", c.opts.UserAgent)
+	r.Header.Del("Referer")
+	if c.authorization != "" && r.URL.Scheme == c.server.Scheme && r.URL.Host == c.server.Host {
+		r.Header.Set("Authorization", c.authorization)
+	}
+	resp, err := c.transport.RoundTrip(r)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = outbound.NewBody(ctx, cancel, resp.Body, c.bounds(ctx, r.URL.Hostname()))
+	return resp, nil
+}
+
+// checkURL refuses what must not be requested, also where a proxy would dial.
+func (c *client) checkURL(u *url.URL) error {
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http":
+		return permanent("", "%s redirects to the scheme %.20q, which is not https", c.server.Host, u.Scheme)
+	case u.Scheme == "http" && c.server.Scheme == "https" && !c.opts.AllowLocal:
+		return permanent("Let it redirect to https.", "%s redirects to plain HTTP at %s", c.server.Host, u.Host)
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return checkAddress(c.opts, u.Hostname(), outbound.Of(ip))
+	}
+	return nil
+}
+
+func (c *client) checkRedirect(_ *http.Request, via []*http.Request) error {
+	if len(via) > limits.Redirects {
+		return permanent("Name the address that it leads to.", "%s redirects more than %d times", c.server.Host, limits.Redirects)
+	}
+	return nil
+}
+
+func (c *client) proxy(r *http.Request) (*url.URL, error) {
+	proxy, err := c.opts.Proxy(r)
+	if err == nil && proxy != nil {
+		ports := map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
+		c.mu.Lock()
+		c.proxies[net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), ports[proxy.Scheme], "80"))] = true
+		c.mu.Unlock()
+	}
+	return proxy, err
+}
+
+func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	trusted := c.proxies[address]
+	c.mu.Unlock()
+	return dial(ctx, c.opts, network, address, trusted)
+}
+
+// dial connects, unless the address is one that no source may lead to. The check is made on the address that was resolved,
+// so that another answer of the DNS changes nothing.
+func dial(ctx context.Context, o Options, network, address string, trusted bool) (net.Conn, error) {
+	d := net.Dialer{Timeout: limits.ConnectTimeout, KeepAlive: 30 * time.Second}
+	if !trusted {
+		d.Control = func(_, resolved string, _ syscall.RawConn) error {
+			ip, err := outbound.ParseAddrPort(resolved)
+			if err != nil {
+				return err
+			}
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return err
+			}
+			return checkAddress(o, host, ip)
+		}
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// checkAddress refuses addresses of the manager's own pod and node, and of the services of clouds. Private ones are
+// allowed, since servers within the cluster have them: what answers there is read as a repository or not at all.
+func checkAddress(o Options, host string, ip outbound.Address) error {
+	if o.AllowLocal || ip.IsServer() && !ip.IsLoopback() {
+		return nil
+	}
+	at := "is a loopback or link-local address"
+	if host != ip.String() {
+		at = fmt.Sprintf("is at the loopback or link-local address %s", ip)
+	}
+	return permanent("If that is intended, start the manager with --allow-local-sources.", "%s %s, which sources may not be fetched from", host, at)
+}
+
+type bodyLimitKey struct{}
+
+// withBodyLimit sets the limit of the answers to requests with that context.
+func withBodyLimit(ctx context.Context, n int64) context.Context {
+	return context.WithValue(ctx, bodyLimitKey{}, n)
+}
+
+func (c *client) bounds(ctx context.Context, host string) outbound.Bounds {
+	limit, ok := ctx.Value(bodyLimitKey{}).(int64)
+	if !ok {
+		limit = limits.DownloadBytes
+	}
+	return outbound.Bounds{
+		Bytes: limit, TooLong: permanent("Make the repository smaller.", "%s sent more than %d bytes, the limit", host, limit),
+		Stall: limits.StallTimeout, Stalled: &Error{Details: fmt.Sprintf("%s sent less than %d bytes in %v", host, limits.StallBytes, limits.StallTimeout)},
+	}
+}
+
+var errFetchTime = errors.New("fetch timeout")
+
+// classify turns an error of a connection into one of this package, except the caller's cancellation.
+func classify(ctx context.Context, where string, c credentials, err error) error {
+	var (
+		own      *Error
+		network  net.Error
+		address  *url.Error
+		badCert  *tls.CertificateVerificationError
+		badAlert tls.AlertError
+		noName   *net.DNSError
+	)
+	if errors.As(err, &address) {
+		err = address.Err // its text has the URL
+	}
+	shown := outbound.Redact(err.Error(), c.values()...)
+	switch {
+	case errors.As(err, &own):
+		return &Error{Details: where + ": " + own.Details, Remedy: own.Remedy, Permanent: own.Permanent, Err: own.Err}
+	case errors.Is(context.Cause(ctx), errFetchTime):
+		return &Error{Details: fmt.Sprintf("%s: it took longer than %v", where, limits.FetchTime)}
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", where, context.Cause(ctx))
+	case errors.As(err, &badCert), errors.As(err, &badAlert):
+		return permanent("Put the certificate authority into the key ca.crt of the Secret that secretRef names.", "%s: %s", where, shown)
+	case errors.As(err, &noName):
+		return &Error{Details: fmt.Sprintf("%s: %s", where, shown), Remedy: "Check the host."}
+	case errors.As(err, &network) && network.Timeout():
+		return &Error{Details: fmt.Sprintf("%s: no answer in time: %s", where, shown)}
+	}
+	return &Error{Details: fmt.Sprintf("%s: %s", where, shown)}
+}
+
+// roots returns the certificate authorities, nil for those of the system.
+func (c credentials) roots() (*x509.CertPool, error) {
+	pem := c.data["ca.crt"]
+	if len(pem) == 0 {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, permanent("Put a certificate in PEM form there.", "%s: the key ca.crt of the Secret %q has no certificate", c.field, c.name)
+	}
+	return pool, nil
+}

@@ -1,0 +1,49 @@
+package archive
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+)
+
+// IsTar reports whether a stream, compressed or not, begins as a tar archive: with a header that has its checksum.
+func IsTar(r io.Reader) (bool, error) {
+	plain, closePlain, err := decompress(r)
+	if err != nil {
+		return false, err
+	}
+	defer closePlain()
+	var block [512]byte
+	if _, err := io.ReadFull(plain, block[:]); err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return false, nil
+		}
+		return false, err
+	}
+	want, err := strconv.ParseInt(string(bytes.Trim(block[148:156], " \x00")), 8, 64)
+	if err != nil {
+		return false, nil
+	}
+	var unsigned, signed int64
+	for i, c := range block {
+		if i >= 148 && i < 156 {
+			c = ' '
+		}
+		unsigned, signed = unsigned+int64(c), signed+int64(int8(c))
+	}
+	return want == unsigned || want == signed, nil
+}
+
+// ReadPlain reads a stream that is no archive, compressed or not, of up to limit bytes.
+func ReadPlain(r io.Reader, limit int64) ([]byte, error) {
+	plain, closePlain, err := decompress(r)
+	if err != nil {
+		return nil, err
+	}
+	defer closePlain()
+	data, err := io.ReadAll(io.LimitReader(plain, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, limitError(0, "", "Split it, and serve a tar archive.", "the file has more than %d bytes", limit)
+	}
+	return data, err
+}

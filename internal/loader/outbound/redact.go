@@ -1,0 +1,45 @@
+package outbound
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+var (
+	urlQuery    = regexp.MustCompile(`((?:https?|ssh)://[^\s"?]*)\?[^\s"]*`)
+	urlUserinfo = regexp.MustCompile(`((?:https?|ssh)://)[^\s"/@]*@`)
+	credentials = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
+)
+
+// Redact removes secrets, and credentials and queries of URLs, which may be signatures, and returns one short line.
+func Redact(text string, secrets ...string) string {
+	for _, v := range secrets {
+		text = strings.ReplaceAll(text, v, "…")
+	}
+	text = urlQuery.ReplaceAllString(text, "$1?…")
+	text = urlUserinfo.ReplaceAllString(text, "$1…@")
+	text = credentials.ReplaceAllString(text, "$1 …")
+	if len(text) > limits.RegistryErrorBytes {
+		text = strings.ToValidUTF8(text[:limits.RegistryErrorBytes], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// ShowURL returns a URL without credentials and query.
+func ShowURL(u *url.URL) string {
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	text := shown.String()
+	if u.RawQuery != "" {
+		text += "?…"
+	}
+	return Redact(text)
+}
