@@ -41,6 +41,8 @@ type Options struct {
 	Slices *mutationcache.Store
 	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
 	Overrides string
+	// Accounts is which ServiceAccounts Packages are installed with.
+	Accounts Accounts
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
 }
