@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -19,6 +20,9 @@ func compact(obj any) (any, error) {
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		o.SetAnnotations(annotations)
+	}
+	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
+		repositories.Compact(available)
 	}
 	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && !rollout.Owns(set) {
 		dropObjects(set)

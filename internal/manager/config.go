@@ -52,6 +52,8 @@ type Config struct {
 	InsecureRegistries []string
 	// RegistryCAFile has certificate authorities to trust beside the system's.
 	RegistryCAFile string
+	// AllowLocalSources permits repositories on loopback and link-local addresses.
+	AllowLocalSources bool
 	// Version asks for the version instead of a run.
 	Version bool
 }
@@ -88,6 +90,8 @@ func Parse(args []string) (*Config, error) {
 		"HOST[:PORT] that may be reached by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
 	flags.StringVar(&c.RegistryCAFile, "registry-ca-file", os.Getenv("LOCKSTEP_REGISTRY_CA_FILE"),
 		"PEM file with certificate authorities of registries to trust beside those of the system [LOCKSTEP_REGISTRY_CA_FILE]")
+	flags.BoolVar(&c.AllowLocalSources, "allow-local-sources", os.Getenv("LOCKSTEP_ALLOW_LOCAL_SOURCES") == "true",
+		"fetch repositories from loopback and link-local addresses too, and send credentials over plain HTTP [LOCKSTEP_ALLOW_LOCAL_SOURCES=true]")
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
 		"FROM=TO,…: what image references of packages, and those in their locks, begin with instead; the longest match counts [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")

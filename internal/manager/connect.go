@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/environment"
@@ -23,9 +24,12 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/rollout"
+	buildversion "lockstep.run/lockstep/internal/version"
 )
 
 // connect adds controllers, caches and checks to mgr. config is guarded; version is that
@@ -71,8 +75,12 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
+	named, err := connectRepositories(mgr, here, puller, get, account, c)
+	if err != nil {
+		return err
+	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		here.Cache, follow.detector, watches, preparation(here.Checker, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, named, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
@@ -83,6 +91,22 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		}
 	}
 	return addPolicyCheck(mgr)
+}
+
+// connectRepositories adds the controller of repositories, and returns the watches of what they name.
+func connectRepositories(
+	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, account sources.Ref, c *Config,
+) (*sources.Watches, error) {
+	watches := sources.NewWatches(here.Listen)
+	fetcher := fetch.New(fetch.Options{Puller: puller, AllowLocal: c.AllowLocalSources, UserAgent: "lockstep-manager/" + buildversion.Get()})
+	err := repositories.Setup(mgr, repositories.Options{
+		Pipeline: &repositories.Pipeline{Fetcher: fetcher, Get: get, Credentials: sources.NewCredentials(get, watches, account)},
+		Sources:  watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the controller of repositories: %w", err)
+	}
+	return watches, nil
 }
 
 // preparation has the largest document of schemas at hand, which nearly every package

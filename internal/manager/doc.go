@@ -3,7 +3,7 @@
 //
 //	flags ─► Config ─► Run ─► leadership ─► guarded configuration of all clients
 //	                    ├───► livestate, apply, schemas ─► rollout ─► deployments
-//	                    └───► registry.Puller ─► packages
+//	                    └───► registry.Puller ─► packages, repositories
 //
 // Only the leader watches and writes. Every client but that of the Lease goes
 // through leadership.Guard, so that nothing is written once the Lease may be

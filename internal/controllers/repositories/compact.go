@@ -1,0 +1,72 @@
+package repositories
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// digestAnnotation has the digest of the whole spec on objects in the caches alone.
+const digestAnnotation = "lockstep.run/digest-of-spec"
+
+// Compact replaces what no decision reads, texts and schemas, by a digest of the spec.
+func Compact(object corev1alpha1.GenericAvailablePackage) {
+	annotations := object.GetAnnotations()
+	if annotations[digestAnnotation] != "" {
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	spec := object.AvailableSpec()
+	annotations[digestAnnotation] = digestOf(spec)
+	object.SetAnnotations(annotations)
+	object.SetManagedFields(nil)
+	spec.Display = nil
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		v.ConfigSchema, v.Release, v.Provides = nil, nil, nil
+	}
+}
+
+// digestOf returns a digest of a spec, the same before and after the API server stored it.
+func digestOf(spec *corev1alpha1.AvailablePackageSpec) string {
+	sum := sha256.Sum256(encode(*spec))
+	return hex.EncodeToString(sum[:16])
+}
+
+// encode returns canonical JSON of a spec.
+func encode(spec corev1alpha1.AvailablePackageSpec) []byte {
+	spec.Versions = canonical(spec.Versions)
+	encoded, _ := json.Marshal(spec) // cannot fail: all of it is data, and schemas are valid JSON
+	return encoded
+}
+
+// canonical returns versions whose schemas have sorted keys and no spaces.
+func canonical(versions []corev1alpha1.AvailableVersion) []corev1alpha1.AvailableVersion {
+	versions = slices.Clone(versions)
+	for i := range versions {
+		if schema := versions[i].ConfigSchema; schema != nil {
+			versions[i].ConfigSchema = &runtime.RawExtension{Raw: canonicalJSON(schema.Raw)}
+		}
+	}
+	return versions
+}
+
+func canonicalJSON(raw []byte) []byte {
+	var value any
+	if utiljson.Unmarshal(raw, &value) != nil {
+		return []byte("null")
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return []byte("null")
+	}
+	return encoded
+}

@@ -1,0 +1,123 @@
+package repositories
+
+import (
+	"time"
+
+	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/limits"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// view is what is known of one repository in one reconcile: the input of its decision and status.
+type view struct {
+	repository corev1alpha1.GenericPackageRepository
+	input      input
+	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
+	// known for longer.
+	waiting    bool
+	inputError string
+	last       *success
+	attempt    *attempt
+	// began is when the last fetch began.
+	began time.Time
+	now   time.Time
+	outcome
+}
+
+type outcome struct {
+	step step
+	// published is set where the content of the attempt was published by this reconcile.
+	published *result
+	// conflicts are the versions that are not published as the repository has them; nil where that is not known.
+	conflicts []string
+	writeErr  error
+}
+
+type step int
+
+const (
+	stepRest    step = iota // the content is published
+	stepPaused              // nothing is fetched while the repository is paused
+	stepFetch               // begin to fetch
+	stepWait                // a fetch goes on, or the next one is due in a moment
+	stepBackOff             // a failed fetch is repeated later, or never
+	stepPublish             // publish what was fetched
+	stepGather              // what the source names is not known yet
+)
+
+// decide returns the next step, and after which time the next decision is due; zero for never.
+func decide(v view) (step, time.Duration) {
+	spec, a := v.repository.RepositorySpec(), v.attempt
+	if a != nil && a.done && a.err == nil && a.input == v.input {
+		return stepPublish, 0
+	}
+	running := a != nil && !a.done
+	switch {
+	case running && (spec.Paused || v.waiting || a.input == v.input):
+		return stepWait, 0
+	case spec.Paused:
+		return stepPaused, 0
+	case v.waiting || v.inputError != "":
+		return stepGather, 0
+	}
+	next, why := due(v)
+	if why == stepRest && next.IsZero() || why == stepBackOff && next.IsZero() {
+		return why, 0
+	}
+	if wait := next.Sub(v.now); wait > 0 {
+		return why, wait
+	}
+	if wait := v.began.Add(limits.RepositoryPause).Sub(v.now); wait > 0 && !v.began.IsZero() {
+		return stepWait, wait
+	}
+	return stepFetch, 0
+}
+
+// due returns when the next fetch begins, zero for never, and the step until then.
+func due(v view) (time.Time, step) {
+	spec, a, last := v.repository.RepositorySpec(), v.attempt, v.last
+	retry := retryValue(v.repository)
+	switch {
+	case a != nil && (a.input != v.input || a.retryValue != retry):
+		return v.now, stepWait
+	case a != nil && a.done:
+		return a.retry, stepBackOff
+	case last == nil || last.incomplete || last.retryValue != retry || !last.covers(v.input):
+		return v.now, stepWait
+	case fetch.Static(spec.Source), spec.Source.Inline != nil && !last.restored:
+		return time.Time{}, stepRest
+	}
+	return last.at.Add(withJitter(intervalOf(spec), last.jitter)), stepRest
+}
+
+// covers reports whether a success is one of the input. Whether Secrets and ConfigMaps have changed since an earlier
+// process is not known: the fetch that follows a restart finds it.
+func (s *success) covers(in input) bool {
+	return s.input == in || s.restored && s.input.source == in.source
+}
+
+func intervalOf(spec *corev1alpha1.PackageRepositorySpec) time.Duration {
+	if spec.Interval == nil {
+		return limits.RepositoryInterval
+	}
+	return max(spec.Interval.Duration, limits.RepositoryIntervalMin)
+}
+
+func withJitter(interval time.Duration, jitter float64) time.Duration {
+	return interval + time.Duration(float64(interval)*jitter)
+}
+
+// backoff returns the pause after a number of failures in sequence.
+func backoff(failures int, interval time.Duration) time.Duration {
+	return min(limits.RepositoryBackoffMin<<min(failures, 20), interval)
+}
+
+// retryValue returns the retry annotation of a repository, unless it is too long for the status.
+func retryValue(repository corev1alpha1.GenericPackageRepository) string {
+	value := repository.GetAnnotations()[corev1alpha1.RetryAnnotation]
+	if len(value) > limits.RetryValue {
+		return ""
+	}
+	return value
+}

@@ -1,0 +1,153 @@
+package repositories
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+)
+
+// gather reads the repositories of a namespace and what is published of them, in their latest known states.
+func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliation, error) {
+	s := &reconciliation{Reconciler: r, namespace: namespace, now: r.Now()}
+	var err error
+	if s.available, err = r.readAvailable(ctx, namespace); err != nil {
+		return nil, err
+	}
+	list := corev1alpha1.ScopeOf(namespace).NewPackageRepositoryList()
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var known bool
+	s.catalogue, known = r.catalogueOf(namespace)
+	if !known {
+		for name, part := range s.available {
+			s.published[name] = published{part.spec.PackageName, part.digest}
+		}
+	}
+	for _, cached := range list.GenericRepositories() {
+		repository, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackageRepository)
+		if ok && repository.GetDeletionTimestamp() == nil {
+			s.views = append(s.views, s.gatherRepository(repository))
+		}
+	}
+	slices.SortFunc(s.views, func(a, b *view) int { return cmp.Compare(a.repository.GetName(), b.repository.GetName()) })
+	s.withdraw()
+	s.compare()
+	return s, nil
+}
+
+func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackageRepository) *view {
+	st := s.stateOf(repository)
+	refs := refsOf(&repository.RepositorySpec().Source, s.namespaceOf(repository))
+	s.Sources.Use(keyOf(repository), refs)
+	v := &view{repository: repository, attempt: s.memory.attemptOf(st), began: st.began, now: s.now}
+	var versions strings.Builder
+	for _, ref := range refs {
+		switch state := s.Sources.State(ref); {
+		case state.Known:
+			versions.WriteString(ref.String() + "=" + state.Version + "\n")
+		case state.Err != nil:
+			v.inputError = "Cannot watch " + ref.String() + ": " + state.Err.Error()
+		default:
+			v.waiting = true
+		}
+	}
+	if generation := repository.GetGeneration(); st.generation != generation {
+		st.source, st.generation = sourceHash(repository.RepositorySpec().Source), generation
+	}
+	v.input = input{source: st.source, versions: versions.String()}
+	v.last = st.last
+	if priority := repository.RepositorySpec().Priority; priority != st.priority {
+		st.priority = priority
+		s.mergeAll(repository.GetName(), st.content)
+	}
+	return v
+}
+
+// stateOf returns what is remembered of a repository, else what its status records of an earlier process.
+func (s *reconciliation) stateOf(repository corev1alpha1.GenericPackageRepository) *state {
+	st := s.states[repository.GetName()]
+	if st != nil && st.uid == repository.GetUID() {
+		return st
+	}
+	if st != nil {
+		s.forget(repository.GetName(), st)
+	}
+	st = &state{uid: repository.GetUID(), priority: repository.RepositorySpec().Priority}
+	st.last = s.restore(repository)
+	s.states[repository.GetName()] = st
+	return st
+}
+
+// restore returns the success that a status records; nil where its content is not published, or of another source.
+func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepository) *success {
+	status := repository.RepositoryStatus()
+	ready := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionReady)
+	if status.Artifact == nil || ready == nil || ready.Status != metav1.ConditionTrue ||
+		!conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionReady, repository.GetGeneration()) {
+		return nil
+	}
+	published := 0
+	for _, p := range s.available {
+		published += offeredBy(p, repository.GetName())
+	}
+	return &success{
+		input:    input{source: sourceHash(repository.RepositorySpec().Source)},
+		restored: true, validator: status.Artifact.Validator, retryValue: status.LastHandledRetry,
+		incomplete: published != int(status.Versions),
+	}
+}
+
+// withdraw has the packages of repositories that are gone merged without them, and forgets the repositories.
+func (s *reconciliation) withdraw() {
+	present := map[string]bool{}
+	for _, v := range s.views {
+		present[v.repository.GetName()] = true
+	}
+	for name, st := range s.states {
+		if present[name] {
+			continue
+		}
+		s.mergeAll(name, st.content)
+		s.forget(name, st)
+	}
+	for _, part := range s.available {
+		for i := range part.spec.Versions {
+			if !present[part.spec.Versions[i].Repository] {
+				s.pending[part.spec.PackageName] = struct{}{}
+				break
+			}
+		}
+	}
+}
+
+// forget drops what is remembered of a repository that is gone.
+func (s *reconciliation) forget(name string, st *state) {
+	s.memory.setAttempt(st, nil)
+	delete(s.states, name)
+	for _, conflicts := range s.conflicts {
+		delete(conflicts, name)
+	}
+	key := types.NamespacedName{Namespace: s.namespace, Name: name}
+	s.Sources.Use(key, nil)
+	s.memory.Lock()
+	delete(s.memory.fetches, key)
+	s.memory.Unlock()
+}
+
+// namespaceOf returns the namespace of what a source names: for a ClusterPackageRepository that of the manager.
+func (r *Reconciler) namespaceOf(repository corev1alpha1.GenericPackageRepository) string {
+	if repository.GetNamespace() == "" {
+		return r.Namespace
+	}
+	return repository.GetNamespace()
+}

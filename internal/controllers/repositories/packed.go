@@ -1,0 +1,82 @@
+package repositories
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"lockstep.run/lockstep/internal/catalog/repository"
+)
+
+// packed is the content of a repository by package, compressed: all of it is kept, also what others offer in its place.
+type packed struct {
+	packages map[string]packedPackage
+	versions int
+	problems []string
+}
+
+type packedPackage struct {
+	digest [sha256.Size]byte
+	data   []byte
+}
+
+// pack compresses a content package by package.
+func pack(content *repository.Content) (*packed, error) {
+	p := &packed{packages: make(map[string]packedPackage, len(content.Packages)), problems: content.Problems}
+	w, err := flate.NewWriter(io.Discard, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	for _, pkg := range content.Packages {
+		pkg.Versions = canonical(pkg.Versions)
+		encoded, err := json.Marshal(pkg)
+		if err != nil {
+			return nil, fmt.Errorf("encode package %s: %w", pkg.Name, err)
+		}
+		var data bytes.Buffer
+		w.Reset(&data)
+		if _, err = w.Write(encoded); err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("compress package %s: %w", pkg.Name, err)
+		}
+		p.packages[pkg.Name] = packedPackage{digest: sha256.Sum256(encoded), data: bytes.Clone(data.Bytes())}
+		p.versions += len(pkg.Versions)
+	}
+	return p, nil
+}
+
+// unpack returns a package; nil where the repository does not offer it.
+func (p *packed) unpack(name string) (*repository.Package, error) {
+	found, ok := p.packages[name]
+	if !ok {
+		return nil, nil
+	}
+	r := flate.NewReader(bytes.NewReader(found.data))
+	defer r.Close()
+	pkg := &repository.Package{}
+	if err := json.NewDecoder(r).Decode(pkg); err != nil {
+		return nil, fmt.Errorf("decompress package %s: %w", name, err)
+	}
+	return pkg, nil
+}
+
+// changed returns the names of packages that differ between two contents.
+func changed(before, after *packed) []string {
+	var names []string
+	for name, pkg := range after.packages {
+		if last, ok := before.packages[name]; !ok || last.digest != pkg.digest {
+			names = append(names, name)
+		}
+	}
+	for name := range before.packages {
+		if _, ok := after.packages[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,130 @@
+package repositories
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/queueing"
+)
+
+// Pipeline turns a source into the content of a repository.
+type Pipeline struct {
+	Fetcher     *fetch.Fetcher
+	Get         sources.Get
+	Credentials *sources.Credentials
+
+	levels queueing.Levels
+	// account has the manager's service account watched once its pull secrets are needed.
+	account sync.Once
+}
+
+// job is one fetch.
+type job struct {
+	repository corev1alpha1.GenericPackageRepository
+	namespace  string
+	// known is the validator of what is known.
+	known string
+	level int
+}
+
+// result is what a fetch returned.
+type result struct {
+	digest, revision, validator string
+	notModified                 bool
+	content                     *packed
+}
+
+// contentError is why what was fetched is no repository.
+type contentError struct {
+	err       error
+	validator string
+}
+
+// Error implements error.
+func (e *contentError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *contentError) Unwrap() error { return e.err }
+
+// fetch fetches and reads a repository. Its error is a *fetch.Error, a *contentError, or of the API server.
+func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error) {
+	source, problems, err := p.sourceOf(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	err = p.levels.Do(ctx, j.level, func(ctx context.Context) (err error) {
+		fetched, err = p.fetchAndRead(ctx, source, j.known)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			if _, deferred := queueing.Deferred(cause); deferred {
+				return cause
+			}
+		}
+		return err
+	})
+	if err != nil && len(problems) > 0 {
+		return nil, withProblems(err, problems)
+	}
+	return fetched, err
+}
+
+func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, known string) (*result, error) {
+	fetched, err := p.Fetcher.Fetch(ctx, source, known)
+	if err != nil {
+		return nil, err
+	}
+	if fetched.NotModified {
+		return &result{notModified: true}, nil
+	}
+	content, err := repository.Read(fetched.Files)
+	if err != nil {
+		return nil, &contentError{err: err, validator: fetched.Validator}
+	}
+	packed, err := pack(content)
+	if err != nil {
+		return nil, err
+	}
+	return &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed}, nil
+}
+
+// sourceOf reads what a source names. problems are pull secrets that cannot be used.
+func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, problems []string, err error) {
+	spec := &j.repository.RepositorySpec().Source
+	source = fetch.Source{Spec: *spec, Secrets: map[string]map[string][]byte{}, ConfigMaps: map[string]map[string]string{}}
+	if spec.Image != nil {
+		p.account.Do(p.Credentials.Follow)
+		source.Keychain, problems, err = p.Credentials.Keychain(ctx, pullSecrets(spec, j.namespace))
+		return source, problems, err
+	}
+	for _, ref := range refsOf(spec, j.namespace) {
+		object, err := p.Get(ctx, ref)
+		if err != nil {
+			return source, nil, err
+		}
+		if object == nil {
+			continue
+		}
+		if ref.Kind == sources.KindSecret {
+			source.Secrets[ref.Name] = object.Data
+			continue
+		}
+		texts := make(map[string]string, len(object.Data))
+		for key, data := range object.Data {
+			texts[key] = string(data)
+		}
+		source.ConfigMaps[ref.Name] = texts
+	}
+	return source, nil, nil
+}
+
+// withProblems adds the pull secrets that cannot be used to an error.
+func withProblems(err error, problems []string) error {
+	for _, problem := range problems {
+		err = fmt.Errorf("%w (%s)", err, problem)
+	}
+	return err
+}

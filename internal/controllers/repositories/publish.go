@@ -1,0 +1,291 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/errgroup"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// publish takes over what was fetched, and writes the parts of packages whose offers changed.
+func (s *reconciliation) publish(ctx context.Context) error {
+	for _, v := range s.views {
+		if v.step == stepPublish {
+			s.takeOver(v)
+		}
+	}
+	err := s.merge(ctx)
+	for _, v := range s.views {
+		switch {
+		case v.step != stepPublish:
+		case err != nil:
+			v.writeErr = err
+		default:
+			s.succeed(v)
+		}
+		st := s.states[v.repository.GetName()]
+		v.last, v.published, v.conflicts = st.last, st.unreported, s.conflictsOf(v.repository.GetName())
+	}
+	return err
+}
+
+// takeOver makes the result of a fetch the content of its repository. It may be called again after an error.
+func (s *reconciliation) takeOver(v *view) {
+	st, fetched := s.states[v.repository.GetName()], v.attempt.result
+	if fetched.content == nil || fetched.content == st.content {
+		return
+	}
+	before := st.content
+	st.content = fetched.content
+	artifact := v.repository.RepositoryStatus().Artifact
+	switch {
+	case before != nil:
+		for _, name := range changed(before, st.content) {
+			s.pending[name] = struct{}{}
+		}
+	case st.last != nil && !st.last.incomplete && artifact != nil && artifact.Digest == fetched.digest:
+	default:
+		s.mergeAll(v.repository.GetName(), st.content)
+	}
+}
+
+// succeed records that the result of a fetch is published.
+func (s *reconciliation) succeed(v *view) {
+	st, a := s.states[v.repository.GetName()], v.attempt
+	last := &success{input: a.input, validator: a.result.validator, retryValue: a.retryValue, at: s.now, jitter: s.jitter()}
+	if a.result.notModified && st.last != nil {
+		last.validator = st.last.validator
+	}
+	st.last = last
+	if !a.result.notModified {
+		st.unreported = a.result
+	}
+	s.memory.setAttempt(st, nil)
+	if _, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now}); wait > 0 {
+		s.requeue(wait)
+	}
+}
+
+// merge merges the pending packages, and writes the parts that differ from what is published.
+func (s *reconciliation) merge(ctx context.Context) error {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	parts := s.available.partsOf()
+	var mu sync.Mutex // of what the catalogue remembers
+	var errs []error
+	group := errgroup.Group{}
+	group.SetLimit(limits.AvailableInFlight)
+	for _, name := range slices.Sorted(maps.Keys(s.pending)) {
+		group.Go(func() error {
+			err := s.mergePackage(ctx, &mu, name, parts[name])
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				delete(s.pending, name)
+			} else if len(errs) < limits.RepositoryStatusNumber {
+				errs = append(errs, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	slices.SortFunc(errs, func(a, b error) int { return len(a.Error()) - len(b.Error()) })
+	return errors.Join(errs...)
+}
+
+func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name string, parts []part) error {
+	offers, existing, err := s.offersOf(ctx, name, parts)
+	if err != nil {
+		return err
+	}
+	merged, conflicts := repository.Merge(offers, existing)
+	if len(merged) >= len(parts) {
+		slices.Reverse(merged) // a version that moves to a later part is never in none
+	}
+	kept := map[string]bool{}
+	for i := range merged {
+		kept[repository.ObjectName(name, merged[i].Part)] = true
+		if err := s.writePart(ctx, mu, &merged[i]); err != nil {
+			return err
+		}
+	}
+	for _, p := range parts {
+		if !kept[p.object.GetName()] {
+			if err := s.deletePart(ctx, mu, p); err != nil {
+				return err
+			}
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	s.noteConflicts(name, conflicts)
+	s.noteShadowed(parts, merged)
+	return nil
+}
+
+// offersOf returns what the repositories offer of a package: their contents, else what is published of them.
+func (s *reconciliation) offersOf(
+	ctx context.Context, name string, parts []part,
+) (offers []repository.Offer, existing []corev1alpha1.AvailablePackageSpec, err error) {
+	existing, whole, err := s.existing(ctx, parts)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range s.views {
+		st, offering := s.states[v.repository.GetName()], v.repository.GetName()
+		var pkg *repository.Package
+		if st.content != nil {
+			pkg, err = st.content.unpack(name)
+		} else if whole {
+			pkg = publishedOf(offering, existing)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if pkg != nil && len(pkg.Versions) > 0 {
+			offers = append(offers, repository.Offer{
+				Repository: offering, Priority: v.repository.RepositorySpec().Priority, Created: v.repository.GetCreationTimestamp().Time,
+				Content: &repository.Content{Packages: []repository.Package{*pkg}},
+			})
+		}
+	}
+	return offers, existing, nil
+}
+
+// existing returns the published specs of a package. They are read in whole where the content of a repository that
+// offers versions is not in memory.
+func (s *reconciliation) existing(ctx context.Context, parts []part) (specs []corev1alpha1.AvailablePackageSpec, whole bool, err error) {
+	for _, p := range parts {
+		for i := range p.spec.Versions {
+			st := s.states[p.spec.Versions[i].Repository]
+			whole = whole || st != nil && st.content == nil
+		}
+		specs = append(specs, *p.spec)
+	}
+	if !whole {
+		return specs, false, nil
+	}
+	for i, p := range parts {
+		found := corev1alpha1.ScopeOf(s.namespace).NewAvailablePackage()
+		err := s.Reader.Get(ctx, keyOf(p.object), found)
+		if err != nil && !apply.IsAbsent(err) {
+			return nil, false, fmt.Errorf("read %s: %w", p.object.GetName(), err)
+		}
+		specs[i] = *found.AvailableSpec()
+	}
+	return specs, true, nil
+}
+
+// publishedOf returns a package as it is published of one repository.
+func publishedOf(name string, specs []corev1alpha1.AvailablePackageSpec) *repository.Package {
+	pkg := &repository.Package{}
+	for i := range specs {
+		pkg.Name = specs[i].PackageName
+		if specs[i].Display != nil {
+			pkg.Display = specs[i].Display
+		}
+		for _, v := range specs[i].Versions {
+			if v.Repository == name {
+				v.Repository = ""
+				pkg.Versions = append(pkg.Versions, v)
+			}
+		}
+	}
+	return pkg
+}
+
+// writePart creates or updates a part, unless it is published already.
+func (s *reconciliation) writePart(ctx context.Context, mu *sync.Mutex, desired *corev1alpha1.AvailablePackageSpec) error {
+	desired.Versions = canonical(desired.Versions)
+	name, digest := repository.ObjectName(desired.PackageName, desired.Part), digestOf(desired)
+	object := corev1alpha1.ScopeOf(s.namespace).NewAvailablePackage()
+	object.SetNamespace(s.namespace)
+	object.SetName(name)
+	found := s.available[name]
+	var err error
+	switch {
+	case found.object == nil:
+		*object.AvailableSpec() = *desired
+		err = s.Client.Create(ctx, object)
+	case found.digest == digest:
+		return nil
+	default:
+		copyMeta(object, found.object)
+		*object.AvailableSpec() = *desired
+		err = s.Client.Update(ctx, object)
+	}
+	if apply.IsAbsent(err) {
+		s.Fresh.Deleted(object.GetUID())
+	}
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", corev1alpha1.ScopeOf(s.namespace).Kind("AvailablePackage"), name, err)
+	}
+	Compact(object)
+	if found.object == nil {
+		s.Fresh.PutCreated(owner(s.namespace), object)
+	} else {
+		s.Fresh.Put(object)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	s.published[name] = published{desired.PackageName, object.GetAnnotations()[digestAnnotation]}
+	return nil
+}
+
+// copyMeta copies the metadata of an object in the cache, which have to be sent with an update.
+func copyMeta(to, from client.Object) {
+	to.SetUID(from.GetUID())
+	to.SetResourceVersion(from.GetResourceVersion())
+	to.SetLabels(maps.Clone(from.GetLabels()))
+	to.SetOwnerReferences(slices.Clone(from.GetOwnerReferences()))
+	to.SetFinalizers(slices.Clone(from.GetFinalizers()))
+	annotations := maps.Clone(from.GetAnnotations())
+	delete(annotations, digestAnnotation)
+	to.SetAnnotations(annotations)
+}
+
+func (s *reconciliation) deletePart(ctx context.Context, mu *sync.Mutex, p part) error {
+	err := s.Client.Delete(ctx, p.object, client.Preconditions{UID: ptr.To(p.object.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apply.IsAbsent(err) {
+		return fmt.Errorf("delete %s %s: %w", corev1alpha1.ScopeOf(s.namespace).Kind("AvailablePackage"), p.object.GetName(), err)
+	}
+	if len(p.object.GetFinalizers()) == 0 {
+		s.Fresh.Deleted(p.object.GetUID())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	delete(s.published, p.object.GetName())
+	return nil
+}
+
+// noteShadowed has repositories fetched in whole whose versions are no longer published, and nowhere else.
+func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.AvailablePackageSpec) {
+	owners := map[string]string{}
+	for i := range merged {
+		for _, v := range merged[i].Versions {
+			owners[v.Version] = v.Repository
+		}
+	}
+	for _, p := range parts {
+		for _, v := range p.spec.Versions {
+			st := s.states[v.Repository]
+			if st != nil && st.content == nil && st.last != nil && owners[v.Version] != v.Repository {
+				st.last.incomplete = true
+			}
+		}
+	}
+}

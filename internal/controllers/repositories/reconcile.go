@@ -1,0 +1,104 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Reconciler reconciles the repositories of a namespace, or of the cluster.
+type Reconciler struct {
+	Options
+	// Client reads from the caches and writes; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	queue   queueing.Queue[reconcile.Request]
+	enqueue func(namespace string)
+	memory  memory
+	// life ends with the leadership of this process, and background work with it.
+	life   context.Context
+	hosts  queueing.Keyed
+	fetch  func(context.Context, job) (*result, error)
+	jitter func() float64
+}
+
+// reconciliation is one reconcile of a catalogue.
+type reconciliation struct {
+	*Reconciler
+	*catalogue
+	namespace    string
+	views        []*view
+	available    available
+	now          time.Time
+	requeueAfter time.Duration
+}
+
+// Reconcile takes the repositories of a namespace through the steps. It waits for no source.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.queue.Begin()()
+	s, err := r.gather(ctx, req.Namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	s.decide()
+	err = errors.Join(s.publish(ctx), s.report(ctx))
+	s.startFetches()
+	if len(s.views)+len(s.available)+len(s.pending) == 0 {
+		r.drop(req.Namespace)
+	}
+	return s.result(ctx, err)
+}
+
+func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: s.requeueAfter}, nil
+	case errors.Is(err, leadership.ErrNotLeading):
+		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
+	case raced(err):
+		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
+		return reconcile.Result{RequeueAfter: limits.ConflictRetry}, nil
+	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return reconcile.Result{}, nil // the repositories go with it
+	}
+	return reconcile.Result{}, err
+}
+
+// raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
+func raced(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+}
+
+// requeue has the catalogue reconciled again after d at the latest.
+func (s *reconciliation) requeue(d time.Duration) {
+	d = max(d, time.Millisecond)
+	if s.requeueAfter == 0 || d < s.requeueAfter {
+		s.requeueAfter = d
+	}
+}
+
+// decide decides for each repository.
+func (s *reconciliation) decide() {
+	for _, v := range s.views {
+		var wait time.Duration
+		if v.step, wait = decide(*v); wait > 0 {
+			s.requeue(wait)
+		}
+	}
+}
+
+func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }

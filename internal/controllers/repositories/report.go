@@ -1,0 +1,88 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// report writes the statuses that changed.
+func (s *reconciliation) report(ctx context.Context) error {
+	var errs []error
+	for _, v := range s.views {
+		if err := s.reportOne(ctx, v); err != nil && !apply.IsAbsent(err) {
+			errs = append(errs, fmt.Errorf("write the status of %s: %w", v.repository.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
+	before, after := v.repository.RepositoryStatus().DeepCopy(), statusOf(*v)
+	st := s.states[v.repository.GetName()]
+	if equality.Semantic.DeepEqual(before, after) {
+		st.unreported = nil
+		return nil
+	}
+	if delay := beginning(*v); delay > 0 {
+		s.requeue(delay)
+		return nil
+	}
+	*v.repository.RepositoryStatus() = *after
+	if err := statuswriter.Write(ctx, s.Client, v.repository); err != nil {
+		return err
+	}
+	st.unreported = nil
+	s.Fresh.Put(v.repository)
+	for _, e := range transitionEvents(before, after) {
+		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
+		s.Events.Eventf(v.repository, nil, e.kind, e.reason, e.action, "%s", note)
+	}
+	return nil
+}
+
+// beginning returns for how long it is not reported yet that a fetch has begun.
+func beginning(v view) time.Duration {
+	switch {
+	case !v.fetching():
+		return 0
+	case v.attempt != nil && !v.attempt.done && v.attempt.input == v.input:
+		return limits.RepositoryStatusDelay - v.now.Sub(v.attempt.started)
+	}
+	return limits.RepositoryStatusDelay
+}
+
+type transitionEvent struct{ kind, reason, action, note string }
+
+// transitionEvents returns the events of a transition: a new content, a failure of another kind, a conflict.
+func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []transitionEvent {
+	var all []transitionEvent
+	is := meta.FindStatusCondition(after.Conditions, corev1alpha1.ConditionReady)
+	was := meta.FindStatusCondition(before.Conditions, corev1alpha1.ConditionReady)
+	if after.Artifact != nil && (before.Artifact == nil || before.Artifact.Digest != after.Artifact.Digest) && is != nil {
+		all = append(all, transitionEvent{corev1.EventTypeNormal, corev1alpha1.ReasonFetched, "Fetch", is.Message})
+	}
+	if is != nil && is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason) {
+		switch is.Reason {
+		case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonContentInvalid, corev1alpha1.ReasonApplyError:
+			all = append(all, transitionEvent{corev1.EventTypeWarning, is.Reason, "Fetch", is.Message})
+		}
+	}
+	c := meta.FindStatusCondition(after.Conditions, corev1alpha1.ConditionConflicting)
+	if c != nil && !meta.IsStatusConditionTrue(before.Conditions, corev1alpha1.ConditionConflicting) {
+		all = append(all, transitionEvent{corev1.EventTypeWarning, c.Reason, "Publish", c.Message})
+	}
+	return all
+}

@@ -1,0 +1,101 @@
+package repositories
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Options are the parts that Setup connects.
+type Options struct {
+	Pipeline *Pipeline
+	// Sources watches what repositories name, and nothing else.
+	Sources *sources.Watches
+	// Fresh keeps the responses to writes of repositories and of what is available.
+	Fresh *mutationcache.Store
+	// Namespace of the manager has what ClusterPackageRepositories name.
+	Namespace string
+}
+
+var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
+
+// Setup adds the controller of repositories to mgr, whose caches are those of [Compact].
+func Setup(mgr ctrl.Manager, o Options) error {
+	o.Pipeline.levels = queueing.NewLevels(limits.FetchesShort, limits.FetchShort, limits.FetchMedium)
+	r := &Reconciler{
+		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
+		hosts: queueing.Keyed{Most: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
+	}
+	r.enqueue = func(namespace string) { r.queue.Enqueue(requestFor(namespace)) }
+	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }
+	metrics := &metrics{reader: r.Client, memory: &r.memory}
+	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
+		return fmt.Errorf("register the metrics of repositories: %w", err)
+	}
+	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("repository"))
+		metrics.leading.Store(true)
+		return r.queue.Start(ctx, q)
+	}
+	build := ctrl.NewControllerManagedBy(mgr).Named("repository").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: limits.RepositoryWorkers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				limits.PackageBackoffMin, limits.PackageBackoffMax),
+		}).
+		WatchesRawSource(source.Func(start))
+	for _, scope := range scopes {
+		build = build.Watches(scope.NewPackageRepository(), r.handler()).Watches(scope.NewAvailablePackage(), r.handler())
+	}
+	return build.Complete(r)
+}
+
+// requestFor returns the request of a catalogue, which has no name; that of the cluster has no namespace either.
+func requestFor(namespace string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace}}
+}
+
+// handler enqueues the catalogue of each object, after the mutation cache has the event.
+func (r *Reconciler) handler() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	cached := r.Fresh.Handler()
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			cached.OnAdd(e.Object, e.IsInInitialList)
+			q.Add(requestFor(e.Object.GetNamespace()))
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			cached.OnUpdate(e.ObjectOld, e.ObjectNew)
+			q.Add(requestFor(e.ObjectNew.GetNamespace()))
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			cached.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
+			q.Add(requestFor(e.Object.GetNamespace()))
+		},
+	}
+}
+
+// jitter returns a share of an interval, so that repositories are not fetched together after a restart.
+func jitter() float64 { return rand.Float64() * limits.RepositoryJitter } //nolint:gosec // no secret depends on it
+
+func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
