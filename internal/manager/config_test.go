@@ -26,12 +26,12 @@ func TestParse(t *testing.T) {
 		"all flags": {
 			args: []string{
 				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
-				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--version",
+				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--allow-local-sources", "--version",
 			},
 			want: func(c *Config) {
 				*c = Config{
 					Kubeconfig: "k", Namespace: "n", ServiceAccount: "sa", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
-					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", Version: true,
+					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", AllowLocalSources: true, Version: true,
 				}
 			},
 		},

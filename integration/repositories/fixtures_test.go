@@ -1,0 +1,328 @@
+package repositories_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// patience is how long a test waits for what has to happen.
+const patience = 60 * time.Second
+
+// extraFlags are the manager's flags beside those of the harness.
+func extraFlags() []string { return []string{"--allow-local-sources"} }
+
+// namespace makes a namespace named after the test.
+func namespace(t *testing.T) string {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(t.Name()))
+	env.Namespace(t, name)
+	return name
+}
+
+// entry is a RepositoryEntry of a package in a version. Another salt makes it another image.
+func entry(name, version, salt string) string {
+	digest := fmt.Sprintf("%x", sha256.Sum256([]byte(name+version+salt)))
+	return fmt.Sprintf(`apiVersion: manifests.package-operator.run/v1alpha1
+kind: RepositoryEntry
+metadata: {name: %s.%s}
+data:
+  name: %s
+  image: registry.example.com/%s
+  digest: %s
+  versions: [v%s]
+  display: {shortDescription: A package for tests}
+  release: {notes: News of %s}
+`, name, digest, name, name, digest, version, version)
+}
+
+// document is a repository of packages, each in the form name@version or name@version@salt.
+func document(packages ...string) string {
+	text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: Repository\nmetadata: {name: test}\n"
+	for _, p := range packages {
+		parts := append(strings.Split(p, "@"), "")
+		text += "---\n" + entry(parts[0], parts[1], parts[2])
+	}
+	return text
+}
+
+// repository returns a PackageRepository of a source.
+func repository(ns, name string, source corev1alpha1.RepositorySource) *corev1alpha1.PackageRepository {
+	r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	r.Spec.Source = source
+	return r
+}
+
+func inline(packages ...string) corev1alpha1.RepositorySource {
+	return corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: map[string]string{"repository.yaml": document(packages...)}}}
+}
+
+func web(url string) corev1alpha1.RepositorySource {
+	return corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: url}}
+}
+
+// webServer serves one file with an ETag, and counts what it is asked.
+type webServer struct {
+	*httptest.Server
+	mu sync.Mutex
+	// full and unmodified count the answers, refused those without the right credentials.
+	full, unmodified, refused int
+	content, etag, password   string
+	status                    int
+}
+
+func newServer(t *testing.T, content string) *webServer {
+	t.Helper()
+	s := &webServer{}
+	s.set(content)
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *webServer) set(content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.content, s.etag = content, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(content)))
+}
+
+func (s *webServer) fail(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
+}
+
+func (s *webServer) counts() (full, unmodified, refused int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full, s.unmodified, s.refused
+}
+
+func (s *webServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, password, _ := req.BasicAuth()
+	switch {
+	case s.status != 0:
+		w.WriteHeader(s.status)
+		return
+	case s.password != "" && password != s.password:
+		s.refused++
+		w.Header().Set("WWW-Authenticate", "Basic")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("ETag", s.etag)
+	if req.Header.Get("If-None-Match") == s.etag {
+		s.unmodified++
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	s.full++
+	_, _ = io.WriteString(w, s.content)
+}
+
+// hanging is the address of a server that takes connections and says nothing.
+var hanging = sync.OnceValue(func() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+		}
+	}()
+	return l.Addr().String()
+})
+
+// await reads obj again and again until check returns nil.
+func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
+	t.Helper()
+	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		return check(obj)
+	})
+	return obj
+}
+
+// edit changes an object as a user does.
+func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
+	t.Helper()
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+	before := obj.DeepCopyObject().(client.Object)
+	change(obj)
+	must(t, env.Client.Patch(t.Context(), obj, client.MergeFrom(before)))
+	return obj
+}
+
+// retry has a repository fetched at once.
+func retry[T client.Object](t *testing.T, obj T, value string) {
+	t.Helper()
+	edit(t, obj, func(o T) {
+		annotations := maps.Clone(o.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[corev1alpha1.RetryAnnotation] = value
+		o.SetAnnotations(annotations)
+	})
+}
+
+// says checks a condition of the present generation.
+func says(r corev1alpha1.GenericPackageRepository, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
+	c := meta.FindStatusCondition(*r.StatusConditions(), typ)
+	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != r.GetGeneration() {
+		return fmt.Errorf("generation %d has no %s=%s/%s; the conditions are %+v", r.GetGeneration(), typ, status, reason, *r.StatusConditions())
+	}
+	for _, text := range texts {
+		if !strings.Contains(c.Message, text) {
+			return fmt.Errorf("%s says %q, which lacks %q", typ, c.Message, text)
+		}
+	}
+	return nil
+}
+
+// awaitReady waits until the content of a repository is offered.
+func awaitReady[T corev1alpha1.GenericPackageRepository](t *testing.T, r T) T {
+	t.Helper()
+	return await(t, r, "to be ready", func(r T) error {
+		return says(r, corev1alpha1.ConditionReady, metav1.ConditionTrue, corev1alpha1.ReasonFetched)
+	})
+}
+
+// awaitHandled waits until a repository was fetched for a value of the retry annotation.
+func awaitHandled[T corev1alpha1.GenericPackageRepository](t *testing.T, r T, value string) T {
+	t.Helper()
+	return await(t, r, "to be fetched again", func(r T) error {
+		if got := r.RepositoryStatus().LastHandledRetry; got != value {
+			return fmt.Errorf("lastHandledRetry is %q: %+v", got, *r.StatusConditions())
+		}
+		return nil
+	})
+}
+
+// offers lists what is published in a namespace, as name@version=repository.
+func offers(t *testing.T, ns string) []string {
+	t.Helper()
+	list := corev1alpha1.ScopeOf(ns).NewAvailablePackageList()
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	all := []string{}
+	for _, object := range list.GenericAvailablePackages() {
+		for _, v := range object.AvailableSpec().Versions {
+			all = append(all, fmt.Sprintf("%s@%s=%s", object.AvailableSpec().PackageName, v.Version, v.Repository))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// awaitOffers waits until exactly these versions are published.
+func awaitOffers(t *testing.T, ns string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	harness.Eventually(t, patience, "the offers of "+ns, func(context.Context) error {
+		if got := offers(t, ns); !slices.Equal(got, want) {
+			return fmt.Errorf("got %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// available reads the first part of a package.
+func available(t *testing.T, ns, name string) *corev1alpha1.AvailablePackage {
+	t.Helper()
+	object := &corev1alpha1.AvailablePackage{}
+	must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, object))
+	return object
+}
+
+// journal reads what the manager asked of the API server.
+type journal struct {
+	audit *sandbox.Audit
+	from  sandbox.Position
+}
+
+func begin(t *testing.T) *journal {
+	t.Helper()
+	audit, err := env.Audit()
+	must(t, err)
+	from, err := audit.Mark(t.Context())
+	must(t, err)
+	return &journal{audit, from}
+}
+
+// rest waits until the manager has let the namespace be for a while, and returns its requests there since begin.
+func (j *journal) rest(t *testing.T, ns string) []sandbox.Entry {
+	t.Helper()
+	filters := []sandbox.Filter{
+		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
+		func(e sandbox.Entry) bool { return e.Object.Namespace == ns },
+	}
+	_, err := j.audit.Settled(t.Context(), j.from, 2*time.Second, filters...)
+	must(t, err)
+	entries, err := j.audit.Since(t.Context(), j.from, filters...)
+	must(t, err)
+	return entries
+}
+
+// settle waits until the manager has said all that it has to say of what was done in the namespace.
+func settle(t *testing.T, ns string) { t.Helper(); begin(t).rest(t, ns) }
+
+// tally counts requests by "verb resource/subresource".
+func tally(entries []sandbox.Entry) map[string]int {
+	counts := map[string]int{}
+	for _, e := range entries {
+		counts[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
+	}
+	return counts
+}
+
+// events returns the reasons of the events about repositories, sorted.
+func events(t *testing.T, ns string) []string {
+	t.Helper()
+	list := &eventsv1.EventList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	var reasons []string
+	for _, e := range list.Items {
+		reasons = append(reasons, e.Type+"/"+e.Reason)
+	}
+	slices.Sort(reasons)
+	return reasons
+}
+
+func every(d time.Duration) *metav1.Duration { return ptr.To(metav1.Duration{Duration: d}) }
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}

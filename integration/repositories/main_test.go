@@ -1,0 +1,36 @@
+// Package repositories_test checks the controller of PackageRepositories against an API server: what is published of
+// what repositories offer, what is fetched and when, and what is written. The manager runs as a process under the service
+// account and the RBAC of config. Every test works in a namespace of its own.
+package repositories_test
+
+import (
+	"os"
+	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// env is what all tests share: a control plane, and one manager that works on it. A test that stops the manager is not
+// parallel.
+var (
+	env     *harness.Env
+	manager *harness.Manager
+	shared  *harness.Suite
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	s := harness.NewSuite()
+	shared = s
+	defer func() { s.End(code) }()
+	ok := s.Do(func() {
+		env = harness.New(s, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		manager = env.StartManager(s, extraFlags()...)
+	})
+	if !ok {
+		return 1
+	}
+	return harness.Main(m)
+}

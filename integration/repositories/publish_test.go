@@ -1,0 +1,141 @@
+package repositories_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// What a repository offers is published without further action: one object for each package, with the versions, the
+// display data and the notes.
+func TestAddedRepositoryIsPublished(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	from := begin(t)
+	r := repository(ns, "stable", inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable")
+	requests := tally(from.rest(t, ns))
+	want := map[string]int{"create availablepackages": 2, "update packagerepositories/status": 1, "create events": 1}
+	if diff := cmp.Diff(want, requests); diff != "" {
+		t.Errorf("requests: %s", diff)
+	}
+	if s := r.Status; s.Packages != 2 || s.Versions != 3 || s.Artifact == nil || len(s.Problems) > 0 || s.ObservedGeneration != r.Generation {
+		t.Errorf("status %+v", s)
+	}
+	shop := available(t, ns, "shop")
+	if v := shop.Spec.Versions[1]; v.Version != "1.1.0" || v.Image == "" || v.Release == nil || v.Release.Notes != "News of 1.1.0" {
+		t.Errorf("version %+v", v)
+	}
+	if shop.Spec.Display == nil || shop.Spec.Display.ShortDescription == "" || len(shop.OwnerReferences) > 0 {
+		t.Errorf("display %+v, owners %+v", shop.Spec.Display, shop.OwnerReferences)
+	}
+	if got := events(t, ns); !slices.Equal(got, []string{"Normal/Fetched"}) {
+		t.Errorf("events %v", got)
+	}
+}
+
+// The packages of a ClusterPackageRepository are ClusterAvailablePackages.
+func TestClusterRepository(t *testing.T) {
+	t.Parallel()
+	r := &corev1alpha1.ClusterPackageRepository{ObjectMeta: metav1.ObjectMeta{Name: "everyone"}}
+	r.Spec.Source = inline("cluster-shop@1.0.0")
+	env.Create(t, r)
+	awaitReady(t, r)
+	awaitOffers(t, "", "cluster-shop@1.0.0=everyone")
+	must(t, env.Client.Delete(t.Context(), r))
+	awaitOffers(t, "")
+}
+
+// A new version changes one object; one that is gone, its object; the last one deletes it.
+func TestContentIsFollowed(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	r := repository(ns, "stable", inline("shop@1.0.0", "cart@2.0.0", "till@1.0.0"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	settle(t, ns)
+	from := begin(t)
+	edit(t, r, func(r *corev1alpha1.PackageRepository) {
+		r.Spec.Source = inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0", "till@1.0.0")
+	})
+	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable", "till@1.0.0=stable")
+	want := map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}
+	if diff := cmp.Diff(want, tally(from.rest(t, ns))); diff != "" {
+		t.Errorf("requests of a new version: %s", diff)
+	}
+	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Source = inline("shop@1.1.0", "cart@2.0.0") })
+	awaitOffers(t, ns, "shop@1.1.0=stable", "cart@2.0.0=stable")
+}
+
+// Two repositories that offer one version differently: the higher priority wins, else the present owner, and the other
+// one says so. When the owner goes, the other one's version takes its place.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	first, second := repository(ns, "first", inline("shop@1.0.0", "shop@1.1.0")), repository(ns, "second", inline("shop@1.0.0@other", "shop@2.0.0"))
+	env.Create(t, first)
+	awaitReady(t, first)
+	env.Create(t, second)
+	awaitReady(t, second)
+	conflicting := func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "first")
+	}
+	await(t, second, "to report the conflict", conflicting)
+	awaitOffers(t, ns, "shop@1.0.0=first", "shop@1.1.0=first", "shop@2.0.0=second")
+
+	edit(t, second, func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = 10 })
+	awaitOffers(t, ns, "shop@1.0.0=second", "shop@1.1.0=first", "shop@2.0.0=second")
+	await(t, second, "to report no conflict", lacksConflict)
+
+	edit(t, second, func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = 0 })
+	await(t, first, "to report the conflict", func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "second")
+	})
+	must(t, env.Client.Delete(t.Context(), second))
+	awaitOffers(t, ns, "shop@1.0.0=first", "shop@1.1.0=first")
+	await(t, first, "to report no conflict", lacksConflict)
+}
+
+func lacksConflict(r *corev1alpha1.PackageRepository) error {
+	for _, c := range r.Status.Conditions {
+		if c.Type == corev1alpha1.ConditionConflicting {
+			return fmt.Errorf("there is %+v", c)
+		}
+	}
+	return nil
+}
+
+// A repository that is deleted offers nothing any more; paused does not keep it.
+func TestDeletedRepository(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	r := repository(ns, "stable", inline("shop@1.0.0"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = true })
+	await(t, r, "to be paused", func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+	})
+	must(t, env.Client.Delete(t.Context(), r))
+	awaitOffers(t, ns)
+	env.WaitGone(t, patience, r)
+}
+
+// What others change or delete of what is published is put back.
+func TestEditedAvailablePackageIsPutBack(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	r := repository(ns, "stable", inline("shop@1.0.0", "cart@1.0.0"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	edit(t, available(t, ns, "shop"), func(a *corev1alpha1.AvailablePackage) { a.Spec.Versions[0].Repository = "forged" })
+	must(t, env.Client.Delete(t.Context(), available(t, ns, "cart")))
+	awaitOffers(t, ns, "shop@1.0.0=stable", "cart@1.0.0=stable")
+}
