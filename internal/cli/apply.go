@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,13 @@ const fieldManager = "kubectl-package"
 type wantedPackage struct {
 	name  cluster.Name
 	image string
+	// ref, where it is set, stands in place of image.
+	ref *corev1alpha1.PackageReference
+	// values are added to configFrom in place of those of the same name; nil leaves them unchanged.
+	values *corev1alpha1.ValueSource
+	// account and downgrade are left unchanged where they are empty.
+	account   string
+	downgrade corev1alpha1.DowngradePolicy
 	// config is JSON; nil leaves it unchanged, dropsConfig removes it.
 	config           []byte
 	dropsConfig      bool
@@ -32,8 +40,12 @@ type wantedPackage struct {
 	// beforeCreate and beforeChange may refuse a write. They may be nil.
 	beforeCreate func(context.Context) error
 	beforeChange func(old *corev1alpha1.PackageSpec) error
+	// beforeWrite is called after them, whether or not the package itself changes. It may be nil.
+	beforeWrite func(context.Context) error
 	// adopts existing objects without a controller.
 	adopts bool
+	// retries has the manager look at the package again even where nothing of it changes.
+	retries bool
 }
 
 // adopt reports whether it widened the collision protection.
@@ -67,11 +79,18 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 			return applied{}, err
 		}
 	}
+	if want.beforeWrite != nil {
+		if err := want.beforeWrite(ctx); err != nil {
+			return applied{}, err
+		}
+	}
 	pkg := t.Scope.NewPackage()
 	pkg.SetNamespace(t.Namespace)
 	pkg.SetName(t.Name)
 	spec := pkg.PackageSpec()
 	spec.Image, spec.Component = want.image, want.component
+	spec.PackageRef, spec.ServiceAccountName, spec.DowngradePolicy = want.ref, want.account, want.downgrade
+	spec.ConfigFrom = withValues(nil, want.values)
 	if want.adopts {
 		adopt(spec)
 	}
@@ -90,23 +109,28 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 	}
 	done := applied{pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), before: old, what: "is as wanted already"}
 	patch, changes := difference(old.PackageSpec(), want)
-	if len(changes) > 0 {
-		if want.beforeChange != nil {
-			if err := want.beforeChange(old.PackageSpec()); err != nil {
-				return applied{}, err
-			}
+	if len(changes) > 0 && want.beforeChange != nil {
+		if err := want.beforeChange(old.PackageSpec()); err != nil {
+			return applied{}, err
 		}
+	}
+	if want.beforeWrite != nil {
+		if err := want.beforeWrite(ctx); err != nil {
+			return applied{}, err
+		}
+	}
+	if len(changes) > 0 {
 		if err := patchPackage(ctx, cl, t, done.pkg, patch); err != nil {
 			return applied{}, err
 		}
 		done.what = "changed: " + strings.Join(changes, ", ")
 	}
-	if !fails(t, old) || done.pkg.PackageSpec().Paused {
+	if !fails(t, old) && !want.retries || done.pkg.PackageSpec().Paused {
 		return done, nil
 	}
 	// The cause of a failure need not be in the spec.
 	retry, err := requestRetry(ctx, cl, t, done.pkg)
-	if done.retry = retry; len(changes) == 0 {
+	if done.retry = retry; len(changes) == 0 && fails(t, old) {
 		done.what += "; what has failed is tried again"
 	}
 	return done, err
@@ -147,10 +171,7 @@ type operation struct {
 
 // difference also describes the changes.
 func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []operation, changes []string) {
-	if old.Image != want.image {
-		patch = append(patch, operation{"add", "/spec/image", want.image})
-		changes = append(changes, "image "+old.Image+" → "+want.image)
-	}
+	patch, changes = differenceOfSource(old, want)
 	if want.changesComponent && old.Component != want.component {
 		patch = append(patch, operation{"add", "/spec/component", want.component})
 		changes = append(changes, fmt.Sprintf("component %q → %q", old.Component, want.component))
@@ -166,6 +187,41 @@ func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []oper
 	if want.dropsConfig && old.Config != nil {
 		patch = append(patch, operation{Op: "remove", Path: "/spec/config"})
 		changes = append(changes, "no configuration")
+	}
+	return patch, changes
+}
+
+// differenceOfSource is about what is installed: image or packageRef.
+func differenceOfSource(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []operation, changes []string) {
+	was := old.Image
+	if old.PackageRef != nil {
+		was = progress.Followed(old.PackageRef)
+	}
+	switch {
+	case want.ref != nil && !equality.Semantic.DeepEqual(old.PackageRef, want.ref):
+		if old.Image != "" {
+			patch = append(patch, operation{Op: "remove", Path: "/spec/image"})
+		}
+		patch = append(patch, operation{"add", "/spec/packageRef", want.ref})
+		changes = append(changes, was+" → "+progress.Followed(want.ref))
+	case want.ref == nil && old.Image != want.image:
+		if old.PackageRef != nil {
+			patch = append(patch, operation{Op: "remove", Path: "/spec/packageRef"})
+		}
+		patch = append(patch, operation{"add", "/spec/image", want.image})
+		changes = append(changes, "image "+was+" → "+want.image)
+	}
+	if want.account != "" && old.ServiceAccountName != want.account {
+		patch = append(patch, operation{"add", "/spec/serviceAccountName", want.account})
+		changes = append(changes, "service account "+want.account)
+	}
+	if want.downgrade != "" && old.DowngradePolicy != want.downgrade {
+		patch = append(patch, operation{"add", "/spec/downgradePolicy", want.downgrade})
+		changes = append(changes, "downgrade policy "+string(want.downgrade))
+	}
+	if from := withValues(old.ConfigFrom, want.values); !equality.Semantic.DeepEqual(old.ConfigFrom, from) {
+		patch = append(patch, operation{"add", "/spec/configFrom", from})
+		changes = append(changes, "where values come from")
 	}
 	return patch, changes
 }

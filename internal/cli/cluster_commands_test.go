@@ -282,9 +282,9 @@ func TestInstallArguments(t *testing.T) {
 		stdin string
 		want  string
 	}{
-		"no image":         {nil, "", "arguments invalid: IMAGE is missing"},
-		"empty image":      {[]string{""}, "", "arguments invalid: IMAGE is missing"},
-		"bad image":        {[]string{"a b"}, "", `arguments invalid: IMAGE "a b" is no image reference`},
+		"no image":         {nil, "", "arguments invalid: PACKAGE|IMAGE is missing"},
+		"empty image":      {[]string{""}, "", "arguments invalid: PACKAGE|IMAGE is missing"},
+		"bad image":        {[]string{"a b"}, "", `arguments invalid: PACKAGE "a b" is neither an image nor the name of a package`},
 		"bad name":         {[]string{"a/b:v1", "B"}, "", `arguments invalid: NAME "B" cannot be the name of a package`},
 		"bad kind":         {[]string{"a/b:v1", "pod/b"}, "", `arguments invalid: "pod" is not a kind of package`},
 		"contradiction":    {[]string{"a/b:v1", "package/b", "--cluster"}, "", "arguments invalid: package/b and --cluster contradict each other"},

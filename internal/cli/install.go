@@ -3,12 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -25,34 +27,45 @@ type installCommand struct {
 	command
 	registry registryFlags
 	spec     specFlags
+	choice   choiceFlags
+	values   valuesFlags
+	name     string
+	account  string
 	yes      bool
 }
 
 func newInstall(on command) *cobra.Command {
 	c := &installCommand{command: on}
 	cmd := &cobra.Command{
-		Use:   "install IMAGE [NAME]",
+		Use:   "install PACKAGE|IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
-		Long: `Install a package image, and watch it being rolled out phase by phase until it is available.
+		Long: `Install a package, and watch it being rolled out phase by phase until it is available: PACKAGE,
+which a repository offers (kubectl package available list), in the highest version that
+--version allows, now and whenever a higher one is offered; or an IMAGE, which has a /, a : or
+an @ in its name.
 
-This creates a Package in the namespace, or with --cluster a ClusterPackage. NAME is the last
-part of the image's name where it is not given. A package of that name that exists is changed
-to this image; its configuration and component stay as they are where no flag names them.
-What would be another package, by another repository or by an image without a tag, is asked
-for, or wants --yes. What has failed of the package is tried again at once.
+This creates a Package in the namespace, or with --cluster a ClusterPackage. NAME is that of the
+package, or the last part of the image's name, where it is not given. A package of that name
+that exists is changed to this one; its configuration and component stay as they are where no
+flag names them. What would be another package, by another name, repository of images or by an
+image without a tag, is asked for, or wants --yes. What has failed of the package is tried again
+at once.
+
+--values are kept in a ConfigMap NAME-values, with --sensitive in a Secret, which go with the
+package. They are checked before anything is written, as are the versions.
 
 Exits with 1 when the package does not become available, and says what it waits for. An
 interrupt ends the watching, not the rollout.`,
-		Example: `  # Into the namespace shop, with a configuration
-  kubectl package install registry.example.com/web:v1.2.0 -n shop --config web.yaml
+		Example: `  # What a repository offers, with values
+  kubectl package install shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
 
-  # Into the cluster, under a name of your own
+  # An image, into the cluster, under a name of your own
   kubectl package install registry.example.com/cert-operator:v1.2.0 cert --cluster`,
-		Args:              takes("IMAGE", "[NAME]"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              takes("PACKAGE|IMAGE", "[NAME]"),
+		ValidArgsFunction: c.completeAvailable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := c.wanted(args)
-			if err != nil {
+			if err = cmp.Or(err, c.check(args[0])); err != nil {
 				return usageError(cmd, err)
 			}
 			return c.run(cmd.Context(), want)
@@ -60,10 +73,27 @@ interrupt ends the watching, not the rollout.`,
 	}
 	c.connects(cmd)
 	c.spec.add(cmd, "install")
+	c.choice.add(cmd)
+	c.values.add(cmd)
+	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
+	cmd.Flags().StringVar(&c.account, "service-account", "", "the `name` of the ServiceAccount that creates and changes the objects of the package")
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.add(cmd)
 	return cmd
+}
+
+// isImage reports whether an argument is an image, and not the name of a package in a catalogue.
+func isImage(arg string) bool { return strings.ContainsAny(arg, "/:@") }
+
+func (c *installCommand) check(arg string) error {
+	switch {
+	case isImage(arg) && c.choice.given():
+		return fmt.Errorf("--version and --prereleases choose from what repositories offer, and %s is an image", arg)
+	case c.values.file != "" && c.spec.config != "":
+		return errors.New("--values and --config contradict each other: --values are kept in an object of their own, --config in the package itself")
+	}
+	return cmp.Or(c.choice.check(), c.values.check())
 }
 
 type specFlags struct {
@@ -95,12 +125,26 @@ func (f *specFlags) scoped(n cluster.Name, arg string) (cluster.Name, error) {
 }
 
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
-	w := wantedPackage{image: args[0], component: c.spec.component, changesComponent: c.spec.given("component"), adopts: c.spec.adopt}
-	ref, err := imageReference("IMAGE", args[0])
-	if err != nil {
-		return w, err
+	w := wantedPackage{component: c.spec.component, changesComponent: c.spec.given("component"), adopts: c.spec.adopt, account: c.account}
+	if isImage(args[0]) {
+		ref, err := imageReference("IMAGE", args[0])
+		if err != nil {
+			return w, err
+		}
+		w.image, w.name = args[0], cluster.Name{Name: baseName(ref)}
+	} else {
+		w.ref, w.name = c.choice.reference(args[0]), cluster.Name{Name: args[0]}
+		if problems := validation.IsDNS1123Subdomain(args[0]); len(problems) > 0 {
+			return w, fmt.Errorf("PACKAGE %q is neither an image nor the name of a package: %s", args[0], problems[0])
+		}
 	}
-	w.name = cluster.Name{Name: baseName(ref)}
+	if c.name != "" {
+		if len(args) > 1 && args[1] != c.name {
+			return w, fmt.Errorf("%s and --name %s contradict each other", args[1], c.name)
+		}
+		args = []string{args[0], c.name}
+	}
+	var err error
 	if len(args) > 1 {
 		if w.name, err = cluster.ParseName(args[1]); err != nil {
 			return w, err
@@ -126,14 +170,57 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error
 	if want.config, err = readConfig(c.spec.config, c.streams.In); err != nil {
 		return err
 	}
+	values, err := c.values.read(c.streams.In)
+	if err != nil {
+		return err
+	}
 	cl, err := c.connect()
 	if err != nil {
 		return err
 	}
 	target := cl.Target(want.name.Scope, want.name.Name)
-	want.beforeCreate = func(ctx context.Context) error { return c.checkImage(ctx, want) }
-	want.beforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmImage(target, old, want.image) }
+	old, err := readOld(ctx, cl, target)
+	if err != nil {
+		return err
+	}
+	prepared, err := c.prepare(ctx, cl, target, old, &want, values)
+	if err != nil {
+		return err
+	}
+	want.beforeCreate = func(ctx context.Context) error { return c.checkImage(ctx, prepared, want) }
+	want.beforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmChange(target, old, want) }
+	return c.apply(ctx, cl, target, want, values)
+}
+
+// readOld returns nil where there is no package.
+func readOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev1alpha1.GenericPackage, error) {
+	old, err := cl.Read(ctx, t)
+	if apierrors.IsNotFound(err) && !cluster.Unserved(err) {
+		return nil, nil
+	}
+	return old, cl.Explain("cannot read "+t.String(), err)
+}
+
+// apply writes values and package, and follows the rollout.
+func (c *command) apply(ctx context.Context, cl *cluster.Cluster, target progress.Target, want wantedPackage, values *packageValues) error {
+	var writer *valuesWriter
+	if values != nil {
+		writer = &valuesWriter{cluster: cl, target: target, values: values}
+		want.values, want.beforeWrite = values.source(target), writer.write
+	}
 	done, err := applyPackage(ctx, cl, target, want)
+	if writer != nil && writer.object != nil {
+		if err != nil {
+			writer.withdraw(ctx)
+			return err
+		}
+		if err := writer.own(ctx, done.pkg); err != nil {
+			return err
+		}
+		if done, err = noticed(ctx, cl, target, writer, done); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -142,6 +229,24 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error
 		return nil
 	}
 	return c.follow(ctx, cl, target, done, nil)
+}
+
+// noticed requests a retry where values have changed and the package has not: its status says when it was looked at again.
+func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *valuesWriter, done applied) (applied, error) {
+	if !w.changed {
+		return done, nil
+	}
+	if done.what == "is as wanted already" {
+		done.what = "changed: values"
+	} else {
+		done.what += ", values"
+	}
+	if done.retry != "" || done.pkg.PackageSpec().Paused {
+		return done, nil
+	}
+	var err error
+	done.retry, err = requestRetry(ctx, cl, t, done.pkg)
+	return done, err
 }
 
 // follow waits until an applied package is available.
@@ -168,8 +273,18 @@ func (c *command) follow(
 	return nil
 }
 
-func (c *installCommand) confirmImage(t progress.Target, old *corev1alpha1.PackageSpec, wanted string) error {
-	what := unexpectedImage(t, old.Image, wanted)
+func (c *installCommand) confirmChange(t progress.Target, old *corev1alpha1.PackageSpec, want wantedPackage) error {
+	what := ""
+	switch {
+	case want.ref != nil && old.PackageRef == nil:
+		what = fmt.Sprintf("%s is installed from the image %s and would follow what repositories offer of %s", t, old.Image, want.ref.Name)
+	case want.ref != nil && old.PackageRef.Name != want.ref.Name:
+		what = fmt.Sprintf("%s is the package %s and would change to another one, %s", t, old.PackageRef.Name, want.ref.Name)
+	case want.ref == nil && old.PackageRef != nil:
+		what = fmt.Sprintf("%s follows what repositories offer of %s and would stay at the image %s", t, old.PackageRef.Name, want.image)
+	case want.ref == nil:
+		what = unexpectedImage(t, old.Image, want.image)
+	}
 	if what == "" || c.yes {
 		return nil
 	}
@@ -220,12 +335,15 @@ func checkScope(source string, files loader.Files, component string, scope corev
 
 // checkImage checks the scope before creation; the manager checks images that cannot be pulled
 // from here.
-func (c *installCommand) checkImage(ctx context.Context, want wantedPackage) error {
+func (c *installCommand) checkImage(ctx context.Context, image string, want wantedPackage) error {
 	ctx, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
 	defer cancel()
-	files, err := c.registry.pull(ctx, want.image)
+	if image == "" {
+		return nil
+	}
+	files, err := c.registry.pull(ctx, image)
 	if err != nil {
 		return nil
 	}
-	return checkScope(want.image, files, want.component, want.name.Scope)
+	return checkScope(cmp.Or(want.image, want.name.Name), files, want.component, want.name.Scope)
 }

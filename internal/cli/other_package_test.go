@@ -32,12 +32,12 @@ func TestUnexpectedImage(t *testing.T) {
 func TestInstallOfAnotherPackage(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, installed(available()))
-	args := []string{"install", "web", "--cluster", "--wait=false"}
+	args := []string{"install", "docker.io/web", "--cluster", "--wait=false"}
 	want := result{1, "", "clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest\nError: nothing was changed: confirm it by --yes\n"}
 	if got := invokeOn(t, dialTo(c), "", args...); got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := invokeOn(t, dialTo(c), "", append(args, "--yes")...); got != (result{0, "clusterpackage web changed: image example.com/web:v1 → web\n", ""}) {
+	if got := invokeOn(t, dialTo(c), "", append(args, "--yes")...); got != (result{0, "clusterpackage web changed: image example.com/web:v1 → docker.io/web\n", ""}) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +14,11 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
@@ -38,7 +41,7 @@ manifest of a package names repositories in spec.repositories; update chooses fr
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(
-		newRepositoryInitialize(streams), newRepositoryAdd(streams),
+		newRepositoryInitialize(streams), newRepositoryAdd(streams), newRepositoryBuild(streams),
 		remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
 		pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull),
 		newRepositoryPush(streams),
@@ -118,25 +121,68 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	if err != nil {
 		return err
 	}
-	image, err := c.registry.pullFrom(ctx, "", ref, nil)
+	entry, err := c.entryOf(ctx, ref)
 	if err != nil {
 		return err
 	}
-	m, err := loader.Describe(image.Files)
-	if err != nil {
-		return reported(c.streams, err, "the image "+ref+" is no package that can be used: %s")
-	}
-	parsed, err := name.ParseReference(ref)
-	if err != nil {
-		return err
-	}
-	err = index.Add(repository.Entry{
-		Package: m.Name, Image: parsed.Context().Name(), Digest: image.Digest, Versions: versions, Constraints: m.Spec.Constraints,
-	})
-	if err != nil {
+	entry.Versions = versions
+	if err := index.Add(entry); err != nil {
 		return err
 	}
 	return c.write(path, index)
+}
+
+// entryOf describes the package in an image, by its digest.
+func (c *repositoryCommand) entryOf(ctx context.Context, ref string) (repository.Entry, error) {
+	image, err := c.registry.pullFrom(ctx, "", ref, nil)
+	if err != nil {
+		return repository.Entry{}, err
+	}
+	m, err := loader.Describe(image.Files)
+	if err != nil {
+		return repository.Entry{}, reported(c.streams, err, "the image "+ref+" is no package that can be used: %s")
+	}
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return repository.Entry{}, err
+	}
+	_, icon := loader.About(image.Files, m)
+	if m.Spec.Version == "" {
+		m.Spec.Version = "0.0.0" // add names the versions
+	}
+	entry, err := repository.EntryOf(m, parsed.Context().Name(), image.Digest, image.Files["README.md"], definedBy(ctx, image.Files))
+	if err != nil {
+		return entry, err
+	}
+	if entry.Display != nil && m.Spec.Display != nil && strings.HasSuffix(m.Spec.Display.Icon, ".svg") {
+		entry.Display.IconSVG = icon
+	}
+	return entry, nil
+}
+
+// definedBy are the APIs of the definitions in a package, as it is rendered by default.
+func definedBy(ctx context.Context, files loader.Files) (provided []corev1alpha1.ProvidedAPI) {
+	for _, cluster := range []bool{true, false} {
+		pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Cluster: cluster, LockedImages: true})
+		if err != nil {
+			continue
+		}
+		for _, phase := range pkg.Phases {
+			for _, o := range phase.Objects {
+				var crd apiextensionsv1.CustomResourceDefinition
+				if json.Unmarshal(o.Object.Raw, &crd) != nil || crd.Kind != "CustomResourceDefinition" {
+					continue
+				}
+				for _, v := range crd.Spec.Versions {
+					if v.Served {
+						provided = append(provided, corev1alpha1.ProvidedAPI{APIVersion: crd.Spec.Group + "/" + v.Name, Kind: crd.Spec.Names.Kind})
+					}
+				}
+			}
+		}
+		return provided
+	}
+	return nil
 }
 
 // onImage returns a command about a repository file and an image, the argument noun.

@@ -61,5 +61,5 @@ func requestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, p
 // fails reports whether a retry may help.
 func fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
-	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Stalled != "" || len(s.Blocking) > 0)
+	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Unresolved != "" || s.Stalled != "" || len(s.Blocking) > 0)
 }

@@ -79,6 +79,11 @@ func readConfig(path string, stdin io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
+	return parseConfig(name, data)
+}
+
+// parseConfig returns JSON of a configuration in YAML or JSON, named name in errors.
+func parseConfig(name string, data []byte) ([]byte, error) {
 	var docs []any
 	problems := document.Each(name, data, func(d *document.Document) { docs = append(docs, d.Value) })
 	if err := problems.Err(); err != nil {

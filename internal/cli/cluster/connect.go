@@ -69,7 +69,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 // New makes a Cluster of a client that knows the kinds of this project.
 func New(host, namespace string, build func(client.Options) (client.WithWatch, error)) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	c, err := build(client.Options{Scheme: scheme, Mapper: mapper()})
@@ -82,7 +82,11 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
-	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet", "ObjectSlice"} {
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet", "ObjectSlice", "PackageRepository", "AvailablePackage"} {
 		m.Add(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeNamespaced.Kind(kind)), meta.RESTScopeNamespace)
 		m.Add(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeCluster.Kind(kind)), meta.RESTScopeRoot)
 	}

@@ -119,8 +119,12 @@ func (w *writer) config(r *Report) {
 		w.line("  none")
 		return
 	}
+	w.keys(r.Config)
+}
+
+func (w *writer) keys(keys []Key) {
 	rows := [][]string{{"KEY", "TYPE", "DEFAULT", "DESCRIPTION"}}
-	for _, key := range r.Config {
+	for _, key := range keys {
 		value := plain(key.Default)
 		if key.Required && len(key.Default) == 0 {
 			value = "required"

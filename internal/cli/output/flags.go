@@ -171,3 +171,6 @@ func (l List) names() []string {
 	}
 	return names
 }
+
+// YAML are the flags of -o yaml.
+func YAML() *Flags { return &Flags{format: yamlFormat} }

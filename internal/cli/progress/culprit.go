@@ -21,6 +21,8 @@ func Culprit(s State) string {
 		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Let it go on: kubectl package unpause " + s.Target.Flags()
 	case s.Invalid != "":
 		return listed("the package cannot be installed as it is", strings.Split(s.Invalid, "\n"))
+	case s.Unresolved != "":
+		return listed("no version can be chosen", strings.Split(s.Unresolved, "\n"))
 	case s.PullError != "":
 		return listed("the image cannot be pulled", []string{s.PullError})
 	case !s.Observed:

@@ -27,6 +27,9 @@ type FrameOptions struct {
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
+// Spinner is the picture of what goes on, which turns with tick.
+func Spinner(tick int) string { return spinner[tick%len(spinner)] }
+
 const (
 	markDone    = "✓"
 	markFailed  = "✗"

@@ -35,6 +35,8 @@ func Lines(before, after State) []string {
 	if after.Deleting {
 		add(!before.Deleting, "deletion has begun")
 	} else {
+		add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
+		add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
 		add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
 		add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
 		fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)

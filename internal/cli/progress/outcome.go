@@ -26,16 +26,19 @@ type Install struct {
 	// Retry that the status has to have handled before; empty for none.
 	Retry string
 
-	pulling, stalled time.Time
+	pulling, stalled, unresolved time.Time
 }
 
-// Assess has grace periods for pull errors and Stalled.
+// Assess has grace periods for pull errors, Stalled and versions that are not offered.
 func (j *Install) Assess(s State, now time.Time) Outcome {
 	if s.PullError == "" {
 		j.pulling = time.Time{}
 	}
 	if s.Stalled == "" {
 		j.stalled = time.Time{}
+	}
+	if s.Unresolved == "" {
+		j.unresolved = time.Time{}
 	}
 	switch {
 	case s.Gone:
@@ -46,6 +49,8 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return Outcome{}
 	case s.Invalid != "", s.Paused != "":
 		return failed(Culprit(s))
+	case s.Unresolved != "":
+		return lasting(s, &j.unresolved, now, stallGrace)
 	case s.Ready:
 		return Outcome{Done: true}
 	case s.PullError != "" && s.Stalled == "":

@@ -22,6 +22,7 @@ const (
 	SummaryUnavailable    Summary = "Unavailable"
 	SummaryInvalid        Summary = "Invalid"
 	SummaryImagePullError Summary = "ImagePullError"
+	SummaryUnresolved     Summary = "Unresolved"
 	SummaryPaused         Summary = "Paused"
 	SummaryDeleting       Summary = "Deleting"
 )
@@ -29,6 +30,7 @@ const (
 var headlines = map[Summary]string{
 	SummaryAvailable: "available", SummaryPending: "pending", SummaryProgressing: "rolling out",
 	SummaryStalled: "stuck", SummaryUnavailable: "unavailable", SummaryInvalid: "invalid",
+	SummaryUnresolved:     "no version fits",
 	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
 }
 
@@ -47,7 +49,11 @@ type Report struct {
 	// Available: the package works, in this revision or the one before.
 	Available bool   `json:"available"`
 	Image     string `json:"image"`
-	Component string `json:"component,omitempty"`
+	// PackageRef is set, and Image empty, of a package that is chosen from repositories.
+	PackageRef *corev1alpha1.PackageReference `json:"packageRef,omitempty"`
+	// Repository offered what was unpacked last, such as PackageRepository/stable.
+	Repository string `json:"repository,omitempty"`
+	Component  string `json:"component,omitempty"`
 	// Package, Version and Digest that were unpacked last.
 	Package  string                        `json:"package,omitempty"`
 	Version  string                        `json:"version,omitempty"`
@@ -69,7 +75,7 @@ func ReportOf(snap Snapshot) Report {
 	r := Report{
 		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
 		Current: s.Observed, Available: s.Available,
-		Image: pkg.PackageSpec().Image, Component: pkg.PackageSpec().Component,
+		Image: pkg.PackageSpec().Image, PackageRef: pkg.PackageSpec().PackageRef, Component: pkg.PackageSpec().Component,
 		Revision: status.Revision, Phases: status.Phases, Ignored: s.Ignored,
 		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
 	}
@@ -79,6 +85,7 @@ func ReportOf(snap Snapshot) Report {
 		}
 	}
 	if status.Resolved != nil {
+		r.Repository = status.Resolved.Repository
 		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest
 	}
 	r.Summary = s.Summary()
@@ -116,6 +123,8 @@ func (s State) Summary() Summary {
 		return SummaryPaused
 	case s.Invalid != "":
 		return SummaryInvalid
+	case s.Unresolved != "":
+		return SummaryUnresolved
 	case s.PullError != "":
 		return SummaryImagePullError
 	case s.Ready:

@@ -48,6 +48,10 @@ func (s *screen) head() {
 	}
 	s.field("Package", terminal.Line(strings.TrimSpace(s.Package+" "+s.Version)))
 	s.field("Component", terminal.Line(s.Component))
+	if s.PackageRef != nil {
+		s.field("Follows", terminal.Line(Followed(s.PackageRef)))
+		s.field("From", terminal.Line(s.Repository))
+	}
 	s.field("Image", terminal.Line(s.Image))
 	s.field("Digest", terminal.Line(s.Digest))
 	if s.Revision > 0 {
@@ -75,11 +79,11 @@ func (s *screen) also() string {
 
 // why shows the message, unless the phases show it.
 func (s *screen) why() {
-	if len(s.Blocking) > 0 && s.Summary != SummaryInvalid && s.Summary != SummaryImagePullError {
+	if len(s.Blocking) > 0 && s.Summary != SummaryInvalid && s.Summary != SummaryImagePullError && s.Summary != SummaryUnresolved {
 		return
 	}
 	lines := strings.Split(terminal.Text(s.Message), "\n")
-	if len(lines) > 1 && (s.Summary == SummaryInvalid || s.Summary == SummaryImagePullError) {
+	if len(lines) > 1 && (s.Summary == SummaryInvalid || s.Summary == SummaryImagePullError || s.Summary == SummaryUnresolved) {
 		lines = lines[1:] // the first one is the summary in other words
 	}
 	for _, line := range lines {

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -39,8 +40,11 @@ type State struct {
 	Package, Version, Digest string
 	// Ignored parts of the package.
 	Ignored []string
-	// Messages of conditions that hold; PullError and Invalid exclude each other.
-	PullError, Invalid, Paused, Stalled, Unavailable string
+	// Chosen is the version that packageRef led to last.
+	Chosen string
+	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
+	// version.
+	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
 	// Retried is the last retry that the manager has handled.
 	Retried string
 	// Available: this revision or the one before works. RolledOut: this revision was complete
@@ -86,7 +90,7 @@ func Of(snap Snapshot) State {
 	}
 	pkg := snap.Package
 	s.Deleting = pkg.GetDeletionTimestamp() != nil
-	s.Image = terminal.Line(pkg.PackageSpec().Image)
+	s.Image, s.Chosen = imageOf(pkg)
 	for _, f := range pkg.GetFinalizers() {
 		switch f {
 		case corev1alpha1.MetricsFinalizer:
@@ -108,6 +112,31 @@ func Of(snap Snapshot) State {
 		s.fromRevision(snap)
 	}
 	return s
+}
+
+// imageOf is the image of a package, or of the version that was chosen for it. Before that it is what is to be chosen.
+func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
+	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
+	if spec.PackageRef == nil {
+		return terminal.Line(spec.Image), ""
+	}
+	if attempted := status.LastAttempted; attempted != nil {
+		return terminal.Line(cmp.Or(attempted.Image, Followed(spec.PackageRef))), terminal.Line(attempted.Version)
+	}
+	return terminal.Line(Followed(spec.PackageRef)), ""
+}
+
+// Followed names what a packageRef chooses from, such as "shop.example.com >=1.2, <2".
+func Followed(ref *corev1alpha1.PackageReference) string {
+	text := strings.TrimSpace(ref.Name + " " + ref.Version)
+	switch {
+	case ref.Prereleases == nil:
+	case len(ref.Prereleases.Identifiers) == 0:
+		text += " with prereleases"
+	default:
+		text += " with prereleases of " + strings.Join(ref.Prereleases.Identifiers, ", ")
+	}
+	return text
 }
 
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
@@ -143,6 +172,9 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	}
 	s.Paused = message(corev1alpha1.ConditionPaused, metav1.ConditionTrue)
 	s.Stalled = message(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
+	if pkg.PackageSpec().PackageRef != nil {
+		s.Unresolved = message(corev1alpha1.ConditionResolved, metav1.ConditionFalse)
+	}
 	s.Unavailable = message(corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
 	s.Available = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
 	s.RolledOut = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) &&

@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/describe"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type availableGetCommand struct {
+	command
+	cluster bool
+	schema  bool
+}
+
+func newAvailableGet(on command) *cobra.Command {
+	c := &availableGetCommand{command: on}
+	cmd := &cobra.Command{
+		Use:   "get NAME[/VERSION]",
+		Short: "Show a package with its versions, or one version of it",
+		Long: `Show a package that repositories offer, with its versions, the highest first, and what keeps one
+from being installed here. Or one version: its release notes and licences, the APIs that it
+brings, its constraints; with --values-schema the keys of its configuration.`,
+		Example: `  kubectl package available get shop.example.com
+  kubectl package available get shop.example.com/1.2.0 --values-schema`,
+		Args: takes("NAME[/VERSION]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, version, err := nameAndVersion(args[0])
+			if err = cmp.Or(err, c.output.Check()); err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), name, version)
+		},
+		ValidArgsFunction: c.completeAvailable,
+	}
+	c.connects(cmd)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "from the cluster's repositories alone, as for a ClusterPackage")
+	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the configuration; of the newest version where none is named")
+	c.output.Add(cmd)
+	return cmd
+}
+
+// nameAndVersion divides NAME[/VERSION].
+func nameAndVersion(arg string) (name, version string, err error) {
+	name, version, slash := strings.Cut(arg, "/")
+	if name == "" || slash && version == "" || strings.Contains(version, "/") {
+		return "", "", fmt.Errorf("%q is neither NAME nor NAME/VERSION of a package", arg)
+	}
+	return name, strings.TrimPrefix(version, "v"), nil
+}
+
+func (c *command) completeAvailable(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cl, err := c.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := cl.Catalogue(cl.Namespace).Names(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, begin) }), cobra.ShellCompDirectiveNoFileComp
+}
+
+// availableReport is a package with its versions, as JSON and YAML.
+type availableReport struct {
+	Name     string                       `json:"name"`
+	Display  *corev1alpha1.PackageDisplay `json:"display,omitempty"`
+	Versions []availableVersionReport     `json:"versions"`
+}
+
+// availableVersionReport is one version.
+type availableVersionReport struct {
+	corev1alpha1.AvailableVersion `json:",inline"`
+	// Source is the repository with its kind, such as PackageRepository/stable.
+	Source string `json:"source"`
+	// NotHere is why the version cannot be installed here; empty where it can.
+	NotHere string `json:"notHere,omitempty"`
+}
+
+func (c *availableGetCommand) run(ctx context.Context, name, version string) error {
+	cl, err := c.connect()
+	if err != nil {
+		return err
+	}
+	choose := chooserFor(cl, map[bool]string{false: cl.Namespace}[c.cluster])
+	found, err := choose.choose(ctx, name, versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}})
+	if err != nil {
+		return err
+	}
+	if len(found.offered) == 0 {
+		return choose.unknown(ctx, name)
+	}
+	if version == "" && c.schema {
+		_, newest, err := choose.newest(ctx, name)
+		if err != nil {
+			return err
+		}
+		version = newest.Version.Version
+	}
+	report := reportOf(found)
+	if version != "" {
+		if report.Versions, err = only(report, version); err != nil {
+			return err
+		}
+	}
+	if c.schema {
+		return c.printSchema(ctx, name, &report.Versions[0])
+	}
+	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
+		return availableText(report, version != "", styles, terminal.WidthOf(c.streams.Out))
+	})
+}
+
+func reportOf(found *chosen) *availableReport {
+	r := &availableReport{Name: found.name, Display: found.display}
+	why := found.why()
+	for _, o := range newestFirst(found.offered) {
+		v := availableVersionReport{AvailableVersion: o.Version, Source: o.Source()}
+		if o.Version.Version != versionOf(found.version()) {
+			v.NotHere = why[o.Version.Version]
+		}
+		r.Versions = append(r.Versions, v)
+	}
+	return r
+}
+
+func versionOf(o *offers.Offered) string {
+	if o == nil {
+		return ""
+	}
+	return o.Version.Version
+}
+
+func only(r *availableReport, version string) ([]availableVersionReport, error) {
+	var known []string
+	for _, v := range r.Versions {
+		if v.Version == version {
+			return []availableVersionReport{v}, nil
+		}
+		known = append(known, v.Version)
+	}
+	return nil, fmt.Errorf("version %s of %s is not offered; these are: %s", version, r.Name, strings.Join(known[:min(len(known), 10)], ", "))
+}
+
+func (c *availableGetCommand) printSchema(ctx context.Context, name string, v *availableVersionReport) error {
+	schema, err := schemaOf(v.ConfigSchema)
+	if err != nil {
+		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
+	}
+	keys := describe.ConfigKeys(schema)
+	return c.output.Write(ctx, c.streams.Out, keys, func(styles terminal.Styles) string {
+		if len(keys) == 0 {
+			return name + " " + v.Version + " has no configuration that is known\n"
+		}
+		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles, terminal.WidthOf(c.streams.Out))
+	})
+}
+
+// schemaOf reads a schema; nil where there is none.
+func schemaOf(raw *runtime.RawExtension) (*apiextensionsv1.JSONSchemaProps, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := json.Unmarshal(raw.Raw, props); err != nil {
+		return nil, err
+	}
+	return props, nil
+}
+
+func availableText(r *availableReport, one bool, styles terminal.Styles, width int) string {
+	t := &availableWriter{styles: styles, width: width}
+	t.head(r)
+	if one {
+		t.version(&r.Versions[0])
+		return t.String()
+	}
+	t.versions(r)
+	return t.String()
+}
+
+type availableWriter struct {
+	strings.Builder
+	styles terminal.Styles
+	width  int
+}
+
+func (t *availableWriter) field(name, value string) {
+	if value = terminal.Line(strings.TrimSpace(value)); value != "" {
+		t.WriteString("  " + t.styles.Faint(terminal.Pad(name, 11)) + "  " + value + "\n")
+	}
+}
+
+// text shows several lines below a title.
+func (t *availableWriter) text(title, text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	t.WriteString(t.styles.Strong(title) + "\n")
+	for line := range strings.Lines(terminal.Text(text)) {
+		parts := []string{strings.TrimRight(line, "\n")}
+		if t.width > 0 {
+			parts = terminal.Wrap(parts[0], max(t.width-2, 20))
+		}
+		for _, part := range parts {
+			t.WriteString(strings.TrimRight("  "+part, " ") + "\n")
+		}
+	}
+}
+
+func (t *availableWriter) head(r *availableReport) {
+	t.WriteString(t.styles.Strong(terminal.Line(r.Name)) + "\n")
+	d := r.Display
+	if d == nil {
+		return
+	}
+	t.field("Is", strings.TrimPrefix(strings.TrimSuffix(d.Name+": "+d.ShortDescription, ": "), ": "))
+	t.field("Provider", d.Provider)
+	t.field("Maintainers", strings.Join(d.Maintainers, ", "))
+	t.field("Categories", strings.Join(d.Categories, ", "))
+	t.field("Support", d.Support)
+}
+
+func (t *availableWriter) versions(r *availableReport) {
+	if r.Display != nil {
+		t.text("Description", r.Display.LongDescription)
+	}
+	rows := [][]string{{"VERSION", "RELEASED", "REPOSITORY", "NOT HERE, BECAUSE"}}
+	for _, v := range r.Versions {
+		date := ""
+		if v.Release != nil {
+			date, _, _ = strings.Cut(v.Release.Date, "T")
+		}
+		rows = append(rows, []string{terminal.Line(v.Version), terminal.Line(date), terminal.Line(v.Source), terminal.Line(v.NotHere)})
+	}
+	t.WriteString(t.styles.Strong("Versions") + "\n")
+	for _, line := range terminal.Table(rows) {
+		t.WriteString("  " + line + "\n")
+	}
+}
+
+func (t *availableWriter) version(v *availableVersionReport) {
+	release := v.Release
+	if release == nil {
+		release = &corev1alpha1.PackageRelease{}
+	}
+	t.field("Version", v.Version)
+	t.field("Not here", v.NotHere)
+	t.field("Retracted", v.Retracted)
+	t.field("Repository", v.Source)
+	t.field("Image", cmp.Or(v.Image, map[bool]string{true: terminal.Count(len(v.Files), "file") + " of the repository"}[len(v.Files) > 0]))
+	t.field("Released", release.Date)
+	t.field("Licenses", strings.Join(release.Licenses, ", "))
+	t.field("Requires", release.Requirements)
+	t.field("Only", constraintsText(v.Constraints))
+	var apis []string
+	for _, api := range v.Provides {
+		apis = append(apis, api.APIVersion+" "+api.Kind)
+	}
+	t.field("Provides", strings.Join(apis, ", "))
+	if v.ConfigSchema != nil {
+		t.field("Values", "see --values-schema, or kubectl package values")
+	}
+	t.text("Release notes", release.Notes)
+}
+
+func constraintsText(all []corev1alpha1.AvailableConstraint) string {
+	var out []string
+	for _, c := range all {
+		if len(c.Platforms) > 0 {
+			out = append(out, "on "+strings.Join(c.Platforms, " or "))
+		}
+		if c.Platform != "" {
+			out = append(out, c.Platform+" "+c.Range)
+		}
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,264 @@
+package carvel
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// GlobalNamespace is the namespace whose packages are for all namespaces, as kapp-controller's release sets it.
+const GlobalNamespace = "kapp-controller-packaging-global"
+
+const (
+	installGroup = "packaging.carvel.dev/"
+	dataGroup    = "data.packaging.carvel.dev/"
+)
+
+// Options of Convert.
+type Options struct {
+	// Global is the namespace whose repositories become ClusterPackageRepositories.
+	Global string
+	// CheckConstraint returns why a constraint on versions cannot be read.
+	CheckConstraint func(string) error
+}
+
+// Note says what became of a field.
+type Note struct {
+	// Object such as "PackageInstall shop/web".
+	Object string
+	// Field such as spec.values[0]; empty for the object as a whole.
+	Field string
+	// Carried is false for what the new objects lack.
+	Carried bool
+	Text    string
+}
+
+// Result of Convert.
+type Result struct {
+	// Objects to apply, in the order of their originals.
+	Objects []map[string]any
+	Notes   []Note
+}
+
+// Convert makes objects of documents, in their order. Lists are unpacked.
+func Convert(documents []map[string]any, o Options) *Result {
+	c := &converter{Options: o, result: &Result{}, secrets: map[string][]string{}}
+	c.Global = cmp.Or(c.Global, GlobalNamespace)
+	all := unpacked(documents, 0)
+	for _, doc := range all {
+		if doc.GetAPIVersion() == "v1" && doc.GetKind() == "Secret" {
+			c.secrets[key(doc.GetNamespace(), doc.GetName())] = keysOf(doc)
+		}
+	}
+	for _, doc := range all {
+		c.one(doc)
+	}
+	return c.result
+}
+
+// listDepth is how deep lists are unpacked; kubectl makes one level.
+const listDepth = 4
+
+func unpacked(documents []map[string]any, depth int) (all []*unstructured.Unstructured) {
+	for _, doc := range documents {
+		items, isList := doc["items"].([]any)
+		if !isList || depth >= listDepth {
+			all = append(all, &unstructured.Unstructured{Object: doc})
+			continue
+		}
+		var inner []map[string]any
+		for _, item := range items {
+			if m, ok := item.(map[string]any); ok {
+				inner = append(inner, m)
+			}
+		}
+		all = append(all, unpacked(inner, depth+1)...)
+	}
+	return all
+}
+
+// keysOf are the keys of a Secret in order; their values are not kept.
+func keysOf(secret *unstructured.Unstructured) []string {
+	found := map[string]bool{}
+	for _, field := range []string{"data", "stringData"} {
+		values, _, _ := unstructured.NestedMap(secret.Object, field)
+		for name := range values {
+			found[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func key(namespace, name string) string { return namespace + "/" + name }
+
+type converter struct {
+	Options
+	result *Result
+	// secrets are the keys of the Secrets of the input.
+	secrets map[string][]string
+}
+
+func (c *converter) one(doc *unstructured.Unstructured) {
+	kind, version := doc.GetKind(), doc.GetAPIVersion()
+	i := &item{converter: c, object: strings.TrimSpace(kind + " " + strings.TrimPrefix(key(doc.GetNamespace(), doc.GetName()), "/")), doc: doc}
+	switch {
+	case strings.HasPrefix(version, installGroup) && kind == "PackageInstall":
+		i.install()
+	case strings.HasPrefix(version, installGroup) && kind == "PackageRepository":
+		i.repository()
+	case strings.HasPrefix(version, dataGroup):
+		i.lost("", "it belongs into a repository: kubectl package repository build")
+	case version == "v1" && kind == "Secret":
+		i.kept("", "it stays as it is; what uses it refers to it")
+	default:
+		i.lost("", "nothing stands for this kind")
+	}
+}
+
+// item is one document that is converted.
+type item struct {
+	*converter
+	object string
+	doc    *unstructured.Unstructured
+	// different is set where what would be installed lacks something.
+	different bool
+}
+
+func (i *item) kept(field, format string, args ...any) { i.note(field, true, format, args...) }
+
+func (i *item) lost(field, format string, args ...any) { i.note(field, false, format, args...) }
+
+// missing is lost for what changes what is installed.
+func (i *item) missing(field, format string, args ...any) {
+	i.different = true
+	i.note(field, false, format, args...)
+}
+
+func (i *item) note(field string, carried bool, format string, args ...any) {
+	i.result.Notes = append(i.result.Notes, Note{Object: i.object, Field: field, Carried: carried, Text: fmt.Sprintf(format, args...)})
+}
+
+func (i *item) emit(apiVersion, kind string, metadata, spec map[string]any) {
+	i.result.Objects = append(i.result.Objects, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+// metadata keeps labels and those annotations that no tool has set for itself; handled are those that became fields.
+func (i *item) metadata(namespace string, handled map[string]bool) map[string]any {
+	out := map[string]any{"name": i.doc.GetName()}
+	if namespace != "" {
+		out["namespace"] = namespace
+	}
+	labels := map[string]any{}
+	for name, value := range i.doc.GetLabels() {
+		if !strings.HasPrefix(name, "kapp.k14s.io/") {
+			labels[name] = value
+		}
+	}
+	annotations := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(i.doc.GetAnnotations())) {
+		switch {
+		case handled[name], strings.HasPrefix(name, "kapp.k14s.io/"), strings.HasPrefix(name, "kubectl.kubernetes.io/"):
+		case strings.Contains(name, ".carvel.dev/") || strings.HasPrefix(name, "packaging.carvel.dev/"):
+			i.lost("annotation "+name, "nothing stands for it")
+		default:
+			annotations[name] = i.doc.GetAnnotations()[name]
+		}
+	}
+	if len(labels) > 0 {
+		out["labels"] = labels
+	}
+	if len(annotations) > 0 {
+		out["annotations"] = annotations
+	}
+	return out
+}
+
+// fields are the fields of a mapping that are read one by one; rest names those that nothing has read.
+type fields struct {
+	path   string
+	values map[string]any
+	read   map[string]bool
+}
+
+func (i *item) spec() *fields {
+	values, _, _ := unstructured.NestedMap(i.doc.Object, "spec")
+	return &fields{path: "spec", values: values, read: map[string]bool{}}
+}
+
+func (f *fields) get(name string) any {
+	f.read[name] = true
+	return f.values[name]
+}
+
+func (f *fields) at(name string) string { return f.path + "." + name }
+
+func (f *fields) text(name string) string {
+	switch value := f.get(name).(type) {
+	case string:
+		return value
+	case nil:
+		return ""
+	default:
+		return fmt.Sprint(value)
+	}
+}
+
+func (f *fields) bool(name string) bool {
+	value, _ := f.get(name).(bool)
+	return value
+}
+
+// child is empty for a field that is absent.
+func (f *fields) child(name string) *fields {
+	values, _ := f.get(name).(map[string]any)
+	return &fields{path: f.at(name), values: values, read: map[string]bool{}}
+}
+
+func (f *fields) has(name string) bool {
+	f.read[name] = true
+	_, ok := f.values[name]
+	return ok
+}
+
+func (f *fields) list(name string) []*fields {
+	values, _ := f.get(name).([]any)
+	var out []*fields
+	for n, value := range values {
+		m, _ := value.(map[string]any)
+		out = append(out, &fields{path: fmt.Sprintf("%s[%d]", f.at(name), n), values: m, read: map[string]bool{}})
+	}
+	return out
+}
+
+// rest notes what was not read.
+func (f *fields) rest(i *item) {
+	for _, name := range slices.Sorted(maps.Keys(f.values)) {
+		if !f.read[name] {
+			i.lost(f.at(name), "nothing stands for it")
+		}
+	}
+}
+
+// interval is a period within what the field allows.
+func (f *fields) interval(i *item, name, least string, allowed func(metav1.Duration) bool) string {
+	text := f.text(name)
+	if text == "" {
+		return ""
+	}
+	var d metav1.Duration
+	if err := d.UnmarshalJSON([]byte(`"` + text + `"`)); err != nil {
+		i.lost(f.at(name), "%q is no duration", text)
+		return ""
+	}
+	if !allowed(d) {
+		i.kept(f.at(name), "becomes spec.interval: %s, the least, instead of %s", least, text)
+		return least
+	}
+	i.kept(f.at(name), "becomes spec.interval")
+	return text
+}

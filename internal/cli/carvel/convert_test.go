@@ -1,0 +1,125 @@
+package carvel
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+func convert(t *testing.T, text string) *Result {
+	t.Helper()
+	var documents []map[string]any
+	for part := range strings.SplitSeq(text, "\n---\n") {
+		raw, err := yaml.YAMLToJSON([]byte(part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc map[string]any
+		if err := json.Unmarshal(raw, &doc); err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, doc)
+	}
+	return Convert(documents, Options{CheckConstraint: func(text string) error {
+		if strings.Contains(text, "^^") {
+			return errors.New("it is none")
+		}
+		return nil
+	}})
+}
+
+func notes(r *Result) string {
+	var b strings.Builder
+	for _, n := range r.Notes {
+		mark := "+"
+		if !n.Carried {
+			mark = "-"
+		}
+		b.WriteString(strings.Join([]string{mark, n.Object, n.Field, n.Text}, " | ") + "\n")
+	}
+	return b.String()
+}
+
+// What is made of a file of objects is compared with a file; so is what is said about it.
+func TestConvert(t *testing.T) {
+	t.Parallel()
+	input, err := os.ReadFile("testdata/input.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := convert(t, string(input))
+	var out strings.Builder
+	for _, o := range result.Objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n" + string(text))
+	}
+	for file, got := range map[string]string{"testdata/output.yaml": out.String(), "testdata/notes.txt": notes(result)} {
+		if os.Getenv("LOCKSTEP_UPDATE") != "" {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
+		if strings.Contains(got, "hunter2") || strings.Contains(got, "aHVudGVyMg") {
+			t.Errorf("%s has a secret", file)
+		}
+	}
+	for _, o := range result.Objects {
+		raw, err := json.Marshal(o["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var into any = &corev1alpha1.PackageSpec{}
+		if o["kind"] != "Package" {
+			into = &corev1alpha1.PackageRepositorySpec{}
+		}
+		if err := yaml.UnmarshalStrict(raw, into); err != nil {
+			t.Errorf("%v: %v", o["metadata"], err)
+		}
+	}
+}
+
+// A Package that would be installed differently is paused.
+func TestWhatIsDifferentIsPaused(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: packaging.carvel.dev/v1alpha1\nkind: PackageInstall\nmetadata: {name: shop, namespace: shop"
+	for name, test := range map[string]struct {
+		text   string
+		paused bool
+	}{
+		"nothing is lost":        {head + "}\nspec: {serviceAccountName: a, packageRef: {refName: shop.example.com, versionSelection: {constraints: 1.0.0}}}", false},
+		"values are not there":   {head + "}\nspec: {packageRef: {refName: s}, values: [{secretRef: {name: none}}]}", true},
+		"overlays":               {head + ", annotations: {ext.packaging.carvel.dev/ytt-paths-from-secret-name.1: a}}\nspec: {packageRef: {refName: s}}", true},
+		"another cluster":        {head + "}\nspec: {packageRef: {refName: s}, cluster: {kubeconfigSecretRef: {name: a}}}", true},
+		"a cluster of no effect": {head + "}\nspec: {packageRef: {refName: s}, serviceAccountName: a, cluster: {kubeconfigSecretRef: {name: a}}}", false},
+		"no constraint":          {head + "}\nspec: {packageRef: {refName: s, versionSelection: {constraints: '^^1'}}}", true},
+		"an unknown field":       {head + "}\nspec: {packageRef: {refName: s}, later: true}", false},
+		"canceled":               {head + "}\nspec: {packageRef: {refName: s}, canceled: true}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := convert(t, test.text)
+			spec := result.Objects[0]["spec"].(map[string]any)
+			if got := spec["paused"] == true; got != test.paused {
+				t.Errorf("paused: %t\n%s", got, notes(result))
+			}
+		})
+	}
+}
+

@@ -1,0 +1,195 @@
+package carvel
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	downgradable = "packaging.carvel.dev/downgradable"
+	extension    = "ext.packaging.carvel.dev/"
+	yttPaths     = extension + "ytt-paths-from-secret-name"
+	yttOverlays  = extension + "ytt-data-values-overlays"
+	helmValues   = extension + "helm-template-values-from-secret-name"
+	fetchPrefix  = extension + "fetch-"
+	secretName   = "-secret-name"
+)
+
+const coreVersion = "package-operator.run/v1alpha1"
+
+// install makes a Package of a PackageInstall.
+func (i *item) install() {
+	from, spec := i.spec(), map[string]any{}
+	namespace := i.doc.GetNamespace()
+	i.reference(from.child("packageRef"), spec)
+	i.identity(from, spec)
+	handled := i.annotations(spec)
+	i.values(from, spec)
+	if from.bool("noopDelete") {
+		spec["deletionPolicy"] = "Orphan"
+		i.kept("spec.noopDelete", "becomes spec.deletionPolicy: Orphan")
+	}
+	if interval := from.interval(i, "syncPeriod", "1m", func(d metav1.Duration) bool { return d.Duration >= time.Minute }); interval != "" {
+		spec["interval"] = interval
+	}
+	if to := from.text("defaultNamespace"); to != "" {
+		if to == namespace {
+			i.kept("spec.defaultNamespace", "is the namespace of the Package anyway")
+		} else {
+			i.missing("spec.defaultNamespace", "the objects of a Package are in its own namespace: install it in %s, or as a ClusterPackage with spec.defaultNamespace", to)
+		}
+	}
+	i.pause(from, spec)
+	from.rest(i)
+	i.emit(coreVersion, "Package", i.metadata(namespace, handled), spec)
+}
+
+func (i *item) pause(from *fields, spec map[string]any) {
+	for _, name := range []string{"paused", "canceled"} {
+		if from.bool(name) {
+			spec["paused"] = true
+			i.kept(from.at(name), "becomes spec.paused")
+		}
+	}
+	if i.different && spec["paused"] == nil {
+		spec["paused"] = true
+		i.kept("", "spec.paused is set, because what would be installed lacks something: add it, then kubectl package unpause %s", i.doc.GetName())
+	}
+}
+
+func (i *item) reference(from *fields, spec map[string]any) {
+	ref := map[string]any{"name": from.text("refName")}
+	i.kept("spec.packageRef.refName", "becomes spec.packageRef.name")
+	selection := from.child("versionSelection")
+	i.selection(selection, ref)
+	from.rest(i)
+	spec["packageRef"] = ref
+}
+
+// selection fills version and prereleases of a packageRef or a tagSelection.
+func (i *item) selection(from *fields, into map[string]any) {
+	if constraints := from.text("constraints"); constraints != "" {
+		into["version"] = constraints
+		if i.CheckConstraint != nil {
+			if err := i.CheckConstraint(constraints); err != nil {
+				i.missing(from.at("constraints"), "it cannot be read: %v", err)
+			} else {
+				i.kept(from.at("constraints"), "becomes version; build metadata of versions is ignored in ranges")
+			}
+		}
+	}
+	if from.has("prereleases") {
+		prereleases := map[string]any{}
+		inner := from.child("prereleases")
+		if identifiers, ok := inner.get("identifiers").([]any); ok && len(identifiers) > 0 {
+			prereleases["identifiers"] = identifiers
+		}
+		inner.rest(i)
+		into["prereleases"] = prereleases
+		i.kept(from.at("prereleases"), "becomes prereleases")
+	}
+	from.rest(i)
+}
+
+func (i *item) identity(from *fields, spec map[string]any) {
+	account := from.text("serviceAccountName")
+	if account != "" {
+		spec["serviceAccountName"] = account
+		i.kept("spec.serviceAccountName", "is the same; the account needs the rights on every object of the package, and the manager the right to impersonate it")
+	}
+	cluster := from.child("cluster")
+	switch {
+	case len(cluster.values) == 0:
+	case account != "":
+		i.lost("spec.cluster", "it had no effect beside spec.serviceAccountName")
+	default:
+		i.missing("spec.cluster", "packages of other clusters are not installed from here; the kubeconfig in Secret %s is not used", cluster.child("kubeconfigSecretRef").text("name"))
+	}
+}
+
+// annotations carries over those that change what is installed, and returns them.
+func (i *item) annotations(spec map[string]any) map[string]bool {
+	all, handled := i.doc.GetAnnotations(), map[string]bool{}
+	pull := []any{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		field := "annotation " + name
+		switch {
+		case name == downgradable:
+			spec["downgradePolicy"] = "Allow"
+			i.kept(field, "becomes spec.downgradePolicy: Allow")
+		case name == yttPaths, strings.HasPrefix(name, yttPaths+"."):
+			i.missing(field, "overlays of ytt are not run: write what they change as spec.patches")
+		case name == yttOverlays:
+			i.missing(field, "values that are overlays of ytt are not run: write them as plain values")
+		case name == helmValues, strings.HasPrefix(name, helmValues+"."):
+			// see values
+		case strings.HasPrefix(name, extension+"helm-template-"):
+			i.missing(field, "a package has no release of Helm: its objects have the names that the package gives them")
+		case strings.HasPrefix(name, fetchPrefix) && strings.HasSuffix(name, secretName):
+			pull = append(pull, map[string]any{"name": all[name]})
+			i.kept(field, "becomes spec.imagePullSecrets")
+		case strings.HasPrefix(name, "packaging.carvel.dev/ignore-"):
+			i.missing(field, "constraints of a version on the cluster are never passed over")
+		default:
+			continue
+		}
+		handled[name] = true
+	}
+	if len(pull) > 0 {
+		spec["imagePullSecrets"] = pull
+	}
+	return handled
+}
+
+// values makes an entry of configFrom for each key of each Secret: Secrets in their order, keys in alphabetical order.
+func (i *item) values(from *fields, spec map[string]any) {
+	sources := []any{}
+	all := i.doc.GetAnnotations()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name == helmValues || strings.HasPrefix(name, helmValues+".") {
+			sources = append(sources, i.secret("annotation "+name, all[name])...)
+		}
+	}
+	for _, value := range from.list("values") {
+		ref := value.child("secretRef")
+		name := ref.text("name")
+		if name == "" {
+			i.missing(value.path, "it names no Secret")
+			continue
+		}
+		if ref.has("key") {
+			i.kept(ref.at("key"), "had no effect: all keys of the Secret count")
+		}
+		ref.rest(i)
+		value.rest(i)
+		sources = append(sources, i.secret(value.path, name)...)
+	}
+	if len(sources) > 0 {
+		spec["configFrom"] = sources
+	}
+}
+
+func (i *item) secret(field, name string) (sources []any) {
+	keys, known := i.secrets[key(i.doc.GetNamespace(), name)]
+	if !known {
+		keys, known = i.secrets[key("", name)]
+	}
+	switch {
+	case !known:
+		i.missing(field, "Secret %s is not among the input, so its keys are not known: add it to the input, or an entry of spec.configFrom for each of its keys", name)
+		return nil
+	case len(keys) == 0:
+		i.kept(field, "Secret %s is empty", name)
+		return nil
+	}
+	for _, k := range keys {
+		sources = append(sources, map[string]any{"secretKeyRef": map[string]any{"name": name, "key": k, "sensitive": false}})
+	}
+	i.kept(field, "becomes spec.configFrom: %s of Secret %s; with sensitive: false, as they may stand outside of Secrets now; what the schema marks as a password or writeOnly may not",
+		strings.Join(keys, ", "), name)
+	return sources
+}

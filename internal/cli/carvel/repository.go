@@ -1,0 +1,165 @@
+package carvel
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// repository makes a PackageRepository of one, or a ClusterPackageRepository of one in the global namespace.
+func (i *item) repository() {
+	from, spec := i.spec(), map[string]any{}
+	kind, namespace := "PackageRepository", i.doc.GetNamespace()
+	if namespace == i.Global {
+		kind, namespace = "ClusterPackageRepository", ""
+		i.kept("metadata.namespace", "becomes a ClusterPackageRepository, which offers its packages in all namespaces; its Secrets have to be in the manager's namespace")
+	}
+	if interval := from.interval(i, "syncPeriod", "30s", func(d metav1.Duration) bool { return d.Duration >= 30*time.Second }); interval != "" {
+		spec["interval"] = interval
+	}
+	if from.bool("paused") {
+		spec["paused"] = true
+		i.kept("spec.paused", "is the same")
+	}
+	source := i.source(from.child("fetch"))
+	from.rest(i)
+	if source == nil {
+		i.lost("spec.fetch", "it names no source that can be read, so nothing was made of this repository")
+		return
+	}
+	spec["source"] = source
+	i.emit(coreVersion, kind, i.metadata(namespace, nil), spec)
+}
+
+// source takes the first kind that is there, as kapp-controller does.
+func (i *item) source(fetch *fields) map[string]any {
+	kinds := []struct {
+		name, becomes string
+		convert       func(*item, *fields) map[string]any
+	}{
+		{"inline", "inline", (*item).inline}, {"image", "image", (*item).image}, {"http", "http", (*item).http},
+		{"git", "git", (*item).git}, {"imgpkgBundle", "image", (*item).image},
+	}
+	var source map[string]any
+	for _, kind := range kinds {
+		if !fetch.has(kind.name) {
+			continue
+		}
+		if source != nil {
+			i.lost(fetch.at(kind.name), "it had no effect beside the other source")
+			continue
+		}
+		of := fetch.child(kind.name)
+		source = map[string]any{kind.becomes: kind.convert(i, of)}
+		i.kept(of.path, "becomes spec.source.%s", kind.becomes)
+		of.rest(i)
+	}
+	fetch.rest(i)
+	return source
+}
+
+func (i *item) image(from *fields) map[string]any {
+	ref := from.text("url")
+	if bundle := from.text("image"); bundle != "" {
+		ref = bundle
+	}
+	out := map[string]any{"ref": ref}
+	i.subPath(from, out)
+	if name := from.child("secretRef").text("name"); name != "" {
+		out["imagePullSecrets"] = []any{map[string]any{"name": name}}
+	}
+	i.tags(from, "tagSelection", out)
+	return out
+}
+
+func (i *item) subPath(from *fields, out map[string]any) {
+	if path := from.text("subPath"); path != "" {
+		out["subPath"] = path
+	}
+}
+
+func (i *item) secretRef(from *fields, out map[string]any) {
+	if name := from.child("secretRef").text("name"); name != "" {
+		out["secretRef"] = map[string]any{"name": name}
+	}
+}
+
+func (i *item) tags(from *fields, field string, out map[string]any) {
+	if !from.has(field) {
+		return
+	}
+	selection := from.child(field)
+	into := map[string]any{}
+	i.selection(selection.child("semver"), into)
+	selection.rest(i)
+	out["tagSelection"] = into
+}
+
+func (i *item) http(from *fields) map[string]any {
+	out := map[string]any{"url": i.address(from, false)}
+	if sum := from.text("sha256"); sum != "" {
+		out["sha256"] = strings.ToLower(sum)
+	}
+	i.subPath(from, out)
+	i.secretRef(from, out)
+	return out
+}
+
+func (i *item) git(from *fields) map[string]any {
+	out := map[string]any{"url": i.address(from, true)}
+	if ref := from.text("ref"); ref != "" {
+		out["ref"] = ref
+	}
+	i.subPath(from, out)
+	i.secretRef(from, out)
+	i.tags(from, "refSelection", out)
+	for _, name := range []string{"lfsSkipSmudge", "depth", "forceHTTPBasicAuth"} {
+		if from.has(name) {
+			i.lost(from.at(name), "it is not needed: files of LFS are not read, and only what is read is fetched")
+		}
+	}
+	return out
+}
+
+// address takes credentials out of a URL.
+func (i *item) address(from *fields, user bool) string {
+	text := from.text("url")
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil {
+		return text
+	}
+	_, password := u.User.Password()
+	if user && !password && u.Scheme == "ssh" {
+		return text
+	}
+	u.User = nil
+	i.lost(from.at("url"), "its credentials were left out: put them into a Secret, and name that in secretRef")
+	return u.String()
+}
+
+func (i *item) inline(from *fields) map[string]any {
+	out := map[string]any{}
+	if paths, ok := from.get("paths").(map[string]any); ok && len(paths) > 0 {
+		out["files"] = paths
+	}
+	var sources []any
+	for _, of := range from.list("pathsFrom") {
+		for _, kind := range []string{"secretRef", "configMapRef"} {
+			ref := of.child(kind)
+			if name := ref.text("name"); name != "" {
+				sources = append(sources, map[string]any{kind: map[string]any{"name": name}})
+				if ref.has("directoryPath") && ref.text("directoryPath") != "" {
+					i.lost(ref.at("directoryPath"), "the keys are paths themselves")
+				}
+			}
+			ref.rest(i)
+		}
+		of.rest(i)
+	}
+	if len(sources) > 0 {
+		out["filesFrom"] = sources
+	}
+	return out
+}

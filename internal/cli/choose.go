@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// chooser chooses versions as the manager does.
+type chooser struct {
+	*cluster.Catalogue
+	cluster   *cluster.Cluster
+	namespace string
+	platform  *versions.Platform
+}
+
+// chooserFor is for the packages of a namespace; for ClusterPackages where it is empty.
+func chooserFor(cl *cluster.Cluster, namespace string) *chooser {
+	return &chooser{Catalogue: cl.Catalogue(namespace), cluster: cl, namespace: namespace}
+}
+
+// chosen is a version, or why there is none, of those that are offered.
+type chosen struct {
+	name    string
+	display *corev1alpha1.PackageDisplay
+	offered []offers.Offered
+	versions.Choice
+}
+
+// version is nil where none was chosen.
+func (c *chosen) version() *offers.Offered {
+	if c.Index < 0 {
+		return nil
+	}
+	return &c.offered[c.Index]
+}
+
+// why says of each version that is offered why it is not chosen; empty for the chosen one and for those that may be.
+func (c *chosen) why() map[string]string {
+	why := map[string]string{}
+	for _, considered := range c.Considered {
+		why[considered.Version] = considered.Why
+	}
+	return why
+}
+
+func (c *chooser) choose(ctx context.Context, name string, request versions.Request) (*chosen, error) {
+	offered, display, err := c.Of(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	found := &chosen{name: name, display: display, offered: offered}
+	candidates := make([]versions.Candidate, len(offered))
+	for i, o := range offered {
+		candidates[i] = candidateOf(o.Version)
+		if len(o.Version.Constraints) > 0 && c.platform == nil {
+			c.platform = c.look(ctx)
+		}
+	}
+	if c.platform != nil {
+		request.Platform = *c.platform
+	}
+	found.Choice = versions.Select(candidates, request)
+	return found, nil
+}
+
+func candidateOf(v corev1alpha1.AvailableVersion) versions.Candidate {
+	candidate := versions.Candidate{Version: v.Version, Retracted: v.Retracted, Constraints: v.Constraints}
+	if len(v.NotCarriedOver) > 0 {
+		candidate.NotInstallable = "it needs what is not there: " + strings.Join(v.NotCarriedOver, ", ")
+	} else if v.Image == "" && len(v.Files) == 0 {
+		candidate.NotInstallable = "it has neither an image nor files"
+	}
+	return candidate
+}
+
+// look reads the versions of the cluster, as far as the user may.
+func (c *chooser) look(ctx context.Context) *versions.Platform {
+	found := &versions.Platform{}
+	if c.cluster.Config == nil {
+		return found
+	}
+	reader, err := c.cluster.AnyKind()
+	if err != nil {
+		return found
+	}
+	env, err := environmentOf(ctx, c.cluster, reader.RESTMapper(), c.namespace)
+	if err != nil || env == nil {
+		return found
+	}
+	found.Kubernetes = env.Kubernetes.Version
+	if env.OpenShift != nil {
+		found.OpenShift = env.OpenShift.Version
+	}
+	return found
+}
+
+// mustChoose is choose with an error where nothing is chosen, which names the versions and why they are not.
+func (c *chooser) mustChoose(ctx context.Context, name string, request versions.Request) (*chosen, error) {
+	found, err := c.choose(ctx, name, request)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found.offered) == 0:
+		return nil, c.unknown(ctx, name)
+	case found.Index < 0:
+		return nil, noVersion(found, request.Selection)
+	}
+	return found, nil
+}
+
+// unknown is the error for a package that is not offered; it names the nearest ones.
+func (c *chooser) unknown(ctx context.Context, name string) error {
+	where := "to the cluster"
+	if c.namespace != "" {
+		where = "in namespace " + c.namespace
+	}
+	names, err := c.Names(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no repository offers %s %s: no package is offered at all. Add a repository: kubectl package source add NAME IMAGE", name, where)
+	}
+	advice := violation.Suggest(name, names, "")
+	if advice == "" {
+		advice = containing(name, names)
+	}
+	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available list", name, where, advice+map[bool]string{true: " "}[advice != ""])
+}
+
+// containing names packages of which a name is a part.
+func containing(name string, names []string) string {
+	const most = 3
+	var near []string
+	for _, n := range names {
+		if strings.Contains(n, name) || strings.Contains(name, n) || strings.HasPrefix(n, strings.SplitN(name, ".", 2)[0]) {
+			near = append(near, n)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return "Did you mean " + strings.Join(near[:min(len(near), most)], ", ") + "?"
+}
+
+// noVersion is the error where no version fits.
+func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
+	const most = 10
+	var b strings.Builder
+	fmt.Fprintf(&b, "no version of %s can be installed", found.name)
+	if selection.Version != "" {
+		fmt.Fprintf(&b, " with %q", selection.Version)
+	}
+	if found.Message != "" {
+		b.WriteString(": " + found.Message)
+	}
+	why := found.why()
+	for i, v := range newestFirst(found.offered) {
+		if i == most {
+			fmt.Fprintf(&b, "\n  … and %d more", len(found.offered)-most)
+			break
+		}
+		fmt.Fprintf(&b, "\n  %s  %s", v.Version.Version, cmp.Or(why[v.Version.Version], "not chosen"))
+	}
+	fmt.Fprintf(&b, "\nSee: kubectl package available get %s", found.name)
+	return fmt.Errorf("%s", b.String())
+}
+
+// newestFirst orders versions from the highest to the lowest.
+func newestFirst(offered []offers.Offered) []offers.Offered {
+	sorted := slices.Clone(offered)
+	slices.SortStableFunc(sorted, func(a, b offers.Offered) int { return compareVersions(b.Version.Version, a.Version.Version) })
+	return sorted
+}
+
+func compareVersions(a, b string) int {
+	v, errA := versions.Parse(a)
+	w, errB := versions.Parse(b)
+	if errA != nil || errB != nil {
+		return cmp.Compare(a, b)
+	}
+	return versions.Compare(v, w)
+}
+
+// newest is the highest release that can be installed, or else the highest version.
+func (c *chooser) newest(ctx context.Context, name string) (*chosen, *offers.Offered, error) {
+	found, err := c.choose(ctx, name, versions.Request{})
+	if err != nil || len(found.offered) == 0 {
+		return found, nil, err
+	}
+	if v := found.version(); v != nil {
+		return found, v, nil
+	}
+	return found, &newestFirst(found.offered)[0], nil
+}

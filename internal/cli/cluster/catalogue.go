@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/repository"
+)
+
+// pageSize is the number of objects in a response; an AvailablePackage may have 512 KiB.
+const pageSize = 50
+
+// Catalogue reads what repositories offer to the packages of one namespace, or of the cluster. It reads each package once.
+type Catalogue struct {
+	cluster   *Cluster
+	namespace string
+	read      map[string][2][]corev1alpha1.AvailablePackageSpec
+	hidden    map[string]bool
+}
+
+// Catalogue returns that of a namespace; of the ClusterPackages where namespace is empty.
+func (c *Cluster) Catalogue(namespace string) *Catalogue {
+	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}}
+}
+
+// All reads the whole catalogue, and returns the names of its packages in order.
+func (c *Catalogue) All(ctx context.Context) ([]string, error) {
+	found := map[string]*[2][]corev1alpha1.AvailablePackageSpec{}
+	var names []string
+	for i, scope := range c.scopes() {
+		err := c.cluster.each(ctx, scope, c.namespaceOf(scope), func(a corev1alpha1.GenericAvailablePackage) {
+			spec := a.AvailableSpec()
+			if found[spec.PackageName] == nil {
+				found[spec.PackageName] = &[2][]corev1alpha1.AvailablePackageSpec{}
+				names = append(names, spec.PackageName)
+			}
+			found[spec.PackageName][i] = append(found[spec.PackageName][i], *spec)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for name, specs := range found {
+		c.read[name] = *specs
+	}
+	slices.Sort(names)
+	err := c.readHidden(ctx)
+	return names, err
+}
+
+// Of returns the versions of a package, the lowest first, and what people see of it; none for a package that is not
+// offered.
+func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *corev1alpha1.PackageDisplay, error) {
+	specs, known := c.read[name]
+	if !known {
+		for i, scope := range c.scopes() {
+			var err error
+			if specs[i], err = c.cluster.parts(ctx, scope, c.namespaceOf(scope), name); err != nil {
+				return nil, nil, err
+			}
+		}
+		c.read[name] = specs
+	}
+	if err := c.readHidden(ctx); err != nil {
+		return nil, nil, err
+	}
+	found := offers.Candidates(name, specs[0], specs[1], func(repository string) bool { return !c.hidden[repository] })
+	return found, display(specs), nil
+}
+
+// furtherPart is the name of an object that is not the first of its package.
+var furtherPart = regexp.MustCompile(`\.part-[0-9]+$`)
+
+// Names returns the names of all packages that are offered, in order, without reading them.
+func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
+	var names []string
+	for _, scope := range c.scopes() {
+		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
+			continue
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(scope.Kind("AvailablePackage") + "List"))
+		if err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope))); err != nil {
+			return nil, c.cluster.Explain("cannot read what repositories offer", err)
+		}
+		for i := range list.Items {
+			if name := list.Items[i].Name; !furtherPart.MatchString(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func (c *Catalogue) scopes() [2]corev1alpha1.Scope {
+	return [2]corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
+}
+
+func (c *Catalogue) namespaceOf(scope corev1alpha1.Scope) string {
+	if scope == corev1alpha1.ScopeNamespaced {
+		return c.namespace
+	}
+	return ""
+}
+
+func display(specs [2][]corev1alpha1.AvailablePackageSpec) *corev1alpha1.PackageDisplay {
+	for _, of := range specs {
+		for i := range of {
+			if of[i].Display != nil {
+				return of[i].Display
+			}
+		}
+	}
+	return nil
+}
+
+// parts reads the objects of one package, of which there are several for a large one.
+func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace, name string) ([]corev1alpha1.AvailablePackageSpec, error) {
+	var found []corev1alpha1.AvailablePackageSpec
+	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
+		return nil, nil
+	}
+	for part := int32(0); ; part++ {
+		a := scope.NewAvailablePackage()
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: repository.ObjectName(name, part)}, a)
+		switch {
+		case apierrors.IsNotFound(err) && !Unserved(err):
+			return found, nil
+		case err != nil:
+			return nil, c.Explain("cannot read what repositories offer of "+name, err)
+		case a.AvailableSpec().PackageName != name:
+			return found, nil
+		}
+		found = append(found, *a.AvailableSpec())
+	}
+}
+
+// each lists in pages.
+func (c *Cluster) each(ctx context.Context, scope corev1alpha1.Scope, namespace string, use func(corev1alpha1.GenericAvailablePackage)) error {
+	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
+		return nil
+	}
+	for next := ""; ; {
+		list := scope.NewAvailablePackageList()
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
+			return c.Explain("cannot read what repositories offer", err)
+		}
+		for _, a := range list.GenericAvailablePackages() {
+			use(a)
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// readHidden finds the cluster repositories that are not for the namespace. Where that may not be read, none is.
+func (c *Catalogue) readHidden(ctx context.Context) error {
+	if c.hidden != nil {
+		return nil
+	}
+	c.hidden = map[string]bool{}
+	if c.namespace == "" {
+		return nil
+	}
+	list := corev1alpha1.ScopeCluster.NewPackageRepositoryList()
+	err := c.cluster.List(ctx, list)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return c.cluster.Explain("cannot read the repositories of the cluster", err)
+	}
+	var namespace *metav1.PartialObjectMetadata
+	for _, r := range list.GenericRepositories() {
+		selector := r.RepositorySpec().NamespaceSelector
+		if selector == nil {
+			continue
+		}
+		if namespace == nil {
+			namespace = &metav1.PartialObjectMetadata{}
+			namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+			err := c.cluster.Get(ctx, client.ObjectKey{Name: c.namespace}, namespace)
+			if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return c.cluster.Explain(fmt.Sprintf("cannot read the namespace %s", c.namespace), err)
+			}
+		}
+		matches, err := metav1.LabelSelectorAsSelector(selector)
+		c.hidden[r.GetName()] = err != nil || !matches.Matches(labels.Set(namespace.GetLabels()))
+	}
+	return nil
+}

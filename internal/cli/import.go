@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/carvel"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+func newImport(on command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Make Lockstep objects of what other package managers have",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImportCarvel(on))
+	return cmd
+}
+
+type importCommand struct {
+	command
+	global string
+}
+
+func newImportCarvel(on command) *cobra.Command {
+	c := &importCommand{command: on}
+	cmd := &cobra.Command{
+		Use:   "carvel FILE...|-",
+		Short: "Make Packages and PackageRepositories of kapp-controller's objects",
+		Long: `Read PackageInstalls and PackageRepositories of kapp-controller, with the Secrets of their values,
+from files, folders or standard input, and print Packages and PackageRepositories that stand for
+them. What becomes of each field is reported on standard error; nothing is changed in a cluster.
+
+The Secrets are read for the names of their keys only. They stay where they are, and the Packages
+refer to them. A Package that would be installed differently, because something could not be
+carried over, is paused.`,
+		Example: `  kubectl get packagerepositories.packaging.carvel.dev,packageinstalls,secrets -n shop -o yaml |
+    kubectl package import carvel - > shop.yaml`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(cmd, fmt.Errorf("FILE is missing"))
+			}
+			return c.run(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "the `namespace` whose repositories are for all namespaces")
+	return cmd
+}
+
+func (c *importCommand) run(ctx context.Context, args []string) error {
+	inputs, err := newInputs(c.streams.In).all(ctx, args)
+	if err != nil {
+		return err
+	}
+	var documents []map[string]any
+	for _, input := range inputs {
+		problems := document.Each(input.Name, input.Data, func(d *document.Document) {
+			if m, ok := d.Value.(map[string]any); ok {
+				documents = append(documents, m)
+			}
+		})
+		if err := problems.Err(); err != nil {
+			return fmt.Errorf("the input cannot be read: %w", err)
+		}
+	}
+	result := carvel.Convert(documents, carvel.Options{Global: c.global, CheckConstraint: func(text string) error {
+		_, err := versions.ParseConstraint(text)
+		return err
+	}})
+	c.report(result.Notes)
+	list := output.List{}
+	for _, o := range result.Objects {
+		list.Items = append(list.Items, o)
+	}
+	if len(list.Items) == 0 {
+		return fmt.Errorf("there is no PackageInstall or PackageRepository that can be carried over in %s", strings.Join(args, ", "))
+	}
+	return output.YAML().Print(ctx, c.streams.Out, list)
+}
+
+// report prints what became of each field, and at last how many could not be carried over.
+func (c *importCommand) report(notes []carvel.Note) {
+	styles := terminal.StylesFor(c.streams.ErrOut)
+	object, lost := "", 0
+	for _, n := range notes {
+		if n.Object != object {
+			object = n.Object
+			fmt.Fprintln(c.streams.ErrOut, styles.Strong(terminal.Line(object)))
+		}
+		mark := styles.Good("+")
+		if !n.Carried {
+			lost++
+			mark = styles.Bad("-")
+		}
+		text := n.Text
+		if n.Field != "" {
+			text = n.Field + ": " + text
+		}
+		fmt.Fprintln(c.streams.ErrOut, "  "+mark+" "+terminal.Line(text))
+	}
+	fmt.Fprintf(c.streams.ErrOut, "%s, of which %d not carried over\n", terminal.Count(len(notes), "note"), lost)
+}

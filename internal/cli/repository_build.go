@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+type repositoryBuildCommand struct {
+	repositoryCommand
+	output string
+	push   string
+	prefix string
+}
+
+func newRepositoryBuild(streams genericiooptions.IOStreams) *cobra.Command {
+	c := &repositoryBuildCommand{repositoryCommand: repositoryCommand{streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "build FOLDER|FILE...",
+		Short: "Make a repository of entries and packages, as a file, an archive or an image",
+		Long: `Make a repository that PackageRepositories of a cluster read, of files with RepositoryEntries (such
+as those of repository add), with Packages and PackageMetadata of kapp-controller, and of folders
+of packages. The image of a package in a folder is --images/NAME:vVERSION, with name and version of
+its manifest; it has to be pushed before, and what it holds is what is offered.
+
+The same input gives the same file and the same digest of the image.`,
+		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
+  kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tags, err := c.check(args)
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args, tags)
+		},
+	}
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "`file` to write to: .yaml, .tar, .tgz or .tar.gz")
+	cmd.Flags().StringVar(&c.push, "push", "", "`TAG` to push the repository to as an image")
+	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` that the images of packages in folders are below")
+	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the repository; that of the output where it is not given")
+	c.registry.add(cmd)
+	return cmd
+}
+
+func (c *repositoryBuildCommand) check(args []string) ([]name.Tag, error) {
+	switch {
+	case len(args) == 0:
+		return nil, errors.New("FOLDER or FILE is missing")
+	case c.output == "" && c.push == "":
+		return nil, errors.New("it is not said where to: add -o FILE, or --push TAG")
+	case c.output != "" && form(c.output) == "":
+		return nil, fmt.Errorf("-o %s has another ending than .yaml, .yml, .tar, .tgz and .tar.gz", c.output)
+	case c.name == "":
+		c.name = repositoryName(cmp.Or(c.push, c.output))
+	}
+	if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
+		return nil, fmt.Errorf("%q cannot be the name of a repository: %s: choose another by --name", c.name, problems[0])
+	}
+	if c.push == "" {
+		return nil, nil
+	}
+	return c.registry.tags([]string{c.push})
+}
+
+// repositoryName is the last part of a path or an image, without ending and tag.
+func repositoryName(of string) string {
+	base := path.Base(filepath.ToSlash(of))
+	base, _, _ = strings.Cut(base, ":")
+	for _, ending := range endings {
+		base = strings.TrimSuffix(base, ending)
+	}
+	return base
+}
+
+var endings = []string{".yaml", ".yml", ".tar.gz", ".tgz", ".tar"}
+
+func form(file string) string {
+	for _, ending := range endings {
+		if strings.HasSuffix(file, ending) {
+			return ending
+		}
+	}
+	return ""
+}
+
+func (c *repositoryBuildCommand) run(ctx context.Context, args []string, tags []name.Tag) error {
+	found := &repositoryInput{}
+	for _, arg := range args {
+		if err := found.path(ctx, arg); err != nil {
+			return err
+		}
+	}
+	for _, folder := range found.packages {
+		entry, err := c.packageEntry(ctx, folder)
+		if err != nil {
+			return err
+		}
+		found.entries = append(found.entries, entry)
+	}
+	files, err := found.files(c.name)
+	if err != nil {
+		return err
+	}
+	content, err := repository.Read(files)
+	if err != nil {
+		return err
+	}
+	if len(content.Problems) > 0 {
+		return fmt.Errorf("the repository would not offer all of it:\n  %s", strings.Join(content.Problems, "\n  "))
+	}
+	return c.write(ctx, files, content, tags)
+}
+
+func (c *repositoryBuildCommand) write(ctx context.Context, files loader.Files, content *repository.Content, tags []name.Tag) error {
+	image, err := loader.BuildFolder(repository.Folder, files, loader.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return fmt.Errorf("build the image: %w", err)
+	}
+	if c.output != "" {
+		if err := saveRepository(c.output, image, files); err != nil {
+			return err
+		}
+	}
+	if err := c.registry.push(ctx, image, tags); err != nil {
+		return err
+	}
+	versions := 0
+	for _, p := range content.Packages {
+		versions += len(p.Versions)
+	}
+	fmt.Fprintf(c.streams.Out, "Repository %s: %s, %s\n", c.name, terminal.Count(len(content.Packages), "package"), terminal.Count(versions, "version"))
+	if c.output != "" {
+		fmt.Fprintf(c.streams.Out, "  saved   %s\n", terminal.Line(c.output))
+	}
+	for _, tag := range tags {
+		fmt.Fprintf(c.streams.Out, "  digest  %s\n  pushed  %s\n", digest, tag)
+	}
+	return nil
+}
+
+// saveRepository writes the form that the ending of a file names.
+func saveRepository(file string, image v1.Image, files loader.Files) error {
+	if ending := form(file); ending == ".yaml" || ending == ".yml" {
+		var all [][]byte
+		for _, p := range files.Paths() {
+			all = append(all, files[p])
+		}
+		return writeFile(file, bytes.Join(all, []byte("---\n")))
+	}
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		return fmt.Errorf("build the archive: %w", err)
+	}
+	open := layers[0].Compressed
+	if form(file) == ".tar" {
+		open = layers[0].Uncompressed
+	}
+	content, err := open()
+	if err != nil {
+		return fmt.Errorf("build the archive: %w", err)
+	}
+	defer content.Close()
+	err = writeAtomically(file, func(w io.Writer) error { _, err := io.Copy(w, content); return err })
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
+// packageEntry is the entry of the image of a package in a folder.
+func (c *repositoryBuildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
+	files, err := readSource(folder)
+	if err != nil {
+		return repository.Entry{}, err
+	}
+	m, err := loader.Describe(files)
+	if err != nil {
+		return repository.Entry{}, reported(c.streams, err, "%s in "+folder)
+	}
+	if c.prefix == "" {
+		return repository.Entry{}, fmt.Errorf("%s is a package, and it is not said where its image is: add --images HOST/PATH, for HOST/PATH/%s:v%s", folder, m.Name, m.Spec.Version)
+	}
+	if m.Spec.Version == "" {
+		return repository.Entry{}, fmt.Errorf("the manifest in %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", folder)
+	}
+	ref := strings.TrimSuffix(c.prefix, "/") + "/" + m.Name + ":v" + strings.ReplaceAll(m.Spec.Version, "+", "_")
+	entry, err := c.entryOf(ctx, ref)
+	if err != nil {
+		return entry, fmt.Errorf("%w\nThe image of %s has to be there first: kubectl package build %s --tag %s --push", err, folder, folder, ref)
+	}
+	return entry, nil
+}
+
+// repositoryInput gathers what a repository is made of.
+type repositoryInput struct {
+	entries []repository.Entry
+	// packages are folders with a manifest.
+	packages []string
+	// others are documents of kapp-controller, as YAML.
+	others []string
+}
+
+func (r *repositoryInput) path(ctx context.Context, root string) error {
+	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("there is no file or folder %s", p)
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case d.IsDir() && p != root && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir() && hasManifest(p):
+			r.packages = append(r.packages, p)
+			return fs.SkipDir
+		case d.Type().IsRegular() && (p == root || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p))):
+			return r.file(ctx, p)
+		}
+		return nil
+	})
+}
+
+func (r *repositoryInput) file(ctx context.Context, p string) error {
+	in := newInputs(nil)
+	if err := in.one(ctx, p); err != nil {
+		return err
+	}
+	var failure error
+	problems := document.Each(p, in.out[0].Data, func(d *document.Document) {
+		if err := r.document(d); err != nil && failure == nil {
+			failure = fmt.Errorf("%s (document %d): %w", p, d.Index, err)
+		}
+	})
+	return cmp.Or(problems.Err(), failure)
+}
+
+func (r *repositoryInput) document(d *document.Document) error {
+	m, _ := d.Value.(map[string]any)
+	apiVersion, _ := m["apiVersion"].(string)
+	kind, _ := m["kind"].(string)
+	switch {
+	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepository:
+		return nil
+	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepositoryEntry:
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		index, err := repository.Parse(d.Path, append([]byte(repositoryHead), raw...))
+		if err == nil {
+			r.entries = append(r.entries, index.Entries...)
+		}
+		return err
+	case strings.HasPrefix(apiVersion, "data.packaging.carvel.dev/") && (kind == "Package" || kind == "PackageMetadata"):
+		text, err := yaml.Marshal(m)
+		if err == nil {
+			r.others = append(r.others, string(text))
+		}
+		return err
+	}
+	return fmt.Errorf("%s %s does not belong into a repository: entries are RepositoryEntries, and Packages and PackageMetadata of kapp-controller", apiVersion, kind)
+}
+
+// repositoryHead makes a repository file of one entry.
+const repositoryHead = `{"apiVersion": "manifests.package-operator.run/v1alpha1", "kind": "Repository", "metadata": {"name": "entry"}}
+---
+`
+
+// files of the repository, by their paths below its folder.
+func (r *repositoryInput) files(named string) (loader.Files, error) {
+	if len(r.entries)+len(r.others) == 0 {
+		return nil, errors.New("there is nothing to offer: no RepositoryEntry, no package and no Package of kapp-controller was found")
+	}
+	index, err := repository.Build(named, r.entries)
+	if err != nil {
+		return nil, fmt.Errorf("the repository cannot be built: %w", err)
+	}
+	data, err := index.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	files := loader.Files{"repository.yaml": data}
+	if len(r.others) > 0 {
+		slices.Sort(r.others)
+		files["carvel.yaml"] = []byte(strings.Join(slices.Compact(r.others), "---\n"))
+	}
+	return files, nil
+}
