@@ -33,7 +33,13 @@ func (s *selection) isUnexpected(i int) bool {
 	case FilterVersion, FilterPrereleases, FilterConstraint:
 		return false
 	}
-	return s.constraint.contains(s.parsed[i])
+	return s.isWithin(i)
+}
+
+// isWithin reports whether a candidate is within the constraint, also where an earlier filter rejected it.
+func (s *selection) isWithin(i int) bool {
+	at := slices.IndexFunc(s.filters, func(f filter) bool { return f.name == FilterConstraint })
+	return s.stage[i] > at || s.stage[i] < at && s.parsed[i] != nil && s.constraint.contains(s.parsed[i])
 }
 
 func (s *selection) explainNone(remaining []Remaining) string {
@@ -52,7 +58,7 @@ func (s *selection) explainNone(remaining []Remaining) string {
 }
 
 func (s *selection) wouldFitAsPrerelease(c Considered) bool {
-	return s.parsed[c.Index] != nil && s.filters[s.stage[c.Index]].name == FilterPrereleases && s.constraint.contains(s.parsed[c.Index])
+	return s.filters[s.stage[c.Index]].name == FilterPrereleases && s.isWithin(c.Index)
 }
 
 func (s *selection) explainDowngrade(i int) string {
@@ -100,23 +106,20 @@ func (s *selection) step(f Filter) string {
 // nearest describes a few of the rejected candidates: first those within the constraint, then those that passed most
 // filters, and of those the highest.
 func (s *selection) nearest(n int, among func(i int) bool) []string {
-	rank := make(map[int]int, n)
+	rank := make([]int, len(s.candidates))
 	var best []int // sorted
 	for i := range s.candidates {
 		if s.considered[i].Why == "" || !among(i) {
 			continue
 		}
 		rank[i] = s.stage[i]
-		if s.parsed[i] != nil && s.constraint.contains(s.parsed[i]) {
+		if s.isWithin(i) {
 			rank[i] += len(s.filters)
 		}
 		at, _ := slices.BinarySearchFunc(best, i, func(a, b int) int { return cmp.Or(rank[b]-rank[a], s.compare(b, a)) })
 		if at < n {
 			best = slices.Insert(best, at, i)
 			best = best[:min(n, len(best))]
-		}
-		if !slices.Contains(best, i) {
-			delete(rank, i)
 		}
 	}
 	var texts []string
