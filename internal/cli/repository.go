@@ -20,6 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 )
@@ -98,18 +99,18 @@ and its constraints come from its manifest, and it is offered by its digest.`,
 			if err := takes("FILE", "IMAGE", "VERSION")(cmd, args[:min(len(args), 3)]); err != nil {
 				return err
 			}
-			var versions []*semver.Version
+			var offered []*semver.Version
 			for _, text := range args[2:] {
-				v, err := repository.ParseVersion(text)
+				v, err := versions.ParseVersion(text)
 				if err != nil {
 					return usageError(cmd, err)
 				}
-				versions = append(versions, v)
+				offered = append(offered, v)
 			}
 			if _, err := imageReference("IMAGE", args[1]); err != nil {
 				return usageError(cmd, err)
 			}
-			return c.add(cmd.Context(), args[0], args[1], versions)
+			return c.add(cmd.Context(), args[0], args[1], offered)
 		},
 	}
 	c.registry.add(cmd)

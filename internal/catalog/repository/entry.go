@@ -1,7 +1,6 @@
 package repository
 
 import (
-	"fmt"
 	"regexp"
 
 	"github.com/Masterminds/semver/v3"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -86,7 +86,7 @@ func (r *reporter) versions(texts []string) []*semver.Version {
 	}
 	var out []*semver.Version
 	for i, text := range texts {
-		v, err := ParseVersion(text)
+		v, err := versions.ParseVersion(text)
 		if err != nil {
 			r.fail(document.Index("data.versions", i), "", "%v", err)
 			continue
@@ -121,13 +121,4 @@ func platformsOf(c manifestsv1alpha1.PackageManifestConstraint) []manifestsv1alp
 		names = append(names[:len(names):len(names)], c.PlatformVersion.Name)
 	}
 	return names
-}
-
-// ParseVersion reads a semantic version, with or without a leading v.
-func ParseVersion(text string) (*semver.Version, error) {
-	v, err := semver.NewVersion(text)
-	if err != nil || len(text) > validation.DNS1123SubdomainMaxLength {
-		return nil, fmt.Errorf("%.100q is no semantic version: write it as v1.2.3", text)
-	}
-	return v, nil
 }
