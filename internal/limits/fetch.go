@@ -8,6 +8,11 @@ const (
 	RepositoryFiles   = 150_000         // of a repository: 100,000 versions in a file each
 	RepositoryEntries = 300_000         // of an archive or a tree: as many files that are not read
 	DownloadBytes     = 256 << 20       // of one file on a web server, or one answer of a git server, compressed
+	GitBytes          = 128 << 20       // of all objects of a commit, which are in memory together, and of the pack that they come in
+	GitObjects        = 300_000         // of a commit: files and folders
+	GitRefs           = 100_000         // of a git repository
+	GitRefsBytes      = 16 << 20        // of the list of them
+	FetchProblems     = 10              // that are reported for one source
 	FetchTime         = 5 * time.Minute // of one fetch
 	ValidatorBytes    = 1 << 10         // of an ETag, which is kept in a status
 )

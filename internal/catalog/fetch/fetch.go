@@ -36,6 +36,8 @@ type Source struct {
 type Result struct {
 	// Files by their paths, with slashes: *.yaml, *.yml and *.json.
 	Files map[string][]byte
+	// Problems are what was left out, and why, such as links.
+	Problems []string
 	// Digest over paths and contents, such as sha256:….
 	Digest string
 	// Revision is what the source calls the content: a digest, a tag, a commit, an ETag.
@@ -60,8 +62,9 @@ type Options struct {
 
 // Fetcher fetches sources. It is safe for concurrent use.
 type Fetcher struct {
-	opts    Options
-	unpacks *semaphore.Weighted
+	opts Options
+	// unpacks and gitReads bound the content in memory; neither waits for a server.
+	unpacks, gitReads *semaphore.Weighted
 }
 
 // New returns a Fetcher.
@@ -72,7 +75,7 @@ func New(o Options) *Fetcher {
 	if o.UserAgent == "" {
 		o.UserAgent = "lockstep"
 	}
-	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight)}
+	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight), gitReads: semaphore.NewWeighted(1)}
 }
 
 // Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error, or

@@ -1,0 +1,310 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// gitObjects are the objects of a pack, by their hashes in hex.
+type gitObjects struct {
+	objects map[string]gitObject
+	// offsets of objects in the pack.
+	offsets map[int64]gitObject
+	// waiting are deltas whose base is not there yet, by its hash or offset.
+	waiting map[any][]delta
+	bytes   int64
+}
+
+type gitObject struct {
+	kind plumbing.ObjectType
+	data []byte
+}
+
+// delta is an object as its difference to another one.
+type delta struct {
+	offset int64
+	data   []byte
+}
+
+// readPack reads a pack. Every object is hashed, so that what a commit leads to is what it names.
+func readPack(ctx context.Context, r io.ReadSeeker) (*gitObjects, error) {
+	o := &gitObjects{objects: map[string]gitObject{}, offsets: map[int64]gitObject{}, waiting: map[any][]delta{}}
+	scanner := packfile.NewScanner(r)
+	_, n, err := scanner.Header()
+	if err != nil {
+		return nil, gitDamaged("%v", err)
+	}
+	if n > limits.GitObjects {
+		return nil, permanent("Keep packages in a repository of their own, or serve an archive.", "the commit has %d objects; the limit is %d", n, limits.GitObjects)
+	}
+	for range n {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if err := o.readObject(scanner); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := scanner.Checksum(); err != nil {
+		return nil, gitDamaged("%v", err)
+	}
+	return o, nil
+}
+
+func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
+	h, err := scanner.NextObjectHeader()
+	if err != nil {
+		return gitDamaged("%v", err)
+	}
+	if err := o.count(h.Length); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if _, _, err := scanner.NextObject(&b); err != nil {
+		return gitDamaged("%v", err)
+	}
+	if int64(b.Len()) != h.Length {
+		return gitDamaged("an object has %d bytes, not %d", b.Len(), h.Length)
+	}
+	d := delta{offset: h.Offset, data: b.Bytes()}
+	switch h.Type {
+	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
+		return o.add(h.Offset, gitObject{h.Type, d.data})
+	case plumbing.OFSDeltaObject:
+		if base, ok := o.offsets[h.OffsetReference]; ok {
+			return o.patch(base, d)
+		}
+		o.waiting[h.OffsetReference] = append(o.waiting[h.OffsetReference], d)
+	case plumbing.REFDeltaObject:
+		hash := h.Reference.String()
+		if base, ok := o.objects[hash]; ok {
+			return o.patch(base, d)
+		}
+		o.waiting[hash] = append(o.waiting[hash], d)
+	default:
+		return gitDamaged("an object is of the type %d", h.Type)
+	}
+	return nil
+}
+
+func (o *gitObjects) count(n int64) error {
+	if n < 0 || n > limits.GitBytes {
+		return gitLimit()
+	}
+	if o.bytes += n; o.bytes > limits.GitBytes {
+		return gitLimit()
+	}
+	return nil
+}
+
+// resolved is an object whose content is known.
+type resolved struct {
+	offset int64
+	object gitObject
+}
+
+// add keeps an object, and then what waited for it.
+func (o *gitObjects) add(offset int64, object gitObject) error {
+	for queue := []resolved{{offset, object}}; len(queue) > 0; {
+		next := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		hash := plumbing.ComputeHash(next.object.kind, next.object.data).String()
+		o.objects[hash], o.offsets[next.offset] = next.object, next.object
+		for _, key := range []any{hash, next.offset} {
+			waiting := o.waiting[key]
+			delete(o.waiting, key)
+			for _, d := range waiting {
+				object, err := o.apply(next.object, d)
+				if err != nil {
+					return err
+				}
+				queue = append(queue, resolved{d.offset, object})
+			}
+		}
+	}
+	return nil
+}
+
+func (o *gitObjects) patch(base gitObject, d delta) error {
+	object, err := o.apply(base, d)
+	if err != nil {
+		return err
+	}
+	return o.add(d.offset, object)
+}
+
+// apply makes an object of its base and the delta, which begins with the sizes of both.
+func (o *gitObjects) apply(base gitObject, d delta) (gitObject, error) {
+	_, n := binary.Uvarint(d.data)
+	if n <= 0 {
+		return gitObject{}, gitDamaged("a delta has no sizes")
+	}
+	size, m := binary.Uvarint(d.data[n:])
+	if m <= 0 {
+		return gitObject{}, gitDamaged("a delta has no sizes")
+	}
+	if err := o.count(int64(min(size, limits.GitBytes+1))); err != nil {
+		return gitObject{}, err
+	}
+	data, err := packfile.PatchDelta(base.data, d.data)
+	if err != nil {
+		return gitObject{}, gitDamaged("%v", err)
+	}
+	o.bytes -= int64(len(d.data))
+	return gitObject{base.kind, data}, nil
+}
+
+// Modes of the entries of a tree.
+const (
+	modeFolder    = "40000"
+	modeLink      = "120000"
+	modeSubmodule = "160000"
+)
+
+type treeEntry struct{ mode, name, hash string }
+
+// checkout reads the files below a folder of a commit. problems are those that are left out.
+func (o *gitObjects) checkout(ctx context.Context, commit, folder string) (files map[string][]byte, problems []string, err error) {
+	tree, err := o.treeOf(commit)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := checkout{gitObjects: o, ctx: ctx, folder: folder, files: collection{files: map[string][]byte{}}}
+	if err := c.walk(tree, "", 0); err != nil {
+		return nil, nil, err
+	}
+	return c.files.files, c.problems, nil
+}
+
+// treeOf returns the hash of the tree of a commit, or of the commit that a tag names.
+func (o *gitObjects) treeOf(hash string) (string, error) {
+	for range 8 {
+		object, ok := o.objects[hash]
+		if !ok {
+			return "", gitDamaged("the object %s is missing", hash)
+		}
+		field := map[plumbing.ObjectType]string{plumbing.CommitObject: "tree ", plumbing.TagObject: "object "}[object.kind]
+		line, _, _ := bytes.Cut(object.data, []byte("\n"))
+		next, ok := strings.CutPrefix(string(line), field)
+		if field == "" || !ok || !isCommit(next) {
+			return "", permanent("Name a commit, or a branch or tag of one.", "the object %s is no commit", hash)
+		}
+		if hash = next; object.kind == plumbing.CommitObject {
+			return hash, nil
+		}
+	}
+	return "", gitDamaged("a tag names a tag, eight times")
+}
+
+type checkout struct {
+	*gitObjects
+	ctx     context.Context
+	folder  string
+	entries int
+
+	files    collection
+	problems []string
+}
+
+func (c *checkout) walk(hash, at string, depth int) error {
+	object, ok := c.objects[hash]
+	if !ok || object.kind != plumbing.TreeObject {
+		return gitDamaged("the tree %s of /%s is missing", hash, at)
+	}
+	if depth > limits.PathDepth {
+		return permanent("Use fewer folders.", "the path %.200q has more than %d folders", at, limits.PathDepth)
+	}
+	entries, err := parseTree(object.data)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := context.Cause(c.ctx); err != nil {
+			return err
+		}
+		if c.entries++; c.entries > limits.RepositoryEntries {
+			return permanent("Keep packages in a repository of their own.", "the commit has more than %d files and folders", limits.RepositoryEntries)
+		}
+		if err := c.entry(e, path.Join(at, e.name), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checkout) entry(e treeEntry, p string, depth int) error {
+	switch e.mode {
+	case modeFolder:
+		if strings.HasPrefix(e.name, ".") || !below(p, c.folder) && !below(c.folder, p) {
+			return nil
+		}
+		return c.walk(e.hash, p, depth+1)
+	case modeSubmodule:
+		if below(p, c.folder) || below(c.folder, p) {
+			c.problem("%s is a submodule, which is not fetched: make it a source of its own", p)
+		}
+		return nil
+	}
+	if !keeps(p, c.folder) {
+		return nil
+	}
+	if e.mode == modeLink {
+		c.problem("%s is a symbolic link, which is not followed: replace it by a copy", p)
+		return nil
+	}
+	return c.file(e, p)
+}
+
+func (c *checkout) problem(format, p string) {
+	if len(c.problems) < limits.FetchProblems {
+		c.problems = append(c.problems, fmt.Sprintf(format, fmt.Sprintf("%.200q", p)))
+	}
+}
+
+// lfsPointer begins a file whose content is elsewhere (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+var lfsPointer = []byte("version https://git-lfs.github.com/spec/")
+
+func (c *checkout) file(e treeEntry, p string) error {
+	object, ok := c.objects[e.hash]
+	if ok && bytes.HasPrefix(object.data, lfsPointer) {
+		c.problem("%s is kept by Git LFS, which is not followed: commit the file itself", p)
+		return nil
+	}
+	if !ok || len(object.data) > limits.FileBytes {
+		return permanent("Split it.", "the file %.200q has more than %d bytes", p, limits.FileBytes)
+	}
+	if object.kind != plumbing.BlobObject {
+		return gitDamaged("the file %.200q is none", p)
+	}
+	return c.files.add(p, object.data, "git")
+}
+
+// parseTree reads entries of mode, space, name, zero byte and hash.
+func parseTree(data []byte) ([]treeEntry, error) {
+	var entries []treeEntry
+	for len(data) > 0 {
+		mode, rest, ok := bytes.Cut(data, []byte(" "))
+		name, hash, ok2 := bytes.Cut(rest, []byte{0})
+		if !ok || !ok2 || len(hash) < 20 || len(mode) > 6 {
+			return nil, gitDamaged("a tree cannot be read")
+		}
+		e := treeEntry{mode: string(mode), name: string(name), hash: hex.EncodeToString(hash[:20])}
+		if e.name == "" || e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
+			return nil, permanent("", "a folder of the commit has an entry with the name %.100q", e.name)
+		}
+		entries = append(entries, e)
+		data = hash[20:]
+	}
+	return entries, nil
+}

@@ -1,0 +1,217 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
+)
+
+// gitSSH is git-upload-pack on a server by ssh.
+type gitSSH struct {
+	conn    *ssh.Client
+	session *ssh.Session
+	stdin   io.WriteCloser
+	stdout  io.Reader
+	stderr  *head
+	host    string
+	release func() bool
+}
+
+func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials) (gitServer, error) {
+	address := u.Host
+	if u.Port() == "" {
+		address = net.JoinHostPort(u.Hostname(), "22")
+	}
+	config, err := sshConfig(u, address, secret)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(ctx, f.opts, "tcp", address, false)
+	if err != nil {
+		return nil, err
+	}
+	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(limits.ResponseHeaderTimeout))
+	c, channels, requests, err := ssh.NewClientConn(conn, address, config)
+	if err != nil {
+		release()
+		_ = conn.Close()
+		return nil, sshError(u.Hostname(), err)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	g := &gitSSH{conn: ssh.NewClient(c, channels, requests), host: u.Hostname(), release: release, stderr: &head{}}
+	if err := g.start(u.Path); err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *gitSSH) start(path string) (err error) {
+	if g.session, err = g.conn.NewSession(); err != nil {
+		return err
+	}
+	if g.stdin, err = g.session.StdinPipe(); err != nil {
+		return err
+	}
+	if g.stdout, err = g.session.StdoutPipe(); err != nil {
+		return err
+	}
+	g.session.Stderr = g.stderr
+	_ = g.session.Setenv("GIT_PROTOCOL", "version=2") // servers may not accept it, and speak version 0
+	return g.session.Start(gitService + " '" + strings.ReplaceAll(path, "'", `'\''`) + "'")
+}
+
+func (g *gitSSH) close() {
+	g.release()
+	_ = g.conn.Close()
+}
+
+func (g *gitSSH) advertise(ctx context.Context) (io.ReadCloser, error) { return g.answer(ctx), nil }
+
+func (g *gitSSH) request(ctx context.Context, message []byte) (io.ReadCloser, error) {
+	if _, err := g.stdin.Write(message); err != nil {
+		return nil, err
+	}
+	return g.answer(ctx), nil
+}
+
+// answer reads from the session up to the end of what the protocol says, and not beyond.
+func (g *gitSSH) answer(ctx context.Context) io.ReadCloser {
+	limit, _ := ctx.Value(bodyLimitKey{}).(int64)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			_ = g.conn.Close()
+		}
+	})
+	return outbound.NewBody(ctx, cancel, &sshAnswer{g, stop}, outbound.Bounds{
+		Bytes: limit, TooLong: permanent("Make the repository smaller.", "%s sent more than %d bytes, the limit", g.host, limit),
+		Stall: limits.StallTimeout, Stalled: &Error{Details: fmt.Sprintf("%s sent less than %d bytes in %v", g.host, limits.StallBytes, limits.StallTimeout)},
+	})
+}
+
+type sshAnswer struct {
+	*gitSSH
+	stop func() bool
+}
+
+// Read implements io.Reader. Where the session ended at once, its own words say why.
+func (a *sshAnswer) Read(b []byte) (int, error) {
+	n, err := a.stdout.Read(b)
+	if n == 0 && errors.Is(err, io.EOF) {
+		if text := a.stderr.text(); text != "" {
+			return 0, remoteError([]byte(text))
+		}
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (a *sshAnswer) Close() error {
+	a.stop()
+	return nil
+}
+
+// head keeps the beginning of what is written.
+type head struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b.Write(p[:min(len(p), max(0, limits.RegistryErrorBytes-h.b.Len()))])
+	return len(p), nil
+}
+
+func (h *head) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.TrimSpace(h.b.String())
+}
+
+// sshConfig has the user of the URL, the key and the known hosts of the Secret.
+func sshConfig(u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
+	key, known := secret.data["ssh-privatekey"], secret.data["known_hosts"]
+	switch {
+	case len(key) == 0:
+		return nil, permanent("Name a Secret with ssh-privatekey and known_hosts.", "git.secretRef: there is no ssh-privatekey for %s", u.Hostname())
+	case len(known) == 0:
+		return nil, permanent("Add what \"ssh-keyscan "+u.Hostname()+"\" prints, after comparing it with what the server's owner publishes.",
+			"git.secretRef: the Secret %q has no known_hosts, so that %s cannot be verified", secret.name, u.Hostname())
+	}
+	signer, err := privateKey(key, secret.text("password"))
+	if err != nil {
+		return nil, permanent("Use a key as ssh-keygen writes it; the passphrase, if it has one, goes into the key password.",
+			"git.secretRef: the ssh-privatekey of the Secret %q cannot be read", secret.name)
+	}
+	db, err := knownHosts(known)
+	if err != nil {
+		return nil, permanent("Write lines as ssh-keyscan prints them.", "git.secretRef: the known_hosts of the Secret %q cannot be read", secret.name)
+	}
+	user := u.User.Username()
+	if user == "" {
+		user = "git"
+	}
+	return &ssh.ClientConfig{
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyCallback: db.HostKeyCallback(), HostKeyAlgorithms: db.HostKeyAlgorithms(address),
+		ClientVersion: "SSH-2.0-lockstep",
+	}, nil
+}
+
+func privateKey(pem []byte, passphrase string) (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey(pem)
+	var missing *ssh.PassphraseMissingError
+	if errors.As(err, &missing) && passphrase != "" {
+		return ssh.ParsePrivateKeyWithPassphrase(pem, []byte(passphrase))
+	}
+	return signer, err
+}
+
+// knownHosts reads lines through a file, as the library does.
+func knownHosts(lines []byte) (*knownhosts.HostKeyDB, error) {
+	file, err := os.CreateTemp("", "fetch-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = file.Close()
+		_ = os.Remove(file.Name())
+	}()
+	if _, err := file.Write(lines); err != nil {
+		return nil, err
+	}
+	return knownhosts.NewDB(file.Name())
+}
+
+// sshError says why no session was begun.
+func sshError(host string, err error) error {
+	const verify = "If that is right, replace its lines in known_hosts."
+	switch {
+	case knownhosts.IsHostKeyChanged(err):
+		return permanent(verify, "the host key of %s is another than the one in known_hosts", host)
+	case knownhosts.IsHostUnknown(err):
+		return permanent("Add its lines to known_hosts.", "the host key of %s is not in known_hosts", host)
+	case strings.Contains(err.Error(), "unable to authenticate"):
+		return permanent("Check the ssh-privatekey, and that the server has its public key.", "%s does not accept the key", host)
+	}
+	return err
+}
