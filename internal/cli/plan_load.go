@@ -49,8 +49,6 @@ func (p *planned) request() dryrun.Request {
 		Scope: p.target.Scope, Namespace: p.target.Namespace, Name: p.target.Name,
 		Template: p.loaded.Template(), Labels: p.loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
-	r.Template.ServiceAccountName = p.pkg.PackageSpec().ServiceAccountName
-	r.KeepAccount = r.Template.ServiceAccountName == "" && p.before != nil && p.before.PackageSpec().ServiceAccountName == ""
 	r.ReportDrift = p.pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
 	if p.loaded.Sensitive != nil {
 		r.Sensitive = p.loaded.HoldsSensitive
@@ -201,7 +199,7 @@ func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.source.registry.pullFrom(ctx, "", sources.Reference(p.pkg, p.changed()), keys)
+	image, err := c.source.registry.pullFrom(ctx, "", sources.Reference(p.pkg, p.pkg.PackageSpec().Image, p.changed()), keys)
 	if err != nil && len(missing) > 0 {
 		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
 	}

@@ -68,9 +68,8 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		},
 		Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
-		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
-		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace,
+		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(),
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)

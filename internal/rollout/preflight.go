@@ -107,7 +107,7 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 		_, lookErr := one.read(ctx)
 		return false, lookErr
 	default:
-		x.fail(s, err, class == apply.Blocked || isMissing(err))
+		x.fail(s, err, class == apply.Blocked)
 		return false, nil
 	}
 }
@@ -117,10 +117,7 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 // server asks for.
 func backoff(err error, attempts int) time.Duration {
 	first, longest := 100*time.Millisecond, 30*time.Second
-	switch {
-	case isMissing(err):
-		first = missingRetry // one read for all objects
-	case apply.Classify(err) == apply.Blocked:
+	if apply.Classify(err) == apply.Blocked {
 		first, longest = time.Second, refusedRetry
 	}
 	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))

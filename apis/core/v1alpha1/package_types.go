@@ -354,8 +354,7 @@ const (
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
 	// Conditions of the package: Unpacked, Invalid, Available, Progressing,
-	// Paused, Drifted, TeardownForbidden, Ready, Reconciling, Stalled and mapped
-	// ones.
+	// Paused, Drifted, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
@@ -404,16 +403,18 @@ type ResolvedPackage struct {
 	// +optional
 	PackageName string `json:"packageName,omitempty"`
 
-	// Version is the version that the manifest states; empty where it states
-	// none.
+	// Version is the version that was chosen by packageRef, or else the version that
+	// the manifest states; empty where it states none.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Image is the reference that was pulled.
+	// Image is the reference that was pulled; empty where a repository offers the
+	// manifests of the package themselves.
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Digest is the digest of the image that was rendered, such as sha256:….
+	// Digest is the digest of the image, or of the manifests, that were rendered, such
+	// as sha256:….
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
@@ -425,6 +426,10 @@ type ResolvedPackage struct {
 
 // AttemptedVersion is a version that was chosen.
 type AttemptedVersion struct {
+	// PackageName is the name of the package, as repositories offer it.
+	// +optional
+	PackageName string `json:"packageName,omitempty"`
+
 	// Version that was chosen, without a leading v.
 	Version string `json:"version"`
 

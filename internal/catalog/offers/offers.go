@@ -2,8 +2,10 @@ package offers
 
 import (
 	"slices"
+	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
 // Offered is one version of a package.
@@ -55,3 +57,22 @@ func (o Offered) Source() string {
 
 // Inline reports whether the content of the version is in its own files, not in an image.
 func (o Offered) Inline() bool { return o.Version.Image == "" && len(o.Version.Files) > 0 }
+
+// Candidate returns what a selection reads of the version.
+func (o Offered) Candidate() versions.Candidate {
+	return versions.Candidate{
+		Version: o.Version.Version, Retracted: o.Version.Retracted, Constraints: o.Version.Constraints,
+		NotInstallable: o.notInstallable(),
+	}
+}
+
+// notInstallable returns why the version cannot be installed at all; empty if it can.
+func (o Offered) notInstallable() string {
+	switch {
+	case len(o.Version.NotCarriedOver) > 0:
+		return "it asks for " + strings.Join(o.Version.NotCarriedOver, ", ") + ", which packages do not have here"
+	case o.Version.Image == "" && len(o.Version.Files) == 0:
+		return "it has neither an image nor manifests"
+	}
+	return ""
+}

@@ -6,24 +6,23 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Reference returns what to pull for a Package: by default a tag is followed where the spec has changed.
-func Reference(pkg corev1alpha1.GenericPackage, changed bool) string {
-	spec := pkg.PackageSpec()
-	switch spec.ImagePullPolicy {
+// Reference returns what to pull for an image of a Package: by default a tag is followed where the spec has changed.
+func Reference(pkg corev1alpha1.GenericPackage, image string, changed bool) string {
+	switch pkg.PackageSpec().ImagePullPolicy {
 	case corev1alpha1.ImagePullPolicyAlways:
-		return spec.Image
+		return image
 	case corev1alpha1.ImagePullPolicyIfNotPresent, corev1alpha1.ImagePullPolicyNever:
-		return pinned(pkg)
+		return pinned(pkg, image)
 	}
 	if changed {
-		return spec.Image
+		return image
 	}
-	return pinned(pkg)
+	return pinned(pkg, image)
 }
 
 // pinned returns the reference by the digest that was unpacked last; the image where that is not known.
-func pinned(pkg corev1alpha1.GenericPackage) string {
-	image, resolved := pkg.PackageSpec().Image, pkg.PackageStatus().Resolved
+func pinned(pkg corev1alpha1.GenericPackage, image string) string {
+	resolved := pkg.PackageStatus().Resolved
 	if resolved == nil || resolved.Image != image || resolved.Digest == "" {
 		return image
 	}

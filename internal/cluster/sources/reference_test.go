@@ -31,7 +31,7 @@ func TestReference(t *testing.T) {
 	} {
 		pkg := &corev1alpha1.Package{}
 		pkg.Spec.Image, pkg.Spec.ImagePullPolicy, pkg.Status.Resolved = tc.image, tc.policy, tc.resolved
-		if got := Reference(pkg, tc.changed); got != tc.want {
+		if got := Reference(pkg, pkg.Spec.Image, tc.changed); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}

@@ -17,6 +17,7 @@ type view struct {
 	pkg corev1alpha1.GenericPackage
 	// dep is the deployment of the Package's name, whatever its owner, or nil.
 	dep         corev1alpha1.GenericObjectDeployment
+	choice      choice
 	fingerprint fingerprint
 	inputs
 	// attempt is the last one of this process to load, of any fingerprint, or nil.
@@ -25,8 +26,6 @@ type view struct {
 	drifted  bool
 	repaired time.Time
 	now      time.Time
-	// forbidden is why the manager does not install the package as it is; empty if it does.
-	forbidden string
 	outcome
 }
 
@@ -49,15 +48,12 @@ const (
 	stepDeploy             // write what was loaded
 	stepRefuse             // the package is wrong and stays so
 	stepYield              // the deployment of this name has another owner
-	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
+	stepHold               // packageRef led to nothing that can be loaded; what is installed stays
 	stepGather             // what the package is rendered from is not known yet
 )
 
 func (s *reconciliation) decide(context.Context) error {
-	if _, allowed := s.Accounts.of(s.pkg); !allowed {
-		s.forbidden = accountRequired
-	}
 	s.step, s.why = decide(s.view)
 	return nil
 }
@@ -72,9 +68,6 @@ func decide(v view) (step, string) {
 			return stepAwait, why
 		}
 	}
-	if v.forbidden != "" {
-		return stepForbid, v.forbidden
-	}
 	if v.waiting || v.inputError != "" {
 		return stepGather, v.inputError
 	}
@@ -87,6 +80,8 @@ func decide(v view) (step, string) {
 		return stepSync, ""
 	case v.pkg.PackageSpec().Paused:
 		return stepPaused, ""
+	case !v.choice.origin.loadable(), reuse == unpackedNever && v.choice.refused() && !v.choice.fits:
+		return stepHold, ""
 	}
 	return byAttempt(v), ""
 }

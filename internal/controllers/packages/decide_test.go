@@ -148,7 +148,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := view{pkg: tc.pkg, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start}
+			v := view{pkg: tc.pkg, choice: imageChoice, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start}
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}

@@ -27,6 +27,9 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	case s.step == stepYield || s.step == stepAwait:
 		s.dropAttempt()
 		return nil
+	case s.step == stepHold:
+		s.dropAttempt()
+		err = s.syncSettings(ctx)
 	case s.step != stepDeploy || s.dep != nil && !s.attempt.deployed.IsZero():
 		err = s.syncSettings(ctx)
 	default:
@@ -62,7 +65,6 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *content) erro
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
 	template.Phases = phases
-	template.ServiceAccountName, _ = s.Accounts.of(s.pkg)
 	if s.dep == nil {
 		return s.install(ctx, loaded, template, made)
 	}
@@ -78,7 +80,7 @@ func (s *reconciliation) install(
 	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	dep := newDeployment(s.pkg)
-	s.Accounts.copySettings(dep, s.pkg)
+	copySettings(dep, s.pkg)
 	if err := fill(dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (s *reconciliation) upgrade(
 	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	before, lacks := copyOf(s.dep), lacksSlices(s.dep)
-	s.Accounts.copySettings(s.dep, s.pkg)
+	copySettings(s.dep, s.pkg)
 	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (s *reconciliation) syncSettings(ctx context.Context) error {
 		phases := template.Phases
 		template.Phases = nil
 		before := copyOf(s.dep)
-		s.Accounts.copySettings(s.dep, s.pkg)
+		copySettings(s.dep, s.pkg)
 		same := equality.Semantic.DeepEqual(before, s.dep)
 		template.Phases, before.ObjectDeploymentSpec().Template.Spec.Phases = phases, phases
 		if same {

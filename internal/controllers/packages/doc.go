@@ -2,12 +2,16 @@
 // that have a file each:
 //
 //	gather     the Package, its deployment, what the spec names, the finalizer
+//	choose     the version that packageRef leads to, out of what repositories offer (choice.go, pure)
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
 //	load       pull and render in the background (pipeline.go)
 //	deploy     slices (slices.go) and the deployment (template.go), or its settings alone
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted
+//
+// A Package with packageRef is reconciled when its choice may change with what repositories offer (followers.go). A version
+// that cannot be chosen changes only the status: what is installed stays.
 //
 // An image is pulled and rendered when its fingerprint changed (spec, versions of Secrets and ConfigMaps, environment)
 // or the tag moved. status.unpackedHash records the fingerprint, so that a restart pulls nothing. The end of a load

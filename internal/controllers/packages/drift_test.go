@@ -59,7 +59,7 @@ func TestEdited(t *testing.T) {
 			if tc.want {
 				want = stepLoad
 			}
-			if step, _ := decide(view{pkg: pkg, dep: dep, fingerprint: printOf(pkg), drifted: got, now: start}); step != want {
+			if step, _ := decide(view{pkg: pkg, choice: imageChoice, dep: dep, fingerprint: printOf(pkg), drifted: got, now: start}); step != want {
 				t.Errorf("step %d, want %d", step, want)
 			}
 		})
@@ -70,9 +70,9 @@ func TestEdited(t *testing.T) {
 		v    view
 		want step
 	}{
-		"repaired a moment ago": {view{pkg: pkg, repaired: start.Add(-time.Second)}, stepSync},
-		"repaired before":       {view{pkg: pkg, repaired: start.Add(-limits.RepairInterval)}, stepLoad},
-		"paused":                {view{pkg: unpackedPackage(paused)}, stepSync},
+		"repaired a moment ago": {view{pkg: pkg, choice: imageChoice, repaired: start.Add(-time.Second)}, stepSync},
+		"repaired before":       {view{pkg: pkg, choice: imageChoice, repaired: start.Add(-limits.RepairInterval)}, stepLoad},
+		"paused":                {view{pkg: unpackedPackage(paused), choice: imageChoice}, stepSync},
 	} {
 		tc.v.dep, tc.v.fingerprint, tc.v.drifted, tc.v.now = dep, printOf(pkg), true, start
 		if got, _ := decide(tc.v); got != tc.want {

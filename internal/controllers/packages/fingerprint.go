@@ -34,10 +34,10 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 	return f, ok
 }
 
-// fingerprintOf hashes spec, environment, versions of sources, and overrides. Empty fields are left out, so that an
+// fingerprintOf hashes spec, origin, environment, versions of sources, and overrides. Empty fields are left out, so that an
 // engine that knows more fields computes the same.
 func fingerprintOf(
-	pkg corev1alpha1.GenericPackage, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
+	pkg corev1alpha1.GenericPackage, from origin, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
 ) (fingerprint, error) {
 	spec := pkg.PackageSpec()
 	var config any
@@ -47,7 +47,7 @@ func fingerprintOf(
 		}
 	}
 	content := map[string]any{
-		"image": spec.Image, "component": spec.Component, "config": config,
+		"image": from.image, "component": spec.Component, "config": config,
 		"chunking": pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation],
 	}
 	add := func(key string, set bool, value any) {
@@ -55,6 +55,8 @@ func fingerprintOf(
 			content[key] = value
 		}
 	}
+	add("files", from.digest != "", from.digest)
+	add("version", from.version != "", from.version)
 	add("configFrom", len(spec.ConfigFrom) > 0, spec.ConfigFrom)
 	add("patches", len(spec.Patches) > 0, spec.Patches)
 	add("commonMetadata", spec.CommonMetadata != nil, spec.CommonMetadata)
@@ -123,9 +125,9 @@ func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 }
 
 // reference returns what to pull: the digest of a tag that has moved, or what the pull policy states.
-func reference(pkg corev1alpha1.GenericPackage, reuse unpacked, newDigest string) string {
+func reference(pkg corev1alpha1.GenericPackage, image string, reuse unpacked, newDigest string) string {
 	if newDigest != "" {
-		return sources.ByDigest(pkg.PackageSpec().Image, newDigest)
+		return sources.ByDigest(image, newDigest)
 	}
-	return sources.Reference(pkg, reuse == unpackedNever)
+	return sources.Reference(pkg, image, reuse == unpackedNever)
 }

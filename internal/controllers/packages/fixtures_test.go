@@ -21,6 +21,9 @@ import (
 
 const image = "registry.test/shop:v1"
 
+// imageChoice is that of a Package whose spec has the image.
+var imageChoice = choice{origin: origin{image: image}}
+
 var (
 	start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	env   = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
@@ -59,7 +62,7 @@ func retried(value string) func(*corev1alpha1.Package) {
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
-	f, err := fingerprintOf(pkg, env, nil, "")
+	f, err := fingerprintOf(pkg, origin{image: pkg.PackageSpec().Image}, env, nil, "")
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +72,7 @@ func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
 // newOwned returns the deployment of a Package as its controller left it.
 func newOwned(change ...func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {
 	dep := newDeployment(newPackage()).(*corev1alpha1.ObjectDeployment)
-	Accounts{}.copySettings(dep, newPackage())
+	copySettings(dep, newPackage())
 	dep.UID, dep.Generation, dep.ResourceVersion = "dep-uid", 7, "9"
 	dep.Status.ObservedGeneration = 7
 	for _, c := range change {
@@ -142,6 +145,7 @@ func (r *Reconciler) of(pkg corev1alpha1.GenericPackage) *reconciliation {
 	r.memory.Lock()
 	defer r.memory.Unlock()
 	s.pkg, s.now, s.attempt = pkg, r.Now(), s.state.attempt
+	s.choice = choice{origin: origin{image: pkg.PackageSpec().Image}}
 	return s
 }
 

@@ -92,6 +92,8 @@ type inputs struct {
 	// waiting means that inputs will be known in a moment, inputError why they are not known for longer.
 	waiting    bool
 	inputError string
+	// sourceVersions are those of the Secrets and ConfigMaps that the spec names.
+	sourceVersions map[string]string
 	// newDigest is what the tag stands for by now, if it moved; lookupError why that is not known.
 	newDigest, lookupError string
 	// dependencies are the pull secrets of a failed attempt; empty while they are not known.
@@ -121,8 +123,8 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if failed {
 		s.gatherDependencies(pulls)
 	}
-	s.fingerprint, err = fingerprintOf(s.pkg, s.environment, s.versions(refs), s.Overrides)
-	return err
+	s.sourceVersions = s.versions(refs)
+	return nil
 }
 
 func (s *reconciliation) versions(refs []sources.Ref) map[string]string {

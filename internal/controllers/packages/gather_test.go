@@ -54,13 +54,13 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 			t.Errorf("%s: %s, without %s", name, got, base)
 		}
 	}
-	one, err := fingerprintOf(newPackage(), env, map[string]string{"Secret team/a": "uid/1"}, "")
-	two, err2 := fingerprintOf(newPackage(), env, map[string]string{"Secret team/a": "uid/2"}, "")
+	one, err := fingerprintOf(newPackage(), imageChoice.origin, env, map[string]string{"Secret team/a": "uid/1"}, "")
+	two, err2 := fingerprintOf(newPackage(), imageChoice.origin, env, map[string]string{"Secret team/a": "uid/2"}, "")
 	if errors.Join(err, err2) != nil || one == two || one.spec != base.spec || one.environment == base.environment {
 		t.Errorf("a source that changes is no change of the spec: %s, %s, %s", base, one, two)
 	}
-	one, err = fingerprintOf(newPackage(), env, nil, "a/=b/;0")
-	two, err2 = fingerprintOf(newPackage(), env, nil, "a/=c/;0")
+	one, err = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=b/;0")
+	two, err2 = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=c/;0")
 	if errors.Join(err, err2) != nil || one == two || one == base || one.spec != base.spec {
 		t.Errorf("overrides of the manager that change have packages rendered anew: %s, %s, %s", base, one, two)
 	}
@@ -100,7 +100,7 @@ func TestDecideByInputs(t *testing.T) {
 			if tc.dep == nil {
 				tc.dep = newOwned()
 			}
-			v := view{pkg: tc.pkg, dep: tc.dep, fingerprint: printOf(tc.pkg), attempt: tc.attempt, inputs: tc.inputs, now: start}
+			v := view{pkg: tc.pkg, choice: imageChoice, dep: tc.dep, fingerprint: printOf(tc.pkg), attempt: tc.attempt, inputs: tc.inputs, now: start}
 			if got, _ := decide(v); got != tc.want {
 				t.Errorf("%s: %d, want %d", tc.reason, got, tc.want)
 			}

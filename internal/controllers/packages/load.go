@@ -23,7 +23,9 @@ import (
 type input struct {
 	pkg corev1alpha1.GenericPackage
 	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
-	image         string
+	image string
+	// origin is what was chosen to load.
+	origin        origin
 	namespace     string
 	environment   manifestsv1alpha1.PackageEnvironment
 	installations func(packageName string) []types.NamespacedName
@@ -68,7 +70,7 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 	if s.step != stepLoad {
 		return nil
 	}
-	in := s.newInput(reference(s.pkg, compare(s.pkg, s.fingerprint), s.newDigest))
+	in := s.newInput(reference(s.pkg, s.choice.origin.image, compare(s.pkg, s.fingerprint), s.newDigest))
 	if sources.FromSecrets(s.pkg.PackageSpec()) {
 		key, err := s.hashKeyOf(ctx, s.pkg, s.state)
 		if err != nil {
@@ -100,7 +102,7 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
-	return input{pkg: pkg, image: image, namespace: s.namespaceOf(pkg), environment: s.environment}
+	return input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment}
 }
 
 // queueLoad runs an attempt when the queue of its registry and level has capacity.

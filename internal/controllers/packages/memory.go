@@ -26,6 +26,7 @@ type state struct {
 	template templateVersion
 	drifted  bool
 	hashKey  []byte
+	chosen   rememberedChoice
 
 	// ---- lock ----
 

@@ -56,7 +56,7 @@ func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.Generic
 	send := func(desc *prometheus.Desc, typ prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, typ, value, append([]string{pkg.GetName(), pkg.GetNamespace()}, labels...)...)
 	}
-	send(availability, prometheus.GaugeValue, available(pkg), pkg.PackageSpec().Image)
+	send(availability, prometheus.GaugeValue, available(pkg), imageOf(pkg))
 	send(createdAt, prometheus.GaugeValue, float64(pkg.GetCreationTimestamp().Unix()))
 	send(revision, prometheus.GaugeValue, float64(pkg.PackageStatus().Revision))
 	m.memory.Lock()
@@ -71,6 +71,13 @@ func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.Generic
 	if st.took > 0 {
 		send(loadDuration, prometheus.GaugeValue, st.took.Seconds())
 	}
+}
+
+func imageOf(pkg corev1alpha1.GenericPackage) string {
+	if resolved := pkg.PackageStatus().Resolved; pkg.PackageSpec().Image == "" && resolved != nil {
+		return resolved.Image
+	}
+	return pkg.PackageSpec().Image
 }
 
 func available(pkg corev1alpha1.GenericPackage) float64 {

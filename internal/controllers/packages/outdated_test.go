@@ -76,7 +76,7 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	}
 
 	wrong := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "9"))
-	Accounts{}.copySettings(wrong, newPackage())
+	copySettings(wrong, newPackage())
 	if outdated(newPackage(), wrong) {
 		t.Errorf("the record stays wrong: %v", wrong.Annotations)
 	}

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -136,10 +137,10 @@ func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Package) *content {
 	loaded := &content{
 		resolved: corev1alpha1.ResolvedPackage{
-			PackageName: pkg.Name, Version: pkg.Manifest.Spec.Version,
-			Image: in.pkg.PackageSpec().Image, Digest: image.Digest,
+			PackageName: pkg.Name, Version: cmp.Or(in.origin.version, pkg.Manifest.Spec.Version),
+			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
 		},
-		sourceImage: p.Prefixes.Apply(in.pkg.PackageSpec().Image),
+		sourceImage: p.Prefixes.Apply(in.origin.image),
 		labels:      pkg.Labels, template: pkg.Template(),
 	}
 	if pkg.Sensitive != nil {

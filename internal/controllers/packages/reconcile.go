@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	steps := []func(context.Context) error{s.gatherInputs, s.resolve, s.decide, s.startLoad, s.deploy, s.report}
+	steps := []func(context.Context) error{s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.deploy, s.report}
 	if s.pkg.GetDeletionTimestamp() != nil {
 		steps = []func(context.Context) error{s.tearDown}
 	}

@@ -25,10 +25,15 @@ type tag struct {
 	retryValue string
 }
 
+// resolve computes the fingerprint, and looks up whether a tag has moved.
 func (s *reconciliation) resolve(context.Context) error {
-	spec, resolved := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved
+	spec, resolved, image := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved, s.choice.origin.image
+	var err error
+	if s.fingerprint, err = fingerprintOf(s.pkg, s.choice.origin, s.environment, s.sourceVersions, s.Overrides); err != nil {
+		return err
+	}
 	if spec.Interval == nil || spec.Paused || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
-		resolved == nil || resolved.Image != spec.Image || !tagged(spec.Image) {
+		resolved == nil || resolved.Image != image || !tagged(image) {
 		s.memory.Lock()
 		defer s.memory.Unlock()
 		s.state.tag = nil
@@ -53,9 +58,9 @@ func (s *reconciliation) lookUpTag() tag {
 	defer s.memory.Unlock()
 	spec, retry, unpacked := s.pkg.PackageSpec(), retryValue(s.pkg), digestOf(s.pkg.PackageStatus())
 	interval := max(spec.Interval.Duration, limits.TagIntervalMin)
-	known := s.state.tag
-	if known == nil || known.image != spec.Image || known.interval != interval {
-		known = &tag{image: spec.Image, interval: interval, due: s.now.Add(s.spread(interval)), retryValue: retry}
+	known, image := s.state.tag, s.choice.origin.image
+	if known == nil || known.image != image || known.interval != interval {
+		known = &tag{image: image, interval: interval, due: s.now.Add(s.spread(interval)), retryValue: retry}
 		s.state.tag = known
 	}
 	switch unpacked {
@@ -73,8 +78,8 @@ func (s *reconciliation) lookUpTag() tag {
 	}
 	if !s.now.Before(known.due) {
 		known.resolving, known.unpacked = true, unpacked
-		r, st, in := s.Reconciler, s.state, s.newInput(spec.Image)
-		r.hosts.Run(hostOf(spec.Image), func() { r.runResolution(st, in, known) })
+		r, st, in := s.Reconciler, s.state, s.newInput(image)
+		r.hosts.Run(hostOf(image), func() { r.runResolution(st, in, known) })
 	}
 	return *known
 }

@@ -178,14 +178,14 @@ func TestReference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := reference(unpackedPackage(with(tc.policy)), tc.reuse, tc.newDigest); got != tc.want {
+			if got := reference(unpackedPackage(with(tc.policy)), image, tc.reuse, tc.newDigest); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}
 	other := unpackedPackage(with(corev1alpha1.ImagePullPolicyIfNotPresent))
 	other.Spec.Image = "registry.test/shop:v2"
-	if got := reference(other, unpackedNever, ""); got != other.Spec.Image {
+	if got := reference(other, other.Spec.Image, unpackedNever, ""); got != other.Spec.Image {
 		t.Errorf("another image: %s", got)
 	}
 }

@@ -41,8 +41,8 @@ type Options struct {
 	Slices *mutationcache.Store
 	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
 	Overrides string
-	// Accounts is which ServiceAccounts Packages are installed with.
-	Accounts Accounts
+	// Version of the manager, which versions of packages may limit.
+	Version string
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
 }
@@ -63,6 +63,9 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of packages: %w", err)
 	}
+	if err := addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
 	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("package"))
 		metrics.leading.Store(true)
@@ -79,7 +82,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		// A deployment has the name of its Package, also one of another owner.
 		build = build.Watches(scope.NewPackage(), r.handler()).Watches(scope.NewObjectDeployment(), r.handler())
 	}
-	return r, build.Complete(r)
+	return r, r.watchOffers(build).Complete(r)
 }
 
 // handler enqueues the name of each object, after the mutation cache has the event.

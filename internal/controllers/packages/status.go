@@ -36,6 +36,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 		status.LastHandledRetry = retryValue(v.pkg)
 	}
 	if !deleted {
+		reportChoice(status, v)
 		reportImage(status, v)
 		if v.changed {
 			expect(status, generation)
@@ -84,6 +85,11 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 			return
 		}
 		set(corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonAlreadyUnpacked, "This spec was unpacked before.")
+	case stepHold:
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		if failedBefore(status) {
+			set(corev1alpha1.ConditionUnpacked, false, v.choice.reason, "See the condition Resolved.")
+		}
 	case stepPaused:
 		if v.dep == nil {
 			set(corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Nothing is unpacked while the package is paused.")
@@ -97,8 +103,6 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		refuse(invalidReason(v.attempt.err), problems(v.attempt.err))
 	case stepYield:
 		refuse(corev1alpha1.ReasonCollisionDetected, v.why)
-	case stepForbid:
-		refuse(corev1alpha1.ReasonServiceAccountRequired, v.why)
 	}
 }
 
@@ -122,7 +126,12 @@ func withLookupError(message, lookupError string) string {
 }
 
 func loadedMessage(loaded *content) string {
-	return fmt.Sprintf("Loaded %s (%s).", loaded.resolved.Image, loaded.resolved.Digest)
+	from := loaded.resolved
+	name := from.Image
+	if name == "" {
+		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)
+	}
+	return fmt.Sprintf("Loaded %s (%s).", name, from.Digest)
 }
 
 func unpackedMessage(loaded *content) string {
@@ -209,7 +218,7 @@ func mirrored(typ string) bool {
 
 // onlyTrue reports whether a Package has conditions of a type only where they are True.
 func onlyTrue(typ string) bool {
-	return typ == corev1alpha1.ConditionPaused || typ == corev1alpha1.ConditionDrifted || typ == corev1alpha1.ConditionTeardownForbidden
+	return typ == corev1alpha1.ConditionPaused || typ == corev1alpha1.ConditionDrifted
 }
 
 // removeConditions removes conditions. Those that stay keep the time of their transition.
@@ -238,23 +247,26 @@ func stateOf(v view) conditions.State {
 		return teardownState(v.dep)
 	}
 	switch v.step {
+	case stepYield:
+		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
+	case stepAwait, stepGather:
+		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
+	}
+	if v.choice.refused() {
+		return conditions.State{Stalled: true, Reason: v.choice.reason, Message: v.choice.message}
+	}
+	switch v.step {
 	case stepPaused:
 		return conditions.State{Reason: corev1alpha1.ReasonPaused, Message: "The package is paused; this spec is unpacked when it is resumed."}
 	case stepWait, stepLoad:
 		if v.loading() {
-			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.pkg.PackageSpec().Image + "."}
+			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.choice.origin.String() + "."}
 		}
 		var pull *registry.PullError
 		stalled := errors.As(v.attempt.err, &pull) && !pull.Temporary
 		return conditions.State{Stalled: stalled, Reason: backOffReason(v.attempt.err), Message: v.attempt.err.Error()}
 	case stepRefuse:
 		return conditions.State{Stalled: true, Reason: invalidReason(v.attempt.err), Message: problems(v.attempt.err)}
-	case stepYield:
-		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
-	case stepForbid:
-		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonServiceAccountRequired, Message: v.why}
-	case stepAwait, stepGather:
-		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}
 	if v.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: v.writeErr.Error()}

@@ -242,7 +242,7 @@ Unpacked=True/UnpackSuccess@2`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := view{pkg: tc.pkg, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start, outcome: tc.outcome}
+			v := view{pkg: tc.pkg, choice: imageChoice, fingerprint: printOf(tc.pkg), attempt: tc.attempt, now: start, outcome: tc.outcome}
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}
@@ -266,7 +266,7 @@ func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
 	t.Parallel()
 	pkg, content := newPackage(), newContent()
 	content.warnings = []string{"spec.foo is not known", "spec.bar is not known"}
-	v := view{pkg: pkg, dep: newOwned(rolledOut), fingerprint: printOf(pkg), outcome: outcome{step: stepDeploy, content: content}}
+	v := view{pkg: pkg, choice: imageChoice, dep: newOwned(rolledOut), fingerprint: printOf(pkg), outcome: outcome{step: stepDeploy, content: content}}
 	got := statusOf(v)
 	if got.UnpackedHash != printOf(pkg).String() || got.Revision != 3 {
 		t.Errorf("hash %s, revision %d", got.UnpackedHash, got.Revision)
@@ -290,7 +290,7 @@ func TestStatusKeepsTransitionTimes(t *testing.T) {
 			{Type: "Available", Status: "True", LastTransitionTime: old}, {Type: "my.test/Here", Status: "True", LastTransitionTime: old},
 		}
 	})
-	v := view{pkg: pkg, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
+	v := view{pkg: pkg, choice: imageChoice, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
 	for _, typ := range []string{"Available", "my.test/Here"} {
 		if c := meta.FindStatusCondition(statusOf(v).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
 			t.Errorf("%s moved to %s", typ, c.LastTransitionTime)

@@ -1,0 +1,316 @@
+package packages_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// catalogue is what the repository of a namespace offers, or with an empty namespace one of the cluster.
+type catalogue struct {
+	namespace, repository string
+}
+
+// repository creates a repository that does not fetch.
+func repository(t *testing.T, ns, name string, selector *metav1.LabelSelector) catalogue {
+	t.Helper()
+	repo := corev1alpha1.ScopeOf(ns).NewPackageRepository()
+	repo.SetNamespace(ns)
+	repo.SetName(name)
+	spec := repo.RepositorySpec()
+	spec.Paused, spec.NamespaceSelector = true, selector
+	spec.Source.Inline = &corev1alpha1.RepositoryInlineSource{}
+	env.Create(t, repo)
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), repo) })
+	return catalogue{ns, name}
+}
+
+// offers replaces the versions of a package, of which each is VERSION=IMAGE or has other fields set by change.
+func (c catalogue) offers(t *testing.T, name string, versions ...corev1alpha1.AvailableVersion) {
+	t.Helper()
+	available := corev1alpha1.ScopeOf(c.namespace).NewAvailablePackage()
+	available.SetNamespace(c.namespace)
+	available.SetName(name)
+	for i := range versions {
+		versions[i].Repository = c.repository
+	}
+	spec := corev1alpha1.AvailablePackageSpec{PackageName: name, Versions: versions}
+	err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(available), available)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	*available.AvailableSpec() = spec
+	if err == nil {
+		must(t, env.Client.Update(t.Context(), available))
+		return
+	}
+	env.Create(t, available)
+	if c.namespace == "" {
+		t.Cleanup(func() { _ = env.Client.Delete(context.Background(), available) })
+	}
+}
+
+func version(v, image string) corev1alpha1.AvailableVersion {
+	return corev1alpha1.AvailableVersion{Version: v, Image: image}
+}
+
+// following returns a Package of the name shop that follows a package.
+func following(ns, name, constraint string) *corev1alpha1.Package {
+	pkg := harness.Package(ns, "shop", "")
+	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: constraint}}
+	return pkg
+}
+
+// awaitVersion waits until a version is rolled out, and returns the Package.
+func awaitVersion(t *testing.T, ns, want string) *corev1alpha1.Package {
+	t.Helper()
+	return await(t, named(ns), "has version "+want, func(pkg *corev1alpha1.Package) error {
+		if r := pkg.Status.Resolved; r == nil || r.Version != want {
+			return fmt.Errorf("resolved %+v, conditions %+v", r, pkg.Status.Conditions)
+		}
+		if err := says(pkg, corev1alpha1.ConditionResolved, metav1.ConditionTrue, corev1alpha1.ReasonResolved); err != nil {
+			return err
+		}
+		return says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	})
+}
+
+// awaitRefusal waits until a Package says why no version is chosen.
+func awaitRefusal(t *testing.T, ns, reason string, texts ...string) *corev1alpha1.Package {
+	t.Helper()
+	return await(t, named(ns), "is refused", func(pkg *corev1alpha1.Package) error {
+		if err := says(pkg, corev1alpha1.ConditionResolved, metav1.ConditionFalse, reason, texts...); err != nil {
+			return err
+		}
+		if err := says(pkg, corev1alpha1.ConditionStalled, metav1.ConditionTrue, reason); err != nil {
+			return err
+		}
+		return says(pkg, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason)
+	})
+}
+
+func constrain(constraint string) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef.Version = constraint }
+}
+
+// A Package by constraint follows the highest version that fits, and what it installs is recorded.
+func TestReferenceFollowsVersions(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	one, two, three := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), push(t, 1, 1, "v3")
+	repo := repository(t, ns, "stable", nil)
+	repo.offers(t, "shop", version("1.0.0", one))
+	env.Create(t, following(ns, "shop", "^1"))
+	pkg := awaitVersion(t, ns, "1.0.0")
+	r, last := pkg.Status.Resolved, pkg.Status.LastAttempted
+	if r.PackageName != "shop" || r.Image != one || r.Repository != "PackageRepository/stable" || !strings.HasPrefix(r.Digest, "sha256:") {
+		t.Errorf("resolved %+v", r)
+	}
+	if last == nil || *last != (corev1alpha1.AttemptedVersion{PackageName: "shop", Version: "1.0.0", Image: one}) {
+		t.Errorf("last attempted %+v", last)
+	}
+	if image := deployment(t, ns).Annotations[corev1alpha1.PackageSourceImageAnnotation]; image != one {
+		t.Errorf("the deployment is of %s", image)
+	}
+	settle(t, ns)
+	begin(t).silent(t, ns)
+
+	from := begin(t)
+	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
+	pkg = awaitVersion(t, ns, "1.1.0")
+	if pkg.Status.Revision != 2 {
+		t.Errorf("revision %d", pkg.Status.Revision)
+	}
+	order := []string{}
+	for _, e := range from.rest(t, ns) {
+		if e.Object.Resource == "packages" && e.Object.Subresource == "status" || e.Object.Resource == "objectdeployments" && e.Verb == "patch" {
+			order = append(order, e.Object.Resource)
+		}
+	}
+	if len(order) < 3 || order[0] != "packages" || order[1] != "objectdeployments" {
+		t.Errorf("the attempt is recorded before the deployment is changed: %v", order)
+	}
+
+	// What does not fit, and what is a prerelease, changes nothing.
+	settle(t, ns)
+	from = begin(t)
+	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two), version("1.2.0-rc.1", three), version("2.0.0", three))
+	from.silent(t, ns)
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Spec.PackageRef.Prereleases = &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}
+	})
+	awaitVersion(t, ns, "1.2.0-rc.1")
+	edit(t, named(ns), constrain(">=2"))
+	awaitVersion(t, ns, "2.0.0")
+}
+
+// A lower version is installed where that is allowed, and a withdrawn one stays.
+func TestReferenceDowngrades(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
+	repo := repository(t, ns, "stable", nil)
+	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
+	env.Create(t, following(ns, "shop", ""))
+	awaitVersion(t, ns, "2.0.0")
+
+	edit(t, named(ns), constrain("^1"))
+	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0", "1.0.0")
+	if pkg.Status.Resolved.Version != "2.0.0" || pkg.Status.LastAttempted.Version != "2.0.0" || pkg.Status.Revision != 1 {
+		t.Errorf("what is installed was touched: %+v", pkg.Status)
+	}
+	settle(t, ns)
+	begin(t).silent(t, ns)
+
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
+	awaitVersion(t, ns, "1.0.0")
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Spec.DowngradePolicy, pkg.Spec.PackageRef.Version = "", ""
+	})
+	awaitVersion(t, ns, "2.0.0")
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Annotations = map[string]string{"packaging.carvel.dev/downgradable": ""}
+		pkg.Spec.PackageRef.Version = "1.0.0"
+	})
+	awaitVersion(t, ns, "1.0.0")
+
+	// Withdrawn: it stays, others have no effect, and the rest of the spec is still followed.
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "<2" })
+	awaitVersion(t, ns, "1.0.0")
+	repo.offers(t, "shop", version("0.9.0", two))
+	pkg = awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "1.0.0")
+	if pkg.Status.Resolved.Version != "1.0.0" {
+		t.Errorf("resolved %+v", pkg.Status.Resolved)
+	}
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Spec.CommonMetadata = &corev1alpha1.CommonMetadata{Labels: map[string]string{"team": "shop"}}
+	})
+	await(t, named(ns), "is rolled out", func(pkg *corev1alpha1.Package) error {
+		if pkg.Status.Revision == 0 || pkg.Status.ObservedGeneration != pkg.Generation || pkg.Status.Resolved.Version != "1.0.0" {
+			return fmt.Errorf("status %+v", pkg.Status)
+		}
+		return says(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
+	})
+	repo.offers(t, "other", version("1.0.0", one))
+	must(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}))
+	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "shop")
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err != nil {
+		t.Error(err)
+	}
+	repo.offers(t, "shop", version("1.0.0", one))
+	awaitVersion(t, ns, "1.0.0")
+}
+
+// A Package that cannot be resolved has nothing installed, and is resolved once that is possible.
+func TestReferenceRefusals(t *testing.T) {
+	t.Parallel()
+	ns, image := namespace(t), push(t, 1, 1, "v1")
+	repo := repository(t, ns, "stable", nil)
+	env.Create(t, following(ns, "shop", "^1"))
+	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "shop")
+
+	future := version("1.1.0", image)
+	future.Constraints = []corev1alpha1.AvailableConstraint{{Platform: "Kubernetes", Range: ">=9"}}
+	other := version("1.2.0", image)
+	other.NotCarriedOver = []string{"template[0].ytt"}
+	repo.offers(t, "shop", future, other, version("2.0.0", image))
+	awaitRefusal(t, ns, corev1alpha1.ReasonNoMatchingVersion, "1.1.0", "1.2.0", "template[0].ytt")
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err == nil {
+		t.Error("a deployment was made")
+	}
+	edit(t, named(ns), constrain("about 1"))
+	awaitRefusal(t, ns, corev1alpha1.ReasonVersionInvalid, "about 1")
+	settle(t, ns)
+	begin(t).silent(t, ns)
+	edit(t, named(ns), constrain(""))
+	awaitVersion(t, ns, "2.0.0")
+
+	// The other way of naming the content.
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef, pkg.Spec.Image = nil, image })
+	await(t, named(ns), "is of an image", func(pkg *corev1alpha1.Package) error {
+		if r := pkg.Status.Resolved; r.Repository != "" || r.Version != "" || r.Image != image {
+			return fmt.Errorf("resolved %+v", r)
+		}
+		return lacks(pkg, corev1alpha1.ConditionResolved)
+	})
+}
+
+// A paused Package stays with its version until it is resumed.
+func TestReferencePaused(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
+	repo := repository(t, ns, "stable", nil)
+	repo.offers(t, "shop", version("1.0.0", one))
+	env.Create(t, following(ns, "shop", ""))
+	awaitVersion(t, ns, "1.0.0")
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true })
+	env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionPaused, "True")
+	settle(t, ns)
+	from := begin(t)
+	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
+	from.silent(t, ns)
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = false })
+	awaitVersion(t, ns, "2.0.0")
+}
+
+// A namespace sees the repositories of the cluster that select it, and its own before them. ClusterPackages see those of
+// the cluster alone.
+func TestReferenceVisibility(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	one, two, three := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), push(t, 1, 1, "v3")
+	all := repository(t, "", "all-"+ns, nil)
+	chosen := repository(t, "", "chosen-"+ns, &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}})
+	name := "visible-" + ns
+	first, second := version("1.0.0", one), version("2.0.0", two)
+	all.offers(t, name, first)
+	first.Repository, second.Repository = all.repository, chosen.repository
+	available := &corev1alpha1.ClusterAvailablePackage{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	edit(t, available, func(a *corev1alpha1.ClusterAvailablePackage) {
+		a.Spec.Versions = []corev1alpha1.AvailableVersion{first, second}
+	})
+	env.Create(t, following(ns, name, ""))
+	if r := awaitVersion(t, ns, "1.0.0").Status.Resolved; r.Repository != "ClusterPackageRepository/all-"+ns {
+		t.Errorf("resolved %+v", r)
+	}
+	cluster := harness.ClusterPackage(ns, "")
+	cluster.Spec.PackageRef = &corev1alpha1.PackageReference{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: ">=1"}}
+	cluster.Spec.DefaultNamespace = ns
+	cluster.Spec.CommonMetadata = nil
+	env.Create(t, cluster)
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), cluster) })
+	await(t, cluster, "sees all", func(pkg *corev1alpha1.ClusterPackage) error {
+		if r := pkg.Status.LastAttempted; r == nil || r.Version != "2.0.0" {
+			return fmt.Errorf("last attempted %+v", r)
+		}
+		return nil
+	})
+
+	labelled := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	must(t, env.Client.Patch(t.Context(), labelled, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"gold"}}}`))))
+	awaitVersion(t, ns, "2.0.0")
+	repo := &corev1alpha1.ClusterPackageRepository{ObjectMeta: metav1.ObjectMeta{Name: chosen.repository}}
+	edit(t, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector.MatchLabels["tier"] = "none" })
+	awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0")
+	edit(t, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector = nil })
+	awaitVersion(t, ns, "2.0.0")
+
+	own := repository(t, ns, "own", nil)
+	own.offers(t, name, version("2.0.0", three))
+	await(t, named(ns), "is of its own repository", func(pkg *corev1alpha1.Package) error {
+		if r := pkg.Status.Resolved; r.Image != three || r.Repository != "PackageRepository/own" {
+			return fmt.Errorf("resolved %+v", r)
+		}
+		return nil
+	})
+	must(t, env.Client.Delete(t.Context(), repo, client.Preconditions{UID: ptr.To(repo.UID)}))
+}

@@ -1,0 +1,179 @@
+package packages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/kube/conditions"
+)
+
+// downgradableAnnotation allows downgrades where it is present, as downgradePolicy does.
+const downgradableAnnotation = "packaging.carvel.dev/downgradable"
+
+// origin is what a package is loaded from.
+type origin struct {
+	// image is the reference of the image; empty for manifests that the repository has itself.
+	image string
+	// files are these manifests, and digest is theirs. Without files they are known by the digest alone.
+	files  map[string]string
+	digest string
+	// version, repository and packageName are those of packageRef.
+	version, repository, packageName string
+}
+
+// loadable reports whether the origin can be loaded.
+func (o origin) loadable() bool { return o.image != "" || len(o.files) > 0 }
+
+// String names the origin in messages.
+func (o origin) String() string {
+	if o.image != "" || o.version == "" {
+		return o.image
+	}
+	return o.packageName + " " + o.version + " of " + o.repository
+}
+
+// choice is where the spec led to: its image, or the version that packageRef chose.
+type choice struct {
+	// origin is what was chosen, or else what is installed.
+	origin origin
+	// reason and message are of the condition Resolved; empty where nothing was chosen.
+	reason, message string
+	// fits reports whether what is installed is a version that packageRef would accept.
+	fits bool
+}
+
+func (c choice) chosen() bool { return c.reason == corev1alpha1.ReasonResolved }
+
+// refused reports whether packageRef led to no version, so that what is installed stays.
+func (c choice) refused() bool { return c.reason != "" && !c.chosen() }
+
+// installed returns what was unpacked last.
+func installed(pkg corev1alpha1.GenericPackage) origin {
+	resolved := pkg.PackageStatus().Resolved
+	if resolved == nil {
+		return origin{}
+	}
+	o := origin{image: resolved.Image}
+	if resolved.Repository != "" {
+		o.version, o.repository, o.packageName = resolved.Version, resolved.Repository, resolved.PackageName
+	}
+	if resolved.Image == "" {
+		o.digest = resolved.Digest
+	}
+	return o
+}
+
+// requestOf returns what a Package selects by. Versions of another package are not compared.
+func requestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) versions.Request {
+	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
+	_, downgradable := pkg.GetAnnotations()[downgradableAnnotation]
+	r := versions.Request{
+		Selection: spec.PackageRef.VersionSelection, Platform: platform,
+		AllowDowngrade: downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
+	}
+	if last := lastOf(pkg); last != nil {
+		r.LastAttempted = last.Version
+		if resolved := status.Resolved; resolved != nil && resolved.Repository != "" {
+			r.Installed = resolved.Version
+		}
+	}
+	return r
+}
+
+// lastOf returns the last attempted version of the package that packageRef names; nil where there is none.
+func lastOf(pkg corev1alpha1.GenericPackage) *corev1alpha1.AttemptedVersion {
+	last, ref := pkg.PackageStatus().LastAttempted, pkg.PackageSpec().PackageRef
+	if last == nil || ref == nil || last.PackageName != "" && last.PackageName != ref.Name {
+		return nil
+	}
+	return last
+}
+
+// choose selects among the versions that are offered.
+func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, request versions.Request) choice {
+	name, candidates := pkg.PackageSpec().PackageRef.Name, make([]versions.Candidate, len(offered))
+	for i, o := range offered {
+		candidates[i] = o.Candidate()
+	}
+	selected := versions.Select(candidates, request)
+	c := choice{reason: selected.Reason, message: name + ": " + selected.Message}
+	if selected.Index >= 0 {
+		c.origin = originOf(name, offered[selected.Index])
+		return c
+	}
+	c.origin = installed(pkg)
+	if constraint, err := versions.ParseConstraint(request.Selection.Version); err == nil && request.Installed != "" {
+		c.fits = constraint.Matches(request.Installed, request.Selection.Prereleases)
+	}
+	return c
+}
+
+func originOf(name string, o offers.Offered) origin {
+	from := origin{image: o.Version.Image, version: o.Version.Version, repository: o.Source(), packageName: name}
+	if o.Inline() {
+		from.files, from.digest = o.Version.Files, filesDigest(o.Version.Files)
+	}
+	return from
+}
+
+// filesDigest returns a digest of paths and contents in the form of those of images.
+func filesDigest(files map[string]string) string {
+	encoded, err := json.Marshal(files) // keys are sorted
+	if err != nil {
+		return "" // never, for strings
+	}
+	sum := sha256.Sum256(encoded)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func platformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versions.Platform {
+	p := versions.Platform{Kubernetes: env.Kubernetes.Version}
+	if env.OpenShift != nil {
+		p.OpenShift = env.OpenShift.Version
+	}
+	if _, err := semver.NewVersion(manager); err == nil {
+		p.Manager = manager
+	}
+	return p
+}
+
+// reportChoice sets the condition Resolved.
+func reportChoice(status *corev1alpha1.PackageStatus, v view) {
+	switch c := v.choice; {
+	case v.pkg.PackageSpec().PackageRef == nil:
+		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionResolved)
+	case c.reason != "":
+		conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionResolved, c.chosen(), c.reason, c.message)
+	}
+}
+
+// mayMove reports whether the choice of a Package may change after some versions of its package were offered, changed
+// or withdrawn.
+func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
+	spec := pkg.PackageSpec()
+	if spec.PackageRef == nil || spec.Paused || len(changed) == 0 {
+		return false
+	}
+	last := lastOf(pkg)
+	if last == nil || !conditions.IsTrueFor(*pkg.StatusConditions(), corev1alpha1.ConditionResolved, pkg.GetGeneration()) {
+		return true
+	}
+	constraint, err := versions.ParseConstraint(spec.PackageRef.Version)
+	if err != nil {
+		return true
+	}
+	from, err := semver.NewVersion(last.Version)
+	return err != nil || slices.ContainsFunc(changed, func(version string) bool {
+		to, err := semver.NewVersion(version)
+		return version == last.Version || err == nil && !to.LessThan(from) && constraint.Matches(version, spec.PackageRef.Prereleases)
+	})
+}

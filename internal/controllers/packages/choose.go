@@ -1,0 +1,184 @@
+package packages
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// rememberedChoice is the choice that followed from a key, which identifies all that it depends on.
+type rememberedChoice struct {
+	key string
+	choice
+}
+
+// choose determines what the package is loaded from. It reads caches alone; a new choice is recorded in the status
+// before anything is made of it.
+func (s *reconciliation) choose(ctx context.Context) error {
+	spec := s.pkg.PackageSpec()
+	switch {
+	case spec.PackageRef == nil:
+		s.choice = choice{origin: origin{image: spec.Image}}
+		return nil
+	case spec.Paused || s.waiting || s.inputError != "":
+		s.choice = choice{origin: installed(s.pkg)}
+		return nil
+	}
+	if spec.Interval != nil {
+		s.requeue(s.spread(max(spec.Interval.Duration, limits.TagIntervalMin)))
+	}
+	listed, err := s.listOffers(ctx, spec.PackageRef.Name, s.pkg.GetNamespace())
+	if err != nil {
+		return err
+	}
+	request := requestOf(s.pkg, platformOf(s.environment, s.Version))
+	key, err := listed.key(request, spec.PackageRef.Name, installed(s.pkg))
+	if err != nil {
+		return err
+	}
+	if s.state.chosen.key != key {
+		offered := offers.Candidates(spec.PackageRef.Name, listed.local, listed.cluster, listed.visible)
+		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, offered, request)}
+	}
+	s.choice = s.state.chosen.choice
+	return s.recordAttempt(ctx)
+}
+
+// recordAttempt writes status.lastAttempted, with the condition Resolved.
+func (s *reconciliation) recordAttempt(ctx context.Context) error {
+	if !s.choice.chosen() {
+		return nil
+	}
+	from := s.choice.origin
+	attempted := corev1alpha1.AttemptedVersion{PackageName: s.pkg.PackageSpec().PackageRef.Name, Version: from.version, Image: from.image}
+	if last := s.pkg.PackageStatus().LastAttempted; last != nil && *last == attempted {
+		return nil
+	}
+	s.pkg.PackageStatus().LastAttempted = &attempted
+	reportChoice(s.pkg.PackageStatus(), s.view)
+	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
+		return fmt.Errorf("record the version that was chosen: %w", err)
+	}
+	s.Fresh.Put(s.pkg)
+	return nil
+}
+
+// offerings are what the repositories offer of one package to one namespace.
+type offerings struct {
+	local, cluster []corev1alpha1.AvailablePackageSpec
+	// read identifies the objects that were read.
+	read []string
+	// hidden are the cluster repositories that the namespace does not see.
+	hidden map[string]bool
+}
+
+func (o *offerings) visible(repository string) bool { return !o.hidden[repository] }
+
+// key identifies everything that a choice depends on.
+func (o *offerings) key(request versions.Request, name string, installed origin) (string, error) {
+	key, err := json.Marshal([]any{request, name, installed.image, installed.digest, installed.version, o.read, o.hidden})
+	return string(key), err
+}
+
+// listOffers reads what is offered to a namespace, or to ClusterPackages. The result is for reading only.
+func (r *Reconciler) listOffers(ctx context.Context, name, namespace string) (*offerings, error) {
+	o := &offerings{}
+	var err error
+	if o.cluster, err = r.listAvailable(ctx, corev1alpha1.ScopeCluster, name, "", &o.read); err != nil || namespace == "" {
+		return o, err
+	}
+	if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, name, namespace, &o.read); err != nil || len(o.cluster) == 0 {
+		return o, err
+	}
+	o.hidden, err = r.hiddenFrom(ctx, namespace, o.cluster)
+	return o, err
+}
+
+// hiddenFrom returns the repositories of specs that do not select a namespace, or do not exist any more.
+func (r *Reconciler) hiddenFrom(ctx context.Context, namespace string, specs []corev1alpha1.AvailablePackageSpec) (map[string]bool, error) {
+	own, err := r.namespaceLabels(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	seen, hidden := map[string]bool{}, map[string]bool{}
+	for _, spec := range specs {
+		for i := range spec.Versions {
+			name := spec.Versions[i].Repository
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			repository := &corev1alpha1.ClusterPackageRepository{}
+			err := r.Client.Get(ctx, types.NamespacedName{Name: name}, repository)
+			if client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("read ClusterPackageRepository %s: %w", name, err)
+			}
+			if err != nil || !selects(repository, own) {
+				hidden[name] = true
+			}
+		}
+	}
+	return hidden, nil
+}
+
+func (r *Reconciler) listAvailable(
+	ctx context.Context, scope corev1alpha1.Scope, name, namespace string, read *[]string,
+) ([]corev1alpha1.AvailablePackageSpec, error) {
+	list := scope.NewAvailablePackageList()
+	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{availableIndex: name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("read what repositories offer: %w", err)
+	}
+	specs := []corev1alpha1.AvailablePackageSpec{}
+	for _, available := range list.GenericAvailablePackages() {
+		specs = append(specs, *available.AvailableSpec())
+		*read = append(*read, string(available.GetUID())+"/"+available.GetResourceVersion())
+	}
+	slices.Sort(*read)
+	return specs, nil
+}
+
+// namespaceLabels returns the labels of a namespace; none where it does not exist yet.
+func (r *Reconciler) namespaceLabels(ctx context.Context, name string) (labels.Set, error) {
+	ns := namespaceMetadata()
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, ns)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the labels of the namespace: %w", err)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return ns.Labels, nil
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return ns
+}
+
+// selects reports whether a repository is for the namespaces with some labels. One that cannot be read selects none.
+func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) bool {
+	if repository == nil {
+		return false
+	}
+	if repository.Spec.NamespaceSelector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(repository.Spec.NamespaceSelector)
+	return err == nil && selector.Matches(own)
+}

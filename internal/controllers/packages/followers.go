@@ -1,0 +1,218 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Indexes of the caches by the name of a package.
+const (
+	followerIndex  = "spec.packageRef.name"
+	availableIndex = "spec.packageName"
+)
+
+// addIndexes indexes Packages by the package that they follow, and what is available by its package.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, scope := range scopes {
+		err := indexer.IndexField(ctx, scope.NewPackage(), followerIndex, followed)
+		if err == nil {
+			err = indexer.IndexField(ctx, scope.NewAvailablePackage(), availableIndex, offered)
+		}
+		if err != nil {
+			return fmt.Errorf("index packages by name: %w", err)
+		}
+	}
+	return nil
+}
+
+func followed(obj client.Object) []string {
+	if pkg, ok := obj.(corev1alpha1.GenericPackage); ok && pkg.PackageSpec().PackageRef != nil {
+		return []string{pkg.PackageSpec().PackageRef.Name}
+	}
+	return nil
+}
+
+func offered(obj client.Object) []string {
+	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
+		return []string{available.AvailableSpec().PackageName}
+	}
+	return nil
+}
+
+// watchOffers has Packages reconciled whose choice may change with what repositories offer, or to whom.
+func (r *Reconciler) watchOffers(build *builder.Builder) *builder.Builder {
+	for _, scope := range scopes {
+		build = build.Watches(scope.NewAvailablePackage(), changes(r.offersChanged))
+	}
+	return build.Watches(&corev1alpha1.ClusterPackageRepository{}, changes(r.repositoryChanged)).
+		WatchesMetadata(namespaceMetadata(), changes(r.namespaceChanged))
+}
+
+// changes calls changed with the states before and after; nil for one that does not exist.
+func changes(changed func(ctx context.Context, before, after client.Object)) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) { changed(ctx, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) { changed(ctx, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ queue) { changed(ctx, e.Object, nil) },
+	}
+}
+
+// offersChanged enqueues the followers of a package whose choice may change.
+func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Object) {
+	was, is := specOf(before), specOf(after)
+	changed := changedVersions(was, is)
+	names := map[string]bool{was.PackageName: true, is.PackageName: true}
+	delete(names, "")
+	namespace := ""
+	for _, obj := range []client.Object{before, after} {
+		if obj != nil {
+			namespace = obj.GetNamespace()
+		}
+	}
+	for name := range names {
+		for _, pkg := range r.followers(ctx, name, namespace) {
+			if mayMove(pkg, changed) {
+				r.enqueue(keyOf(pkg))
+			}
+		}
+	}
+}
+
+func specOf(obj client.Object) *corev1alpha1.AvailablePackageSpec {
+	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
+		return available.AvailableSpec()
+	}
+	return &corev1alpha1.AvailablePackageSpec{}
+}
+
+// changedVersions returns the versions that differ between two states of an object.
+func changedVersions(before, after *corev1alpha1.AvailablePackageSpec) []string {
+	was := make(map[string]*corev1alpha1.AvailableVersion, len(before.Versions))
+	for i := range before.Versions {
+		was[before.Versions[i].Version] = &before.Versions[i]
+	}
+	changed := []string{}
+	for i := range after.Versions {
+		is := &after.Versions[i]
+		if old := was[is.Version]; old == nil || before.PackageName != after.PackageName || !equality.Semantic.DeepEqual(old, is) {
+			changed = append(changed, is.Version)
+			continue
+		}
+		delete(was, is.Version)
+	}
+	for version := range was {
+		changed = append(changed, version)
+	}
+	return changed
+}
+
+// followers returns the Packages that follow a package: of a namespace, or all of them, for reading only.
+func (r *Reconciler) followers(ctx context.Context, name, namespace string) []corev1alpha1.GenericPackage {
+	var all []corev1alpha1.GenericPackage
+	for _, scope := range scopes {
+		if namespace != "" && scope == corev1alpha1.ScopeCluster {
+			continue
+		}
+		list := scope.NewPackageList()
+		err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{followerIndex: name}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			continue // the cache has stopped, and with it this process
+		}
+		all = append(all, list.GenericPackages()...)
+	}
+	return all
+}
+
+// repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more.
+func (r *Reconciler) repositoryChanged(ctx context.Context, before, after client.Object) {
+	was, _ := before.(*corev1alpha1.ClusterPackageRepository)
+	is, _ := after.(*corev1alpha1.ClusterPackageRepository)
+	if was != nil && is != nil && equality.Semantic.DeepEqual(was.Spec.NamespaceSelector, is.Spec.NamespaceSelector) {
+		return
+	}
+	own := map[string]labels.Set{}
+	for name := range r.offeredBy(ctx, was, is) {
+		for _, pkg := range r.followers(ctx, name, "") {
+			ns := pkg.GetNamespace()
+			if ns == "" {
+				continue // ClusterPackages see all repositories
+			}
+			if _, known := own[ns]; !known {
+				own[ns], _ = r.namespaceLabels(ctx, ns)
+			}
+			if selects(was, own[ns]) != selects(is, own[ns]) {
+				r.enqueue(keyOf(pkg))
+			}
+		}
+	}
+}
+
+// offeredBy returns the names of packages of which a repository offers a version.
+func (r *Reconciler) offeredBy(ctx context.Context, states ...*corev1alpha1.ClusterPackageRepository) map[string]bool {
+	repository, names := "", map[string]bool{}
+	for _, state := range states {
+		if state != nil {
+			repository = state.Name
+		}
+	}
+	list := &corev1alpha1.ClusterAvailablePackageList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return names // the cache has stopped, and with it this process
+	}
+	for i := range list.Items {
+		for j := range list.Items[i].Spec.Versions {
+			if list.Items[i].Spec.Versions[j].Repository == repository {
+				names[list.Items[i].Spec.PackageName] = true
+				break
+			}
+		}
+	}
+	return names
+}
+
+// namespaceChanged enqueues the followers in a namespace whose labels changed what they see.
+func (r *Reconciler) namespaceChanged(ctx context.Context, before, after client.Object) {
+	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
+		return
+	}
+	repositories := &corev1alpha1.ClusterPackageRepositoryList{}
+	if err := r.Client.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil || !seesOthers(repositories.Items, before, after) {
+		return
+	}
+	list := &corev1alpha1.PackageList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(after.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache has stopped, and with it this process
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.PackageRef != nil {
+			r.enqueue(keyOf(&list.Items[i]))
+		}
+	}
+}
+
+// seesOthers reports whether a change of labels shows or hides a repository.
+func seesOthers(repositories []corev1alpha1.ClusterPackageRepository, before, after metav1.Object) bool {
+	var was labels.Set
+	if before != nil {
+		was = before.GetLabels()
+	}
+	for i := range repositories {
+		if selects(&repositories[i], was) != selects(&repositories[i], after.GetLabels()) {
+			return true
+		}
+	}
+	return false
+}
