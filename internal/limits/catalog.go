@@ -4,7 +4,7 @@ package limits
 const (
 	RepositoryOffers      = 100_000   // versions of one repository: some 100 MiB of memory, and seconds to read
 	RepositoryOfferBytes  = 128 << 20 // of all of them as JSON, aliases of YAML expanded; RepositoryBytes bounds what is read
-	RepositorySchemaCost  = 500_000   // of all different config schemas: some 10 µs each
+	RepositorySchemaCost  = 2_000_000 // of all different config schemas: up to 10 µs each
 	RepositoryProblems    = 100       // that are kept of one repository
 	AvailablePartBytes    = 512 << 10 // of one AvailablePackage as JSON: a third of what etcd takes
 	AvailableVersionBytes = 256 << 10 // of one version with notes, schema and files as JSON: half of a part
@@ -16,6 +16,6 @@ const (
 
 // Limits of the choice of versions.
 const (
-	ConstraintGroups   = 32        // alternatives of one constraint on versions, each of which is checked for every version
-	NearestVersions    = 3         // that a message about a choice names, of those that were not chosen
+	ConstraintGroups = 32 // alternatives of one constraint on versions, each of which is checked for every version
+	NearestVersions  = 3  // that a message about a choice names, of those that were not chosen
 )

@@ -10,7 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
 // carvelMetadata describes a package.
@@ -91,7 +91,7 @@ func (r *reader) kubernetesVersions(v *corev1alpha1.AvailableVersion, c *version
 		return
 	}
 	const at = "spec.kubernetesVersionSelection.constraints"
-	if _, err := manifest.ParseRange(c.Constraints); err != nil {
+	if _, err := versions.ParseConstraint(c.Constraints); err != nil || c.Constraints == "" {
 		r.fail(at, `Write it as ">=1.29".`, "%q is no range of versions", c.Constraints)
 	}
 	v.Constraints = []corev1alpha1.AvailableConstraint{{Platform: string(manifestsv1alpha1.PlatformKubernetes), Range: c.Constraints}}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -151,7 +152,7 @@ func (p *offered) content(name string) (Package, bool) {
 			kept = append(kept, v)
 		}
 	}
-	slices.SortFunc(kept, func(a, b *offeredVersion) int { return compareVersions(a.order, b.order) })
+	slices.SortFunc(kept, func(a, b *offeredVersion) int { return versions.Compare(a.order, b.order) })
 	for _, v := range kept {
 		out.Versions = append(out.Versions, v.version)
 	}

@@ -93,16 +93,20 @@ type reader struct {
 func (r *reader) file(name string, data []byte) {
 	r.problems = nil
 	if len(name) > limits.PathBytes {
-		r.found = append(r.found, violation.Violation{Reason: violation.ReasonLimit,
-			Details: fmt.Sprintf("the path %.100q… has %d bytes; the limit is %d", name, len(name), limits.PathBytes), Remedy: "Shorten it."})
+		r.keep(violation.Violation{Reason: violation.ReasonLimit}.
+			Because("Shorten it.", "the path %.100q… has %d bytes; the limit is %d", name, len(name), limits.PathBytes))
 		return
 	}
 	problems := document.Each(printable(name), data, r.document)
 	problems = append(problems, r.problems...)
 	slices.SortStableFunc(problems, func(a, b violation.Violation) int { return cmp.Compare(a.Document, b.Document) })
-	room := max(0, limits.RepositoryProblems-len(r.found))
-	r.found = append(r.found, problems[:min(room, len(problems))]...)
-	r.dropped += len(problems) - min(room, len(problems))
+	r.keep(problems...)
+}
+
+func (r *reader) keep(problems ...violation.Violation) {
+	room := min(len(problems), limits.RepositoryProblems-len(r.found))
+	r.found = append(r.found, problems[:room]...)
+	r.dropped += len(problems) - room
 }
 
 // printable is a path without what would draw on a terminal.

@@ -5,6 +5,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 var kinds = map[string]func(*reader){
 	manifestsv1alpha1.GroupVersion.String() + " " + manifestsv1alpha1.KindRepository:      func(r *reader) { r.repository() },
 	manifestsv1alpha1.GroupVersion.String() + " " + manifestsv1alpha1.KindRepositoryEntry: (*reader).repositoryEntry,
-	packaging + " Package":        (*reader).carvelPackage,
+	packaging + " Package":       (*reader).carvelPackage,
 	packaging + " " + kindOfMeta: (*reader).carvelMetadata,
 }
 
@@ -52,11 +53,11 @@ func (r *reader) display(name string, e *Entry) {
 	d, _ := r.sized("data.display", e.Display)
 	order := e.Versions[0]
 	for _, v := range e.Versions[1:] {
-		if compareVersions(v, order) > 0 {
+		if versions.Compare(v, order) > 0 {
 			order = v
 		}
 	}
-	if p := r.pkg(name); d != nil && (p.displayOf == nil || compareVersions(order, p.displayOf) > 0) {
+	if p := r.pkg(name); d != nil && (p.displayOf == nil || versions.Compare(order, p.displayOf) > 0) {
 		p.display, p.displayOf = d, order
 	}
 }

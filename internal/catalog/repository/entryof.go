@@ -91,4 +91,3 @@ func providesOf(m *manifestsv1alpha1.PackageManifest, provides []corev1alpha1.Pr
 	})
 	return slices.Compact(out)
 }
-

@@ -11,6 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -108,7 +109,7 @@ func (m *merger) merge(name string, claims []claim) []corev1alpha1.AvailablePack
 	for version, claims := range byVersion {
 		winners = append(winners, decide(claims, m.owners[ownedVersion{name, version}]))
 	}
-	slices.SortFunc(winners, func(a, b claim) int { return compareVersions(a.order, b.order) })
+	slices.SortFunc(winners, func(a, b claim) int { return versions.Compare(a.order, b.order) })
 	for _, winner := range winners {
 		for _, loser := range winner.losers {
 			m.conflict(loser, fmt.Sprintf("the repository %q offers it with another content, which is taken, as revisions and priorities are equal: "+

@@ -1,8 +1,6 @@
 package repository
 
 import (
-	"encoding/json"
-
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
@@ -61,11 +59,15 @@ func strip(m map[string]any, _ bool) {
 	}
 }
 
-// costOf is what it takes to compile a schema, in units of about 10 µs.
+// costOf is what it takes to compile a schema, in units of about 10 µs: a default is compared with every alternative and
+// every value of an enumeration around it.
 func costOf(m map[string]any) int {
-	nodes, rules, patterns, defaults, compared := 0, 0, 0, 0, 0
-	walkSchema(m, false, func(m map[string]any, _ bool) {
+	nodes, rules, patterns, defaults, compared := 0, 0, 0, 0, 1
+	walkSchema(m, false, func(m map[string]any, logical bool) {
 		nodes++
+		if logical {
+			compared++
+		}
 		list, _ := m["x-kubernetes-validations"].([]any)
 		rules += len(list)
 		if text, ok := m["pattern"].(string); ok && patterns <= limits.SchemaPatternWork {
@@ -75,9 +77,9 @@ func costOf(m map[string]any) int {
 		if value, ok := m["default"]; ok {
 			defaults += values(value)
 		}
-		compared += values(m["enum"]) + values(m["required"])
+		compared += values(m["enum"])/4 + values(m["required"])/4
 	})
-	return 20 + nodes + 100*rules + patterns/5 + defaults*(1+(nodes+compared)/1000)
+	return 20 + 5*nodes + 100*rules + patterns + defaults*compared
 }
 
 // values counts a value and those within, and text by its length.
@@ -94,7 +96,6 @@ func values(v any) int {
 		}
 	case string:
 		n += len(v) / 8
-	case json.Number:
 	}
 	return n
 }

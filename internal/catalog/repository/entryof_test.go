@@ -1,0 +1,125 @@
+package repository_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+)
+
+func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
+	return &manifestsv1alpha1.PackageManifest{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec: manifestsv1alpha1.PackageManifestSpec{
+			Version: version, Provider: "Example", PackageName: "shop.tools.example.com",
+			Release: &manifestsv1alpha1.PackageManifestRelease{Notes: "Faster.", Date: "2026-01-31", Licenses: []string{"MIT"}},
+			Display: &manifestsv1alpha1.PackageManifestDisplay{
+				Name: "Shop", ShortDescription: "Sells things", Categories: []string{"trade"}, Support: "Ask.", Requirements: "1 GiB of memory",
+				Maintainers: []manifestsv1alpha1.PackageManifestMaintainer{{Name: "Ada", Email: "ada@example.com"}, {Name: "Grace"}},
+			},
+			Config: manifestsv1alpha1.PackageManifestSpecConfig{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer", Description: "How many."}},
+			}},
+			Constraints: []manifestsv1alpha1.PackageManifestConstraint{
+				{PlatformVersion: &manifestsv1alpha1.PackageManifestPlatformVersionConstraint{Name: "Kubernetes", Range: ">=1.29 && <2"}},
+				{Platform: []manifestsv1alpha1.PlatformName{"OpenShift"}},
+				{UniqueInScope: &manifestsv1alpha1.PackageManifestUniqueInScopeConstraint{}},
+			},
+			Provides: []manifestsv1alpha1.PackageManifestAPI{{APIVersion: "metrics.example.com/v1", Kind: "Counter"}},
+		},
+	}
+}
+
+// A repository that is built of manifests says in the catalogue what the manifests say, and is the same whatever the
+// order of the packages.
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	provides := []corev1alpha1.ProvidedAPI{{APIVersion: "tools.example.com/v1", Kind: "Shop"}}
+	first, err := repository.EntryOf(shopManifest("1.0.0"), "registry.example.com/shop", one, []byte("# Shop\n"), provides)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := repository.EntryOf(&manifestsv1alpha1.PackageManifest{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: manifestsv1alpha1.PackageManifestSpec{Version: "1.1.0-rc.1", PackageName: "shop.tools.example.com"},
+	}, "registry.example.com/shop", two[7:], nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Revision, second.Retracted = "1.2", "It loses orders."
+	again := first
+	again.Versions = []*semver.Version{semver.MustParse("1.0.1")}
+	entries := []repository.Entry{second, again, first}
+	var texts []string
+	for range 2 {
+		x, err := repository.Build("tools", entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := x.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(data))
+		slices.Reverse(entries)
+	}
+	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+		t.Errorf("in another order: %s", diff)
+	}
+	read, err := repository.Parse("repository.yaml", []byte(texts[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := read.Marshal()
+	if err != nil || string(written) != texts[0] {
+		t.Errorf("written again, %v: %s", err, cmp.Diff(texts[0], string(written)))
+	}
+	content, err := repository.Read(map[string][]byte{"repository.yaml": []byte(texts[0])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/built.yaml", map[string]any{"repository": texts[0], "content": content})
+}
+
+func TestBuildRefuses(t *testing.T) {
+	t.Parallel()
+	a, b := entry(one, "1.0.0", "1.1.0", "1.2.0"), entry(two, "1.0.0", "1.1.0")
+	_, err := repository.Build("tools", []repository.Entry{a, b})
+	want := "version 1.0.0 of web is offered by example.com/web@" + one + " already: remove that first, or choose another version\n" +
+		"version 1.1.0 of web is offered by example.com/web@" + one + " already: remove that first, or choose another version"
+	if err == nil || strings.ReplaceAll(err.Error(), two, one) != want {
+		t.Errorf("got %v", err)
+	}
+	for reason, test := range map[string]struct{ version, digest, want string }{
+		"no version":  {"", one, "the manifest of shop states no spec.version: state one, such as 1.2.3, to offer the package in a repository"},
+		"bad version": {"v1", one, `spec.version of shop, "v1", is no semantic version: write it as 1.2.3`},
+		"bad digest":  {"1.0.0", "sha256:12", `"sha256:12" is no digest of the image example.com/shop`},
+	} {
+		if _, err := repository.EntryOf(shopManifest(test.version), "example.com/shop", test.digest, nil, nil); err == nil || err.Error() != test.want {
+			t.Errorf("%s: got %v", reason, err)
+		}
+	}
+}
+
+// What a catalogue shows stays when a version is added by an entry that says nothing on it.
+func TestAddKeepsTheDescription(t *testing.T) {
+	t.Parallel()
+	x := &repository.Index{Name: "shop"}
+	described := entry(one, "1.0.0")
+	described.Display = &corev1alpha1.PackageDisplay{Name: "Web"}
+	for _, e := range []repository.Entry{described, entry(one, "1.1.0")} {
+		if err := x.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := x.Entries[0].Display; len(x.Entries) != 1 || len(x.Entries[0].Versions) != 2 || d == nil || d.Name != "Web" {
+		t.Errorf("got %+v", x.Entries)
+	}
+}

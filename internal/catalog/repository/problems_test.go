@@ -1,0 +1,215 @@
+package repository_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	head    = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: Repository\nmetadata: {name: shop}\n---\n"
+	isEntry = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: RepositoryEntry\n"
+	isMeta  = "apiVersion: data.packaging.carvel.dev/v1alpha1\nkind: PackageMetadata\n"
+)
+
+// carvel is a Package whose parts are replaced: old, new, old, new.
+func carvel(replace ...string) string {
+	return strings.NewReplacer(replace...).Replace(`apiVersion: data.packaging.carvel.dev/v1alpha1
+kind: Package
+metadata:
+  name: shop.example.com.1.0.0
+spec:
+  refName: shop.example.com
+  version: 1.0.0
+  template:
+    spec:
+      fetch:
+      - imgpkgBundle: {image: registry.example.com/shop:1.0.0}
+      deploy:
+      - kapp: {}
+`)
+}
+
+func webEntry(replace ...string) string {
+	return isEntry + strings.NewReplacer(replace...).Replace(
+		"metadata: {name: web."+one[7:]+"}\ndata: {name: web, image: example.com/web, digest: "+one+", versions: [v1.0.0]}\n")
+}
+
+// A document that cannot be used is named with its file, document and field, and what to do; others are offered.
+func TestReadProblems(t *testing.T) {
+	t.Parallel()
+	const good = "  version: 1.0.0\n"
+	for _, test := range []struct {
+		reason, text, want string
+	}{
+		{"no YAML", "a: [", "Invalid YAML in bad.yaml"},
+		{"another kind", "apiVersion: v1\nkind: Secret\n", `unknown GVK in bad.yaml idx 0 line 2: kind: got apiVersion "v1" and kind "Secret"`},
+		{"no object", "- a\n", `unknown GVK in bad.yaml idx 0 line 1: kind: got apiVersion "" and kind ""`},
+		{"an unknown version of a kind", carvel("v1alpha1", "v2"), `got apiVersion "data.packaging.carvel.dev/v2"`},
+		{"no version", carvel(good, ""), `bad.yaml idx 0 line 5: Package shop.example.com.1.0.0: spec.version: "" is no semantic version. Write it as 1.2.3.`},
+		{"a v", carvel(good, "  version: v1.0.0\n"), `"v1.0.0" is no semantic version`},
+		{"two numbers", carvel(good, "  version: '1.0'\n"), `"1.0" is no semantic version`},
+		{"leading zero", carvel(good, "  version: 1.00.0\n"), `"1.00.0" is no semantic version`},
+		{"a number", carvel(good, "  version: 1.0\n"), "spec.version: cannot unmarshal a number into string. Put it in quotes."},
+		{"a very long version", carvel(good, "  version: 1.0.0-"+strings.Repeat("a", 300)+"\n"), "is no semantic version"},
+		{"another name", carvel("shop.example.com.1.0.0", "shop-1.0.0"), `metadata.name: it has to be refName and version: "shop.example.com.1.0.0"`},
+		{"two segments", carvel("shop.example.com", "example.com"), `spec.refName: "example.com" has fewer than three segments`},
+		{"a trailing dot", carvel("shop.example.com", "shop.example.com."), `"shop.example.com." is no name of a package`},
+		{"capitals", carvel("shop.example.com", "Shop.example.com"), `"Shop.example.com" is no name of a package`},
+		{"the name of a part", carvel("shop.example.com", "shop.example.part-1"), `"shop.example.part-1" ends as the objects of packages with many versions do`},
+		{"a long name", carvel("shop.example.com", strings.Repeat("a.", 122)+"a"), "the name has 245 bytes; the limit is 240"},
+		{"a date", carvel(good, good+"  releasedAt: yesterday\n"), `spec.releasedAt: "yesterday" is no date`},
+		{"an empty constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: ''}\n"), `spec.kubernetesVersionSelection.constraints: "" is no range`},
+		{"a constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: some}\n"), `"some" is no range of versions. Write it as ">=1.29".`},
+		{"a revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: 1.x}\n"), `metadata.annotations[packaging.carvel.dev/revision]: "1.x" is no revision`},
+		{"a long revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: '"+strings.Repeat("1.", 130)+"1'}\n"), "is no revision"},
+		{"a schema of another type", carvel(good, good+"  valuesSchema: {openAPIv3: {type: string}}\n"), "spec.valuesSchema.openAPIv3: the schema does not compile: type: Invalid value"},
+		{"a type that is none", carvel(good, good+"  valuesSchema: {openAPIv3: {properties: {a: {type: text}}}}\n"), "the schema does not compile: "},
+		{"a rule", carvel(good, good+"  valuesSchema: {openAPIv3: {type: object, x-kubernetes-validations: [{rule: 'self.none'}]}}\n"), "the schema does not compile: "},
+		{"a default of another type", carvel(good, good+"  valuesSchema: {openAPIv3: {properties: {a: {type: integer, default: x}}}}\n"), "the schema does not compile: "},
+		{"a schema that is a text", carvel(good, good+"  valuesSchema: {openAPIv3: some}\n"), "the schema does not compile: it is no object"},
+		{"no image", carvel("registry.example.com/shop:1.0.0", "''"), `spec.template.spec.fetch[0].imgpkgBundle.image: "" is no reference of an image`},
+		{"an image", carvel("registry.example.com/shop:1.0.0", "Registry/A:B:C"), "is no reference of an image"},
+		{"no files", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {}}"), "inline.paths: it holds no files"},
+		{"a path outside", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {../../etc/passwd: x}}"), `"../../etc/passwd" is no path of a file`},
+		{"an absolute path", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {/etc/passwd: x}}"), `"/etc/passwd" is no path of a file`},
+		{"a file that is no text", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a: 1}}"), `the content of "a" is no text`},
+		{"notes", carvel(good, good+"  releaseNotes: "+strings.Repeat("x", limits.AvailableVersionBytes)+"\n"), fmt.Sprintf("bytes; the limit is %d. Shorten its notes, schema or files.", limits.AvailableVersionBytes)},
+		{"metadata of two segments", isMeta + "metadata: {name: example.com}\n", `metadata.name: "example.com" has fewer than three segments`},
+		{"an icon that is no base64", isMeta + "metadata: {name: shop.example.com}\nspec: {iconSVGBase64: '<svg>'}\n", "bad.yaml idx 0"},
+		{"an icon", isMeta + "metadata: {name: shop.example.com}\nspec: {longDescription: " + strings.Repeat("x", limits.AvailableDisplayBytes) + "}\n", "the description of the package has"},
+		{"an entry without versions", webEntry("[v1.0.0]", "[]"), "data.versions: Required value"},
+		{"an entry whose version is none", webEntry("[v1.0.0]", "[one]"), `data.versions[0]: "one" is no semantic version`},
+		{"an entry's revision", webEntry("versions", "revision: new, versions"), `data.revision: "new" is no revision`},
+		{"an entry's package name", webEntry("versions", "packageName: A, versions"), `data.packageName: "A" is no name of a package`},
+		{"an entry's schema", webEntry("versions", "configSchema: {type: list}, versions"), "data.configSchema: the schema does not compile: "},
+		{"an entry's API", webEntry("versions", "provides: [{kind: Shop}], versions"), "data.provides[0]: Required value. Write apiVersion and kind."},
+		{"an entry of a reserved name", strings.ReplaceAll(webEntry(), "web", "web.part-1"), "data.name: "},
+	} {
+		content, err := repository.Read(map[string][]byte{"bad.yaml": []byte(test.text), "good.yaml": []byte(webEntry(one[7:], two[7:], "v1.0.0", "v0.1.0", "name: web", "name: good"))})
+		if err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+			continue
+		}
+		if len(content.Problems) == 0 || !strings.Contains(content.Problems[0], test.want) {
+			t.Errorf("%s: got %.400q, want %q", test.reason, content.Problems, test.want)
+		}
+		if len(content.Packages) != 1 || content.Packages[0].Name != "good" {
+			t.Errorf("%s: offered: %+v", test.reason, content.Packages)
+		}
+	}
+}
+
+// Of two documents on one version with different content, neither is offered; equal ones are.
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason, a, b string
+		versions     int
+		want         string
+	}{
+		{"the same twice", carvel(), carvel(), 1, ""},
+		{"another image", carvel(), carvel("shop:1.0.0", "shop:other"), 0, "version 1.0.0 of shop.example.com is in a.yaml idx 0 with another content: neither is offered. Remove one of them."},
+		{"an entry and a Package", carvel(), strings.NewReplacer("name: web,", "name: web, packageName: shop.example.com,").Replace(webEntry()), 0, "b.yaml idx 0"},
+		{"versions of one digest", webEntry(), webEntry("v1.0.0", "v1.1.0"), 2, ""},
+		{"metadata", isMeta + "metadata: {name: shop.example.com}\nspec: {displayName: A}\n---\n" + carvel(), isMeta + "metadata: {name: shop.example.com}\nspec: {displayName: B}\n", 1,
+			"b.yaml idx 0 line 1: a.yaml idx 0 describes shop.example.com in another way: neither is shown"},
+	} {
+		content, err := repository.Read(map[string][]byte{"a.yaml": []byte(test.a), "b.yaml": []byte(test.b), "c.yaml": []byte(head)})
+		if test.versions == 0 && err != nil {
+			content, err = &repository.Content{Problems: []string{err.Error()}}, nil
+		}
+		if err != nil {
+			t.Errorf("%s: %v", test.reason, err)
+			continue
+		}
+		n := 0
+		for _, p := range content.Packages {
+			n += len(p.Versions)
+			if p.Display != nil {
+				t.Errorf("%s: shown: %+v", test.reason, p.Display)
+			}
+		}
+		if got := strings.Join(content.Problems, "\n"); n != test.versions || !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %d versions, problems %q", test.reason, n, got)
+		}
+	}
+}
+
+// A repository that cannot be used as a whole is an error, so that what was read before stays.
+func TestReadRefusesTheWhole(t *testing.T) {
+	t.Parallel()
+	many := map[string][]byte{}
+	for i := range limits.RepositoryOffers/limits.RepositoryVersions + 1 {
+		many[fmt.Sprintf("%03d.yaml", i)] = entryOf1000(i, "")
+	}
+	large := map[string][]byte{}
+	for i := range 5 {
+		large[fmt.Sprintf("%d.yaml", i)] = entryOf1000(i, ", release: {notes: "+strings.Repeat("x", 30_000)+"}")
+	}
+	for _, test := range []struct {
+		reason string
+		files  map[string][]byte
+		want   string
+	}{
+		{"no files", nil, "the repository has no document in a file *.yaml, *.yml or *.json: check the source and its subPath"},
+		{"files of other kinds", map[string][]byte{"README.md": []byte("x"), ".github/a.yaml": []byte(head)}, "the repository has no document"},
+		{"other documents", map[string][]byte{"a.yaml": []byte("kind: A\n")}, "the repository has no document of a known kind; the first problem: unknown GVK in a.yaml"},
+		{"only broken documents", map[string][]byte{"a.yaml": []byte(carvel("version: 1", "version: v1"))}, "nothing in the repository can be used; the first problem: "},
+		{"too many versions", many, fmt.Sprintf("the repository offers more than %d versions, which is the limit: withdraw old ones", limits.RepositoryOffers)},
+		{"too large", large, fmt.Sprintf("what the repository offers has more than %d bytes, which is the limit", limits.RepositoryOfferBytes)},
+		{"too large files", map[string][]byte{"a.yaml": make([]byte, limits.RepositoryBytes+1)}, fmt.Sprintf("bytes; the limit is %d", limits.RepositoryBytes)},
+		{"costly schemas", map[string][]byte{"a.yaml": costlySchema()}, "the config schemas of the repository are too costly to check: 2"},
+	} {
+		content, err := repository.Read(test.files)
+		if err == nil || !strings.Contains(err.Error(), test.want) || content != nil {
+			t.Errorf("%s: got %v", test.reason, err)
+		}
+	}
+	if content, err := repository.Read(map[string][]byte{"a.yaml": []byte(head)}); err != nil || len(content.Packages)+len(content.Problems) > 0 {
+		t.Errorf("an empty repository: %+v, %v", content, err)
+	}
+}
+
+func entryOf1000(i int, more string) []byte {
+	var versions []string
+	for j := range limits.RepositoryVersions {
+		versions = append(versions, fmt.Sprintf("v%d.%d.0", i, j))
+	}
+	return []byte(webEntry("[v1.0.0]", "["+strings.Join(versions, ",")+"]"+more))
+}
+
+// costlySchema compares many defaults with many values.
+func costlySchema() []byte {
+	list := strings.TrimSuffix(strings.Repeat("some-value,", 5000), ",")
+	return []byte(carvel("  template:", "  valuesSchema: {openAPIv3: {properties: {a: {type: array, items: {type: string, enum: ["+list+"]}, default: ["+list+"]}}}}\n  template:"))
+}
+
+// A hundred problems are kept, and the others counted.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	files := map[string][]byte{"good.yaml": []byte(webEntry())}
+	for i := range 300 {
+		files[fmt.Sprintf("%03d.yaml", i)] = []byte(carvel("version: 1.0.0", "version: none"))
+	}
+	files[strings.Repeat("x", limits.PathBytes)+".yaml"] = []byte(head)
+	content, err := repository.Read(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(content.Problems); n != limits.RepositoryProblems+1 || content.Problems[n-1] != "201 more problems are not shown; the limit is 100" {
+		t.Errorf("%d problems, the last: %s", n, content.Problems[n-1])
+	}
+}
+
+// Paths of hostile archives cannot draw on a terminal.
+func TestHostilePaths(t *testing.T) {
+	t.Parallel()
+	content, err := repository.Read(map[string][]byte{"\x1b[2J\n.yaml": []byte("a: ["), "good.yaml": []byte(webEntry())})
+	if err != nil || !strings.HasPrefix(content.Problems[0], `Invalid YAML in "\x1b[2J\n.yaml" idx 0`) {
+		t.Errorf("%v, %+v", err, content)
+	}
+}
