@@ -53,7 +53,7 @@ func (s *selection) pipeline() []filter {
 		version string
 		absent  bool // constraints on its version do not apply
 	}{{FilterKubernetes, p.Kubernetes, false}, {FilterOpenShift, p.OpenShift, p.OpenShift == ""}, {FilterManager, p.Manager, p.Manager == ""}} {
-		if !of.absent && states(of.name) {
+		if !of.absent && !slices.Contains(s.request.Ignored, of.name) && states(of.name) {
 			filters = append(filters, filter{name: of.name, takesPart: true, why: s.whyPlatformVersion(string(of.name), of.version)})
 		}
 	}

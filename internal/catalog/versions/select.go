@@ -38,6 +38,8 @@ type Request struct {
 	// AllowDowngrade allows versions below LastAttempted, or below Installed where that is empty.
 	AllowDowngrade bool
 	Platform       Platform
+	// Ignored are FilterKubernetes, FilterOpenShift and FilterManager, where constraints on their versions do not count.
+	Ignored []Filter
 }
 
 // Choice is the version that was chosen, or why none was.
