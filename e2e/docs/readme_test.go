@@ -104,7 +104,26 @@ clusterpackage shop is available: shop 0.1.0, revision 3, after 0.1s`},
    0.1s  deletion has begun
 …
 clusterpackage shop is deleted, after 0.1s`},
+	{
+		before:  "kubectl package build shop/ --tag registry.example/shop:v0.2.0 --push",
+		command: "kubectl package repository build shop/ --images registry.example --push registry.example/repository:latest", want: `
+Repository repository: 1 package, 1 version
+  digest  sha256:…
+  pushed  registry.example/repository:latest`,
+	},
+	{command: "kubectl package source add stable registry.example/repository:latest --cluster", want: `
+clusterpackagerepository stable added
+…
+clusterpackagerepository stable is ready: 1 package, 1 version, after 0.1s`},
+	{command: "kubectl package available list --cluster", want: "NAME  DISPLAY NAME  NEWEST  REPOSITORY\nshop  …"},
+	{command: "kubectl package install shop --version '<1' --cluster", want: `
+clusterpackage shop created
+…
+clusterpackage shop is available: shop 0.2.0, revision 1, after 0.1s`},
 }
+
+// readmeEnd takes away what the last of these commands installs.
+const readmeEnd = "kubectl package delete clusterpackage/shop"
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
@@ -146,14 +165,14 @@ func TestReadme(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) { followReadme(t, env, strings.Clone, strings.Clone) })
 	t.Run("namespace", func(t *testing.T) {
 		env.Namespace(t, "shop")
-		followReadme(t, env, inNamespace, strings.NewReplacer("clusterpackage shop", "package shop/shop").Replace)
+		followReadme(t, env, inNamespace, strings.NewReplacer("clusterpackagerepository stable", "packagerepository shop/stable", "clusterpackage shop", "package shop/shop").Replace)
 	})
 }
 
 // inNamespace is a command for a package in the namespace shop.
 func inNamespace(command string) string {
 	namespaced := strings.NewReplacer("clusterpackage", "package", " --cluster", "").Replace(command)
-	if strings.Contains(command, "clusterpackage/shop") || strings.Contains(command, " install ") {
+	if strings.Contains(command, "clusterpackage/shop") || strings.Contains(command, " --cluster") && !strings.Contains(command, " init ") {
 		namespaced += " -n shop"
 	}
 	return namespaced
@@ -173,5 +192,8 @@ func followReadme(t *testing.T, env *harness.Env, command, output func(string) s
 		if got, code := s.run(t, line); code != 0 || !matches(strings.Split(want, "\n"), got) {
 			t.Fatalf("%s ends with code %d and prints\n%s\nwant\n%s", line, code, strings.Join(got, "\n"), want)
 		}
+	}
+	if out, code := s.run(t, command(readmeEnd)); code != 0 {
+		t.Errorf("%s: exit code %d\n%s", readmeEnd, code, strings.Join(out, "\n"))
 	}
 }

@@ -1,0 +1,164 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// shop is a version of a package with values.
+func shop(version string) harness.Files {
+	return harness.Files{
+		"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, `  version: `+version+`
+  packageName: shop.example.com
+  display: {name: Shop, shortDescription: Sells what there is.}
+  release: {notes: "What is new in `+version+`.", licenses: [Apache-2.0]}
+  config:
+    openAPIV3Schema:
+      type: object
+      required: [title]
+      properties:
+        title: {type: string, description: The title of the shop., minLength: 1}
+        color: {type: string, description: The colour of the front., enum: [red, blue], default: red}
+        token: {type: string, format: password}
+`),
+		"front.yaml.gotmpl": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: front\n  annotations: {package-operator.run/phase: deploy}\n" +
+			"data:\n  title: {{ .config.title }}\n  color: {{ .config.color }}\n  version: " + version + "\n",
+	}
+}
+
+// console runs commands in one namespace and keeps what they print.
+type console struct {
+	env  *harness.Env
+	text strings.Builder
+}
+
+var (
+	durations = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(s|m[0-9]+s)\b`)
+	digests   = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+)
+
+// run runs a command, which ends with a code, and returns all that it prints.
+func (c *console) run(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	got := run(t, c.env, append(args, "-n", "catalogue")...)
+	text := strings.ReplaceAll(got.err+got.out, c.env.Registry(), "registry.example")
+	text = digests.ReplaceAllString(durations.ReplaceAllString(text, "T"), "sha256:…")
+	fmt.Fprintf(&c.text, "$ kubectl package %s\n%s", strings.Join(args, " "), text)
+	if got.code != code {
+		t.Fatalf("%s: exit code %d\n%s", strings.Join(args, " "), got.code, text)
+	}
+	return text
+}
+
+// has fails where a text lacks something.
+func has(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
+// A consumer adds a repository, looks at what it offers, installs with values, upgrades by a constraint, pauses and deletes.
+func TestCatalogue(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	env.Namespace(t, "catalogue")
+	c := &console{env: env}
+	defer func() { t.Logf("transcript:\n%s", c.text.String()) }()
+
+	dir := t.TempDir()
+	file, at := filepath.Join(dir, "shop.yaml"), env.Registry()+"/repositories/shop:latest"
+	offer := func(version string) {
+		image := env.Push(t, "shop:"+version, shop(version))
+		ok(t, env, "repository", "add", file, image, version)
+		ok(t, env, "repository", "push", file, at)
+	}
+	ok(t, env, "repository", "initialize", file)
+	offer("1.0.0")
+	offer("1.1.0")
+	offer("2.0.0")
+
+	has(t, c.run(t, 0, "source", "add", "stable", at), "packagerepository catalogue/stable added", "is ready: 1 package, 3 versions")
+	has(t, c.run(t, 0, "source", "list"), "stable", "ready")
+	has(t, c.run(t, 0, "available", "list"), "shop.example.com  Shop", "2.0.0", "PackageRepository/stable")
+	has(t, c.run(t, 0, "available", "get", "shop.example.com"), "Sells what there is.", "2.0.0", "1.1.0", "1.0.0")
+	has(t, c.run(t, 0, "available", "get", "shop.example.com/1.0.0", "--values-schema"), "title", "required", "red, blue")
+	has(t, c.run(t, 0, "available", "get", "shop.example.com/1.0.0"), "What is new in 1.0.0.", "Apache-2.0")
+
+	has(t, c.run(t, 1, "install", "shop", "--version", "1.0.0"), "Did you mean", "shop.example.com")
+	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", ">=3"), "no version of shop.example.com", "2.0.0")
+	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", "1.0.0"), "title: Required value", "kubectl package values shop.example.com/1.0.0")
+	values := filepath.Join(dir, "values.yaml")
+	example := c.run(t, 0, "values", "shop.example.com/1.0.0")
+	has(t, example, "# The title of the shop.", "# string; red, blue", "color: red")
+	if err := os.WriteFile(values, []byte(strings.Replace(example, "title: x", "title: Corner", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	has(t, c.run(t, 0, "install", "shop.example.com", "shop", "--version", "1.0.0", "--values", values), "package catalogue/shop created", "shop 1.0.0, revision 1")
+	has(t, c.run(t, 0, "status", "shop"), "shop.example.com 1.0.0", "PackageRepository/stable", "available")
+	front := frontOf(t, env)
+	if front["title"] != "Corner" || front["color"] != "red" || front["version"] != "1.0.0" {
+		t.Errorf("front: %v", front)
+	}
+	has(t, c.run(t, 0, "outdated"), "shop.example.com", "1.0.0", "2.0.0")
+	has(t, c.run(t, 0, "upgrade", "shop", "--version", ">=1, <2"), "1.0.0 → shop.example.com >=1, <2", "shop 1.1.0, revision 2")
+	if v := frontOf(t, env)["version"]; v != "1.1.0" {
+		t.Errorf("after the upgrade: %s", v)
+	}
+	has(t, c.run(t, 0, "upgrade", "shop"), "is at 1.1.0 already", "2.0.0 is offered, too")
+
+	// A new version within the constraint is followed, one outside of it is not.
+	offer("1.2.0")
+	c.run(t, 0, "source", "kick", "stable")
+	harness.Eventually(t, time.Minute, "the new version to be installed", func(context.Context) error {
+		if v := frontOf(t, env)["version"]; v != "1.2.0" {
+			return fmt.Errorf("it is %s", v)
+		}
+		return nil
+	})
+	has(t, c.run(t, 1, "upgrade", "shop", "--version", "1.0.0"), "1.0.0", "1.2.0")
+
+	// The colour is changed alone; the title goes with it, because a file of values is the whole of them.
+	if err := os.WriteFile(values, []byte("title: Corner\ncolor: blue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	has(t, c.run(t, 0, "upgrade", "shop", "--values", values), "changed: values", "available")
+	if color := frontOf(t, env)["color"]; color != "blue" {
+		t.Errorf("after the change of values: %s", color)
+	}
+	has(t, c.run(t, 0, "pause", "shop", "-m", "holidays"), "is paused")
+	has(t, c.run(t, 0, "unpause", "shop"), "is going on")
+	has(t, c.run(t, 0, "source", "delete", "stable"), "is deleted", "package catalogue/shop 1.2.0 stays installed")
+	has(t, c.run(t, 0, "delete", "shop"), "is deleted")
+	var left corev1.ConfigMap
+	harness.Eventually(t, time.Minute, "the values to go with the package", func(ctx context.Context) error {
+		err := env.Client.Get(ctx, client.ObjectKey{Namespace: "catalogue", Name: "shop-values"}, &left)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("they are there: %v", err)
+	})
+}
+
+func frontOf(t *testing.T, env *harness.Env) map[string]string {
+	t.Helper()
+	var front corev1.ConfigMap
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: "catalogue", Name: "front"}, &front); err != nil {
+		t.Fatal(err)
+	}
+	return front.Data
+}
