@@ -37,7 +37,9 @@ type planned struct {
 	pkg, before corev1alpha1.GenericPackage
 	digest      string
 	// folder that the package is in; empty for an image.
-	folder   string
+	folder string
+	// image is that of the version that packageRef leads to.
+	image    string
 	loaded   *loader.Package
 	warnings []string
 	// client reads kinds of all sorts.
@@ -59,7 +61,7 @@ func (p *planned) request() dryrun.Request {
 func (p *planned) complete(plan *dryrun.Plan) {
 	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
 	if p.folder == "" {
-		plan.To.Image = p.pkg.PackageSpec().Image
+		plan.To.Image = cmp.Or(p.image, p.pkg.PackageSpec().Image)
 	}
 	plan.Warnings = append(plan.Warnings, p.warnings...)
 	for _, w := range p.loaded.Warnings {
@@ -68,7 +70,7 @@ func (p *planned) complete(plan *dryrun.Plan) {
 	if p.before == nil {
 		return
 	}
-	plan.From = &dryrun.Release{Image: p.before.PackageSpec().Image, Revision: p.before.PackageStatus().Revision}
+	plan.From = &dryrun.Release{Image: installedImage(p.before), Revision: p.before.PackageStatus().Revision}
 	if r := p.before.PackageStatus().Resolved; r != nil {
 		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
 	}
@@ -106,6 +108,9 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 		return p, err
 	}
 	if !want.folder {
+		if p.image, err = chosenImage(ctx, cl, p); err != nil {
+			return p, err
+		}
 		if files, err = c.pull(ctx, p); err != nil {
 			return p, err
 		}
@@ -117,6 +122,7 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	if err != nil {
 		return p, err
 	}
+	opts.Package.Image = cmp.Or(p.image, opts.Package.Image)
 	p.loaded, err = loader.Load(ctx, files, opts)
 	return p, err
 }
@@ -174,7 +180,7 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	}
 	spec := p.pkg.PackageSpec()
 	if want.source != "" && !want.folder {
-		spec.Image = want.source
+		spec.Image, spec.PackageRef = want.source, nil
 	}
 	if c.spec.given("component") {
 		spec.Component = c.spec.component
@@ -192,6 +198,30 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	return nil
 }
 
+// chosenImage is the image of the version that packageRef leads to; "" without packageRef.
+func chosenImage(ctx context.Context, cl *cluster.Cluster, p *planned) (string, error) {
+	ref := p.pkg.PackageSpec().PackageRef
+	if ref == nil {
+		return "", nil
+	}
+	found, err := chooserFor(cl, p.target.Namespace).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
+	if err != nil {
+		return "", err
+	}
+	version := found.version().Version
+	if version.Image == "" {
+		return "", fmt.Errorf("%s %s has no image: the manager alone has what it consists of, so it cannot be planned from here", ref.Name, version.Version)
+	}
+	return version.Image, nil
+}
+
+func installedImage(pkg corev1alpha1.GenericPackage) string {
+	if r := pkg.PackageStatus().Resolved; pkg.PackageSpec().PackageRef != nil && r != nil {
+		return r.Image
+	}
+	return pkg.PackageSpec().Image
+}
+
 // pull reads the package from its image, with the pull secrets of the Package if the user
 // may read them, and else with the user's credentials.
 func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error) {
@@ -199,7 +229,7 @@ func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.source.registry.pullFrom(ctx, "", sources.Reference(p.pkg, p.pkg.PackageSpec().Image, p.changed()), keys)
+	image, err := c.source.registry.pullFrom(ctx, "", sources.Reference(p.pkg, cmp.Or(p.image, p.pkg.PackageSpec().Image), p.changed()), keys)
 	if err != nil && len(missing) > 0 {
 		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
 	}

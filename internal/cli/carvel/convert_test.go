@@ -122,4 +122,3 @@ func TestWhatIsDifferentIsPaused(t *testing.T) {
 		})
 	}
 }
-

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/catalog/repository"
+)
+
+// built writes and pushes the package web, and returns its folder below a new one.
+func built(t *testing.T, host string) (root string) {
+	t.Helper()
+	root = folder(t, strings.ReplaceAll(goodPackage, "-- ", "-- packages/web/"))
+	dir := fixed(t, filepath.Join(root, "packages", "web"))
+	if got := invoke(t, "", "build", dir, "--push", "-t", host+"/pkg/web:v1.2.0"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	return filepath.Join(root, "packages")
+}
+
+const carvelDocuments = `apiVersion: data.packaging.carvel.dev/v1alpha1
+kind: PackageMetadata
+metadata: {name: till.tools.example.com}
+spec: {displayName: Till, shortDescription: Counts.}
+---
+apiVersion: data.packaging.carvel.dev/v1alpha1
+kind: Package
+metadata: {name: till.tools.example.com.1.0.0}
+spec:
+  refName: till.tools.example.com
+  version: 1.0.0
+  template: {spec: {fetch: [{imgpkgBundle: {image: "example.com/till@sha256:1111111111111111111111111111111111111111111111111111111111111111"}}], template: [{ytt: {}}], deploy: [{kapp: {}}]}}
+`
+
+// Folders of packages, entries and Carvel's documents become a repository, the same each time.
+func TestRepositoryBuild(t *testing.T) {
+	t.Parallel()
+	host := serveRegistry(t)
+	packages := built(t, host)
+	out := t.TempDir()
+	list := filepath.Join(out, "entries.yaml")
+	if got := invoke(t, "", "repository", "init", list); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if got := invoke(t, "", "repository", "add", list, host+"/pkg/web:v1.2.0", "v1.1.0"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	file := filepath.Join(out, "till.yml")
+	if err := os.WriteFile(file, []byte(carvelDocuments), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"repository", "build", packages, list, file, "--images", host + "/pkg", "--name", "all"}
+	first := invoke(t, "", append(args, "-o", filepath.Join(out, "all.yaml"), "--push", host+"/repo:one")...)
+	if first.code != 0 || !strings.HasPrefix(first.out, "Repository all: 2 packages, 3 versions\n") {
+		t.Fatalf("%+v", first)
+	}
+	// Another order of the same input.
+	second := invoke(t, "", "repository", "build", file, list, packages, "--images", host+"/pkg", "--name", "all", "-o", filepath.Join(out, "again.yaml"), "--push", host+"/repo:two")
+	if digestIn(first.out) == "" || digestIn(first.out) != digestIn(second.out) {
+		t.Errorf("the digest differs:\n%s\n%s", first.out, second.out)
+	}
+	one, err := os.ReadFile(filepath.Join(out, "all.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := os.ReadFile(filepath.Join(out, "again.yaml"))
+	if err != nil || string(one) != string(two) {
+		t.Errorf("the files differ: %v", err)
+	}
+	content, err := repository.Read(map[string][]byte{"all.yaml": one})
+	if err != nil || len(content.Problems) > 0 || len(content.Packages) != 2 {
+		t.Fatalf("%v %+v", err, content)
+	}
+	web := content.Packages[1]
+	if web.Name != "web" || len(web.Versions) != 2 || web.Versions[1].ConfigSchema == nil || !strings.HasPrefix(web.Versions[1].Image, host+"/pkg/web@sha256:") {
+		t.Errorf("got %+v", web)
+	}
+	for _, ending := range []string{".tar", ".tgz"} {
+		var sizes []int
+		for _, name := range []string{"a" + ending, "b" + ending} {
+			if got := invoke(t, "", append(args, "-o", filepath.Join(out, name))...); got.code != 0 {
+				t.Fatalf("%+v", got)
+			}
+			data, err := os.ReadFile(filepath.Join(out, name))
+			if err != nil || len(data) == 0 {
+				t.Fatal(err)
+			}
+			sizes = append(sizes, len(data))
+		}
+		if sizes[0] != sizes[1] {
+			t.Errorf("%s: %v", ending, sizes)
+		}
+	}
+}
+
+func digestIn(text string) string {
+	_, rest, _ := strings.Cut(text, "digest  ")
+	digest, _, _ := strings.Cut(rest, "\n")
+	return digest
+}
+
+func TestRepositoryBuildRefuses(t *testing.T) {
+	t.Parallel()
+	host := serveRegistry(t)
+	dir := folder(t, goodPackage)
+	out := filepath.Join(t.TempDir(), "r.yaml")
+	other := filepath.Join(t.TempDir(), "cm.yaml")
+	if err := os.WriteFile(other, []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no output":           {[]string{dir}, "it is not said where to"},
+		"no input":            {[]string{"-o", out}, "FOLDER or FILE is missing"},
+		"another form":        {[]string{dir, "-o", "a.zip"}, "has another ending than .yaml"},
+		"no image is named":   {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
+		"no image was pushed": {[]string{dir, "-o", out, "--images", host}, "The image of " + dir + " has to be there first: kubectl package build " + dir + " --tag " + host + "/web:v1.2.0 --push"},
+		"another object":      {[]string{other, "-o", out}, "v1 ConfigMap does not belong into a repository"},
+		"no file":             {[]string{"none.yaml", "-o", out}, "there is no file or folder none.yaml"},
+		"nothing in it":       {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
+	} {
+		got := invoke(t, "", append([]string{"repository", "build"}, test.args...)...)
+		if got.code != 1 || !strings.Contains(got.err, test.want) {
+			t.Errorf("%s: %+v, want %s", name, got, test.want)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: something was written", name)
+		}
+	}
+}
+
+func TestImportCarvel(t *testing.T) {
+	t.Parallel()
+	got := invoke(t, "", "import", "carvel", "carvel/testdata/input.yaml")
+	if got.code != 0 || strings.Count(got.out, "\nkind: ") != 6 || !strings.Contains(got.err, "  - spec.values[0]: Secret missing is not among the input") ||
+		!strings.HasSuffix(got.err, " not carried over\n") || strings.Contains(got.out+got.err, "hunter2") {
+		t.Errorf("%+v", got)
+	}
+	if got := invoke(t, "kind: Secret\napiVersion: v1\nmetadata: {name: a}\n", "import", "carvel", "-"); got.code != 1 || !strings.Contains(got.err, "there is no PackageInstall or PackageRepository") {
+		t.Errorf("%+v", got)
+	}
+}
