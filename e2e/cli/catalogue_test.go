@@ -55,7 +55,13 @@ func (c *console) run(t *testing.T, code int, args ...string) string {
 	got := run(t, c.env, append(args, "-n", "catalogue")...)
 	text := strings.ReplaceAll(got.err+got.out, c.env.Registry(), "registry.example")
 	text = digests.ReplaceAllString(durations.ReplaceAllString(text, "T"), "sha256:…")
-	fmt.Fprintf(&c.text, "$ kubectl package %s\n%s", strings.Join(args, " "), text)
+	line := strings.Join(args, " ")
+	for _, arg := range args {
+		if strings.ContainsAny(arg, " <>") {
+			line = strings.Replace(line, arg, "'"+arg+"'", 1)
+		}
+	}
+	fmt.Fprintf(&c.text, "$ kubectl package %s\n%s", strings.ReplaceAll(line, c.env.Registry(), "registry.example"), text)
 	if got.code != code {
 		t.Fatalf("%s: exit code %d\n%s", strings.Join(args, " "), got.code, text)
 	}
@@ -100,7 +106,7 @@ func TestCatalogue(t *testing.T) {
 	has(t, c.run(t, 0, "available", "get", "shop.example.com/1.0.0"), "What is new in 1.0.0.", "Apache-2.0")
 
 	has(t, c.run(t, 1, "install", "shop", "--version", "1.0.0"), "Did you mean", "shop.example.com")
-	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", ">=3"), "no version of shop.example.com", "2.0.0")
+	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", ">=3"), "no version of shop.example.com can be installed with \">=3\"\n  2.0.0  is not within")
 	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", "1.0.0"), "title: Required value", "kubectl package values shop.example.com/1.0.0")
 	values := filepath.Join(dir, "values.yaml")
 	example := c.run(t, 0, "values", "shop.example.com/1.0.0")
@@ -130,7 +136,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		return nil
 	})
-	has(t, c.run(t, 1, "upgrade", "shop", "--version", "1.0.0"), "1.0.0", "1.2.0")
+	has(t, c.run(t, 1, "upgrade", "shop", "--version", "1.0.0"), "1.0.0  is lower than 1.2.0, which was chosen before", "--allow-downgrade")
 
 	// The colour is changed alone; the title goes with it, because a file of values is the whole of them.
 	if err := os.WriteFile(values, []byte("title: Corner\ncolor: blue\n"), 0o600); err != nil {

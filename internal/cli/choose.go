@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func containing(name string, names []string) string {
 	return "Did you mean " + strings.Join(near[:min(len(near), most)], ", ") + "?"
 }
 
-// noVersion is the error where no version fits.
+// noVersion is the error where no version fits: each with the reason, the highest first.
 func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
 	const most = 10
 	var b strings.Builder
@@ -160,19 +161,24 @@ func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
 	if selection.Version != "" {
 		fmt.Fprintf(&b, " with %q", selection.Version)
 	}
-	if found.Message != "" {
-		b.WriteString(": " + found.Message)
-	}
-	why := found.why()
+	why, prereleases := found.why(), false
 	for i, v := range newestFirst(found.offered) {
 		if i == most {
 			fmt.Fprintf(&b, "\n  … and %d more", len(found.offered)-most)
 			break
 		}
-		fmt.Fprintf(&b, "\n  %s  %s", v.Version.Version, cmp.Or(why[v.Version.Version], "not chosen"))
+		reason := cmp.Or(why[v.Version.Version], "not chosen")
+		fmt.Fprintf(&b, "\n  %s  %s", v.Version.Version, reason)
+		prereleases = prereleases || strings.Contains(reason, "prerelease")
+	}
+	switch {
+	case found.Reason == corev1alpha1.ReasonDowngradeRefused:
+		b.WriteString("\nTo go down to a lower version: kubectl package upgrade … --allow-downgrade")
+	case prereleases && selection.Prereleases == nil:
+		b.WriteString("\nTo let prereleases take part: --prereleases")
 	}
 	fmt.Fprintf(&b, "\nSee: kubectl package available get %s", found.name)
-	return fmt.Errorf("%s", b.String())
+	return errors.New(b.String())
 }
 
 // newestFirst orders versions from the highest to the lowest.
