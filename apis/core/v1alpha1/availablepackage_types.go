@@ -83,7 +83,8 @@ type AvailableVersion struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Retracted says why the version is chosen for no new installation.
+	// Retracted says why the version is chosen for no new installation, unless the
+	// constraint is this very version.
 	// +optional
 	Retracted string `json:"retracted,omitempty"`
 

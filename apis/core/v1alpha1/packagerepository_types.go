@@ -191,7 +191,9 @@ type VersionSelection struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Prereleases, where present, lets versions with a prerelease take part.
+	// Prereleases, where present, lets versions with a prerelease take part. A
+	// version that is one prerelease, such as 1.2.0-rc.1, is chosen in any case; as the
+	// bound of a range it lets none take part.
 	// +optional
 	Prereleases *Prereleases `json:"prereleases,omitempty"`
 }
