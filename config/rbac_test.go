@@ -38,10 +38,11 @@ func TestManagerRole(t *testing.T) {
 			{verb: "get", group: "admissionregistration.k8s.io", resource: "validatingadmissionpolicies"},
 			{verb: "bind", group: rbacv1.GroupName, resource: "clusterroles"},
 			{verb: "escalate", group: rbacv1.GroupName, resource: "roles"},
+			{verb: "impersonate", group: "", resource: "serviceaccounts"},
 		},
 		false: {
 			{verb: "impersonate", group: "", resource: "users"},
-			{verb: "impersonate", group: "", resource: "serviceaccounts"},
+			{verb: "impersonate", group: "", resource: "groups"},
 			{verb: "deletecollection", group: "", resource: "pods"},
 			{verb: "approve", group: "certificates.k8s.io", resource: "signers"},
 		},

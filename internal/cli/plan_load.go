@@ -51,6 +51,8 @@ func (p *planned) request() dryrun.Request {
 		Scope: p.target.Scope, Namespace: p.target.Namespace, Name: p.target.Name,
 		Template: p.loaded.Template(), Labels: p.loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
+	r.Template.ServiceAccountName = p.pkg.PackageSpec().ServiceAccountName
+	r.KeepAccount = r.Template.ServiceAccountName == "" && p.before != nil && p.before.PackageSpec().ServiceAccountName == ""
 	r.ReportDrift = p.pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
 	if p.loaded.Sensitive != nil {
 		r.Sensitive = p.loaded.HoldsSensitive

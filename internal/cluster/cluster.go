@@ -15,14 +15,18 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Cluster is one cluster as one identity sees it: everything that the engine does to
-// managed objects, and everything that it knows of them. It is safe for concurrent use.
+// Cluster is one cluster: everything that the engine does to managed objects, and
+// everything that it knows of them. What it knows is read with one identity, the
+// manager's; each write names its own. It is safe for concurrent use.
 //
 // Implementations: [Connection] for an API server, package dryrun of the command line for
 // the cluster as it would be, package memory for simulations with faults.
 type Cluster interface {
-	Requests
+	Reads
 	LiveState
+	// As returns the writes as an account, which needs the rights for them: none of the
+	// manager's own holds. The zero account is the manager itself.
+	As(account objects.Account) Writes
 	// Mapping returns the mapping of a kind in a version, or in the preferred one where it
 	// is empty, without a request. The error is a NoKindMatchError where it is not served.
 	Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
@@ -33,12 +37,17 @@ type Cluster interface {
 	Now() time.Time
 }
 
-// Requests are those for single objects, and for the metadata of many. Errors are
+// Reads are requests for single objects, and for the metadata of many. Errors are
 // classified by [apply.Classify]. A namespace is empty for cluster-scoped kinds.
-type Requests interface {
+type Reads interface {
 	Get(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error)
 	GetMetadata(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*metav1.PartialObjectMetadata, error)
 	ListMetadata(ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+}
+
+// Writes are requests that change single objects, and dry runs of them, as one account.
+// Errors and namespaces are as those of [Reads].
+type Writes interface {
 	// Create sends a POST, Apply a server-side apply, maybe as a dry run, and Patch a JSON
 	// patch (RFC 6902). They return the object as it is then.
 	Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error)

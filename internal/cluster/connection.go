@@ -18,12 +18,16 @@ import (
 // Connection is the Cluster behind an API server.
 type Connection struct {
 	*livestate.Cache
-	*apply.Writer
+	// Writer has the manager's own identity.
+	Writer *apply.Writer
 	*schemas.Checker
 	Metadata metadata.Interface
 }
 
 var _ Cluster = (*Connection)(nil)
+
+// As returns the writes as an account. They share the connections of the Writer.
+func (c *Connection) As(account objects.Account) Writes { return c.Writer.As(account.User()) }
 
 // Get reads an object from the API server.
 func (c *Connection) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {

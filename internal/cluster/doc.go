@@ -1,5 +1,5 @@
-// Package cluster is one cluster as one identity sees it: [Cluster] is everything that the
-// engine does to managed objects and knows of them, [Connection] that of an API server.
+// Package cluster is one cluster: [Cluster] is everything that the engine does to managed
+// objects, as the account of a revision, and knows of them, [Connection] that of an API server.
 //
 //	livestate    what is live: one watch per kind, compact records
 //	apply        one guarded write, and what its answer means

@@ -9,6 +9,7 @@ const (
 	WritesInFlight     = 16 // concurrent writes to a cluster; 16 keep two cores busy
 	LookupPauseFactor  = 9  // times the duration of a lookup until the next one in that namespace, up to LookupPauseMax
 	LookupPauseMax     = 250 * time.Millisecond
+	AccountKnown       = 10 * time.Second  // for which a ServiceAccount counts as there after it was seen: a rollout looks for it once
 	BlockingObjects    = 10                // objects that a status names; the rest is counted
 	StatusBytes        = 32 << 10          // of a status as JSON, which every watcher decodes and caches
 	JobRecords         = 50                // finished Jobs in status.jobs, of up to 280 bytes each

@@ -25,6 +25,11 @@ type Config struct {
 	// ServiceAccount is the name of the manager's own, whose pull secrets hold for
 	// all packages.
 	ServiceAccount string
+	// DefaultServiceAccount is that of Packages that name none, in their namespace; empty
+	// for the manager's own identity. RequireServiceAccount refuses Packages without one.
+	// Neither holds for ClusterPackages.
+	DefaultServiceAccount string
+	RequireServiceAccount bool
 	// LeaderElect lets only the holder of the Lease work.
 	LeaderElect bool
 	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
@@ -70,6 +75,10 @@ func Parse(args []string) (*Config, error) {
 	flags.StringVar(&c.ServiceAccount, "service-account-name",
 		cmp.Or(os.Getenv("LOCKSTEP_SERVICE_ACCOUNT_NAME"), os.Getenv("PKO_SERVICE_ACCOUNT_NAME"), defaultServiceAccount),
 		"service account of the manager, in --namespace, whose pull secrets hold for all packages [LOCKSTEP_SERVICE_ACCOUNT_NAME, PKO_SERVICE_ACCOUNT_NAME]")
+	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
+		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
+	flags.BoolVar(&c.RequireServiceAccount, "require-service-account", os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT") == "true",
+		"install no Package that neither names a service account nor gets the default; ClusterPackages need none [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
@@ -128,6 +137,9 @@ func (c *Config) validate() error {
 	}
 	if errs := validation.IsDNS1123Subdomain(c.ServiceAccount); len(errs) > 0 {
 		return fmt.Errorf("--service-account-name %q: %s", c.ServiceAccount, strings.Join(errs, "; "))
+	}
+	if errs := validation.IsDNS1123Subdomain(c.DefaultServiceAccount); c.DefaultServiceAccount != "" && len(errs) > 0 {
+		return fmt.Errorf("--default-service-account %q: %s", c.DefaultServiceAccount, strings.Join(errs, "; "))
 	}
 	if _, err := level(c.LogLevel); err != nil {
 		return fmt.Errorf("--log-level: %w", err)

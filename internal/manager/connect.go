@@ -68,6 +68,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		},
 		Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
+		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(),
 	})

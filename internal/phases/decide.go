@@ -57,6 +57,8 @@ func (a Action) String() string { return actionNames[a] }
 type Decision struct {
 	Action  Action
 	Message string
+	// Reason is that of Failure.
+	Reason string
 	// Retry is when a Wait is over by itself; zero where an event ends it.
 	Retry time.Time
 	// Drift describes a change by others that is left so; the action is
@@ -190,7 +192,7 @@ func pause(v Decision, f *Failure) Decision {
 	case f.Collision:
 		return Decision{Action: Refuse, Message: f.Message, Retry: f.Until}
 	}
-	return Decision{Action: Wait, Message: f.Message, Retry: f.Until}
+	return Decision{Action: Wait, Message: f.Message, Reason: f.Reason, Retry: f.Until}
 }
 
 // Pauses before an object is read again that the watch does not show, because
@@ -336,9 +338,9 @@ func decideGone(c DecisionInput) Decision {
 		return Decision{Action: None} // objects go with their API; of some there are none
 	case !c.Live.Synced:
 		return Decision{Action: Wait, Message: notSynced(c)}
-	case c.Applied.Failure != nil && c.Applied.Failure.Content.IsZero() && c.Now.Before(c.Applied.Failure.Until):
-		// A removal failed. A write that failed says nothing about a removal.
-		return Decision{Action: Wait, Message: c.Applied.Failure.Message, Retry: c.Applied.Failure.Until}
+	case c.removalFailed():
+		f := c.Applied.Failure
+		return Decision{Action: Wait, Message: f.Message, Reason: f.Reason, Retry: f.Until}
 	case live == nil:
 		return Decision{Action: Confirm}
 	}
@@ -358,6 +360,17 @@ func decideGone(c DecisionInput) Decision {
 		return Decision{Action: Release}
 	}
 	return Decision{Action: Delete}
+}
+
+// removalFailed reports whether the removal of this very object failed and the next try is
+// not due yet. A write that failed says nothing about a removal, and a right that is
+// missing to delete the object nothing about its release, which needs none.
+func (c *DecisionInput) removalFailed() bool {
+	f, live := c.Applied.Failure, c.Live.Object
+	if f == nil || !f.Content.IsZero() || f.UID != uidOf(live) || !c.Now.Before(f.Until) {
+		return false
+	}
+	return f.Reason == "" || !c.Keep && (live == nil || !live.Keep)
 }
 
 func terminating(live *objects.Observed) string {

@@ -36,6 +36,8 @@ type Step struct {
 	Desired  *objects.Desired
 	Metadata objects.ManagedMetadata
 	Labels   objects.Digest
+	// Account makes the step, if it changes or tries to change more than our marks.
+	Account objects.Account
 	// Live is the record that the decision was made on; nil where absent.
 	Live *objects.Observed
 	// Background means that the step comes after all other work.
@@ -246,7 +248,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			report.Phases[ph].Taken++
 			continue
 		}
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.Account, Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue

@@ -29,6 +29,8 @@ const (
 	BlockAPI
 	// BlockWait is something that passes: a deletion, a starting watch.
 	BlockWait
+	// BlockRemoval is a removal that the account may not make.
+	BlockRemoval
 	// BlockUnseen is an object of which the watch has not shown yet what was written, or
 	// what probes read.
 	BlockUnseen
@@ -40,6 +42,8 @@ type Blocker struct {
 	Phase   string
 	Message string
 	Kind    BlockKind
+	// Reason is that of Failure.
+	Reason string
 	// NeverReady means that the object has not been ready in any revision.
 	NeverReady bool
 	// Settling means that the object was ready until its generation changed recently.
@@ -162,7 +166,9 @@ func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 // wait reports an object that is not written now as blocking; held means that its phase
 // must not be entered.
 func (p *planner) wait(r *Revision, ph int, c *DecisionInput, v Decision, report *Report) (held bool) {
-	report.block(p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Live)))
+	b := p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Live))
+	b.Reason = v.Reason
+	report.block(b)
 	report.Unknown = report.Unknown || starting(c.Live)
 	return v.Action == Refuse || c.holds(!r.Phases[ph].Entered)
 }

@@ -16,6 +16,8 @@ import (
 type State struct {
 	// Owner controls the objects: the deployment, or a set that stands alone.
 	Owner objects.Owner
+	// Account removes what no revision contains.
+	Account objects.Account
 	// Controllers are related to the owner.
 	Controllers Controllers
 	// Revisions are the unarchived ones in ascending order; the last is the
@@ -72,6 +74,8 @@ type Revision struct {
 	Number   int64
 	Phases   []Phase
 	Metadata objects.ManagedMetadata
+	// Account writes and removes the objects.
+	Account objects.Account
 	// Labels is the digest of the metadata's labels.
 	Labels objects.Digest
 	stage
@@ -232,6 +236,8 @@ type Failure struct {
 	UID types.UID
 	// Message names the object, the cause and the remedy.
 	Message string
+	// Reason is that of a right which the account lacks; empty for other causes.
+	Reason string
 	// Collision means that the object has another controller.
 	Collision bool
 	// Immutable means that a field was refused that cannot be changed.

@@ -35,7 +35,7 @@ func (p *planner) strays() {
 		}
 		if l := p.removal(key, false, false, false); l.decision.Action != None {
 			p.plan.TornDown = false
-			p.take(l, &Report{Phases: make([]PhaseReport, 1)})
+			p.take(l, p.Account, &Report{Phases: make([]PhaseReport, 1)})
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (p *planner) teardown(goes func(*Revision, objects.Key) bool, held func(obj
 	p.plan.TornDown = len(left) == 0
 	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
 	for _, l := range p.due(left) {
-		p.take(l, &p.plan.Reports[l.revision])
+		p.take(l, p.Revisions[l.revision].Account, &p.plan.Reports[l.revision])
 	}
 }
 
@@ -184,15 +184,19 @@ func (p *planner) removal(key objects.Key, confirm, keep, reserved bool) removal
 	return removal{key: key, live: c.Live, decision: Decide(c)}
 }
 
-// take plans one removal.
-func (p *planner) take(l removal, report *Report) {
+// take plans one removal by an account: that of the newest revision that has the object.
+func (p *planner) take(l removal, by objects.Account, report *Report) {
 	v := l.decision
 	p.retry(v.Retry)
 	report.Unknown = report.Unknown || v.Action == Wait && starting(l.live)
 	if v.Message != "" {
-		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: BlockWait})
+		kind := BlockWait
+		if v.Reason != "" {
+			kind = BlockRemoval
+		}
+		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: kind, Reason: v.Reason})
 	}
 	if v.Action != Wait {
-		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Live: l.live.Object})
+		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Account: by, Live: l.live.Object})
 	}
 }

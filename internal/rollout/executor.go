@@ -25,6 +25,9 @@ type Executor struct {
 	// Alive reads from the API server whether an owner still exists and is not being
 	// deleted: before a reference that was removed is put back.
 	Alive func(ctx context.Context, owner objects.Owner) (bool, error)
+	// Exists reads from the API server whether a ServiceAccount exists: rights may be bound
+	// to one that does not. Without the function all do.
+	Exists func(ctx context.Context, account objects.Account) (bool, error)
 
 	lookups lookups
 }
@@ -45,6 +48,8 @@ type run struct {
 	*Executor
 	rollout *Rollout
 	mu      sync.Mutex
+	// accounts guards what is known of accounts, while one is looked for.
+	accounts sync.Mutex
 }
 
 // Perform performs steps in parallel, fair between owners, and puts their
@@ -156,7 +161,11 @@ func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructur
 }
 
 func (s *step) send(ctx context.Context, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
-	return s.run.Cluster.Apply(ctx, apply.ApplyRequest{
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Apply(ctx, apply.ApplyRequest{
 		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
 	})
 }
@@ -170,7 +179,11 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.run.Cluster.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
 }
 
 // write writes the object and records the response as the baseline of

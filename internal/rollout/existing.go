@@ -112,7 +112,7 @@ func (e *Executor) watches(g group) bool {
 // lookUp returns those of the objects of one kind and namespace that exist. A
 // listing is of those that the selector selects.
 func lookUp(
-	ctx context.Context, in cluster.Requests, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
+	ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
 	wanted := make(map[string]objects.Key, len(keys))
 	for _, key := range keys {
 		wanted[key.Name] = key
@@ -149,7 +149,7 @@ func lookUp(
 }
 
 // lookAt reads one object, and adds it where it exists.
-func lookAt(ctx context.Context, in cluster.Requests, mapping *meta.RESTMapping, key objects.Key, seen found) error {
+func lookAt(ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, key objects.Key, seen found) error {
 	one, err := in.GetMetadata(ctx, mapping, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
 		return nil

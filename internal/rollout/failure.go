@@ -35,7 +35,7 @@ func (s *step) recover(ctx context.Context, err error) error {
 			s.refuse(obs)
 		}
 	default:
-		s.run.fail(s.Step, err, false)
+		s.run.fail(s.Step, err, isMissing(err))
 	}
 	return nil
 }
@@ -65,7 +65,9 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	rec := x.rollout.Applied.At(s.Key)
-	f := &phases.Failure{Message: x.explain(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0}
+	f := &phases.Failure{
+		Message: x.explain(s, err), Reason: accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0,
+	}
 	if s.Live != nil {
 		f.UID = s.Live.UID
 	}
@@ -98,8 +100,9 @@ func (r *Rollout) clearFailures(because objects.Key) {
 }
 
 // Retry ends the backoff of failed writes and of conflicts with other writers, and looks
-// again at what no watch shows.
+// again at what no watch shows, and for accounts.
 func (r *Rollout) Retry() {
+	clear(r.accounts)
 	for _, rec := range r.Applied {
 		rec.Failure, rec.Contention = nil, nil
 		if !rec.ReadAt.IsZero() {
@@ -117,6 +120,9 @@ func (x *run) explain(s phases.Step, err error) string {
 				s.Desired.GroupVersionKind().GroupVersion().String()+" "+s.Key.Kind, state.Version)
 		}
 		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
+	}
+	if text, about := explainAccount(s, err); about {
+		return text
 	}
 	if text, sensitive := x.rollout.Reduced(s.Key, err); sensitive {
 		return text

@@ -35,7 +35,11 @@ func (s *step) migrate(ctx context.Context) error {
 	if err != nil || patch == nil {
 		return err
 	}
-	live, err := s.run.Cluster.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return err
+	}
+	live, err := writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 		_, lookErr := one.read(ctx)
 		return false, lookErr
 	default:
-		x.fail(s, err, class == apply.Blocked)
+		x.fail(s, err, class == apply.Blocked || isMissing(err))
 		return false, nil
 	}
 }
@@ -117,7 +117,10 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 // server asks for.
 func backoff(err error, attempts int) time.Duration {
 	first, longest := 100*time.Millisecond, 30*time.Second
-	if apply.Classify(err) == apply.Blocked {
+	switch {
+	case isMissing(err):
+		first = missingRetry // one read for all objects
+	case apply.Classify(err) == apply.Blocked:
 		first, longest = time.Second, refusedRetry
 	}
 	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))

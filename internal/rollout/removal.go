@@ -10,12 +10,17 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
 
 // delete deletes the object as it was decided on, and no other state of it.
 func (s *step) delete(ctx context.Context) error {
-	gone, live, err := s.run.Cluster.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return err
+	}
+	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
 	if err != nil {
 		return err
 	}
@@ -37,7 +42,8 @@ func (s *step) gone() {
 	delete(s.run.rollout.unwatchedRecords, s.Key)
 }
 
-// release takes our reference and label off and leaves the object.
+// release takes our reference and label off and leaves the object. That is done as the
+// manager, which put them on: it needs no right of the account, which may be gone.
 func (s *step) release(ctx context.Context) error {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if apply.IsAbsent(err) {
@@ -51,7 +57,7 @@ func (s *step) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.run.Cluster.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+	if _, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
 		return err
 	}
 	s.gone()

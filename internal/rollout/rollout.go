@@ -24,6 +24,8 @@ import (
 type Rollout struct {
 	Owner   objects.Owner
 	Applied phases.AppliedObjects
+	// Account removes objects that no revision contains: that of the template.
+	Account objects.Account
 
 	// Controllers are related to the owner. Of a deployment, Own are its sets and their
 	// phases.
@@ -38,6 +40,8 @@ type Rollout struct {
 	lists            map[schema.GroupKind]int64
 	// migrations were prepared by dry runs for the writes that follow them.
 	migrations map[objects.Key]migration
+	// accounts are those that were looked for.
+	accounts map[objects.Account]lookedUp
 	// budget is that of the present reconcile.
 	budget probeBudget
 }
@@ -52,6 +56,7 @@ func New(owner objects.Owner) *Rollout {
 		lists:            map[schema.GroupKind]int64{},
 
 		migrations: map[objects.Key]migration{},
+		accounts:   map[objects.Account]lookedUp{},
 	}
 }
 
@@ -191,7 +196,7 @@ func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
 // read none.
 func (r *Rollout) State(live cluster.LiveState, strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
-		Owner: r.Owner, Controllers: r.Controllers, Applied: r.Applied, Strays: strays, Now: now,
+		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.Applied, Strays: strays, Now: now,
 	}
 	revisions := r.Revisions()
 	for _, rev := range revisions {

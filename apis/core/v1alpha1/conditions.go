@@ -57,8 +57,9 @@ const (
 	// conditions, names or parts of messages.
 	ConditionTruncated = "Truncated"
 
-	// ConditionTeardownForbidden is True when the identity of a revision may not
-	// delete its objects.
+	// ConditionTeardownForbidden is True while the ServiceAccount of a revision may
+	// not delete objects that are to go, or does not exist. The message names them, and
+	// the right that is missing.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
 	// ConditionResolved is True when packageRef led to a version that is offered.
@@ -120,6 +121,10 @@ const (
 	// ReasonUnsupported is that the package needs what this engine does not
 	// serve yet.
 	ReasonUnsupported = "Unsupported"
+
+	// ReasonServiceAccountRequired is that the manager installs no Package without
+	// serviceAccountName.
+	ReasonServiceAccountRequired = "ServiceAccountRequired"
 )
 
 // Reasons of ConditionResolved.
@@ -176,6 +181,10 @@ const (
 	// ReasonPreflightError is that an object was refused before it was written.
 	ReasonPreflightError = "PreflightError"
 
+	// ReasonServiceAccountMissing is that the ServiceAccount of the revision does not
+	// exist, so that nothing is written.
+	ReasonServiceAccountMissing = "ServiceAccountMissing"
+
 	// ReasonSlicesMissing is that slices of a revision do not exist, so that
 	// nothing of it is written or deleted.
 	ReasonSlicesMissing = "SlicesMissing"
@@ -218,7 +227,8 @@ const (
 	// ReasonClaimedByOther is that another package claimed an object first.
 	ReasonClaimedByOther = "ClaimedByOther"
 
-	// ReasonForbidden is that an identity lacks a permission.
+	// ReasonForbidden is that the ServiceAccount of a revision lacks a right, which the
+	// message names.
 	ReasonForbidden = "Forbidden"
 
 	// ReasonProgressDeadlineExceeded is that a revision did not become available

@@ -51,7 +51,7 @@ type ObjectSetTemplate struct {
 // ClusterObjectDeployment.
 type ObjectDeploymentStatus struct {
 	// Conditions of the deployment: Available, Progressing, Paused, Drifted,
-	// Ready, Reconciling, Stalled and mapped ones.
+	// TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

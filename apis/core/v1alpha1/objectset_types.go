@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="(has(self.phases) == has(oldSelf.phases)) && (!has(self.phases) || (self.phases == oldSelf.phases))",message="phases is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.availabilityProbes) == has(oldSelf.availabilityProbes)) && (!has(self.availabilityProbes) || (self.availabilityProbes == oldSelf.availabilityProbes))",message="availabilityProbes is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.successDelaySeconds) == has(oldSelf.successDelaySeconds)) && (!has(self.successDelaySeconds) || (self.successDelaySeconds == oldSelf.successDelaySeconds))",message="successDelaySeconds is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.serviceAccountName) == has(oldSelf.serviceAccountName)) && (!has(self.serviceAccountName) || (self.serviceAccountName == oldSelf.serviceAccountName))",message="serviceAccountName is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.revision) || (has(self.revision) && (self.revision == oldSelf.revision))",message="revision is immutable"
 type ObjectSetSpec struct {
 	// LifecycleState says whether the revision is in charge of its objects.

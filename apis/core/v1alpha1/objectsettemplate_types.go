@@ -22,6 +22,15 @@ type ObjectSetTemplateSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	SuccessDelaySeconds int32 `json:"successDelaySeconds,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount that creates, changes and deletes the
+	// objects of the revision: the manager impersonates it. It is in the namespace of
+	// the revision; that of a cluster-scoped one, in the manager's namespace. Unset: the
+	// manager's own identity.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // ObjectSetTemplatePhase is one phase of a revision.

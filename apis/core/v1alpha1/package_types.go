@@ -354,7 +354,8 @@ const (
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
 	// Conditions of the package: Unpacked, Invalid, Available, Progressing,
-	// Paused, Drifted, Ready, Reconciling, Stalled and mapped ones.
+	// Paused, Drifted, TeardownForbidden, Ready, Reconciling, Stalled and mapped
+	// ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -33,6 +33,9 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	switch {
 	case err == nil:
 		in.deployment, in.uid = dep, dep.GetUID()
+		if r.KeepAccount {
+			in.Template.ServiceAccountName = dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName
+		}
 	case !apply.IsAbsent(err):
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}

@@ -39,6 +39,9 @@ type Request struct {
 	Sensitive func(phase, object int) bool
 	// ReportDrift leaves what others changed.
 	ReportDrift bool
+	// KeepAccount means that the account stays that of the deployment, which may be the
+	// default of the manager.
+	KeepAccount bool
 	// Alone means that the deployment is not managed by a package.
 	Alone bool
 	// ManagerNamespace has the sensitive objects of a ClusterPackage.
@@ -82,7 +85,7 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err := s.quotas(ctx, in); err != nil {
 		return nil, err
 	}
-	plan.Warnings = in.warnings
+	plan.Warnings = append(in.warnings, s.accountWarnings()...)
 	plan.Refusals = s.refusals
 	in.report(s, plan)
 	plan.Losses = s.losses(ctx)
@@ -115,6 +118,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	c := &simulatedCluster{
 		Cluster: in.Cluster, tracker: rollout.NewTracker(), definitions: newDefinitions(), owner: owner,
 		controllers: rollout.Controllers(in.sets...), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
+		asUser: map[objects.Account]bool{},
 	}
 	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
@@ -148,6 +152,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
 	}, &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}, func(objects.OwnerKey) {})
+	s.reconciler.Target.Exists = in.accountExists
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout, p *phases.Plan) { s.rollout, s.plan = r, p }}
 	return s, nil
 }

@@ -25,7 +25,7 @@ import (
 
 // predict returns the object after a write: the response to its dry run, or else the
 // template merged into the live object. A write that is not itself a dry run takes effect.
-func (c *simulatedCluster) predict(
+func (c simulatedWrites) predict(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, write bool,
 ) (*unstructured.Unstructured, error) {
 	key := keyOf(m, namespace, name)
@@ -44,7 +44,7 @@ func (c *simulatedCluster) predict(
 	var after *unstructured.Unstructured
 	if why == "" {
 		if after, err = c.dryRun(ctx, m, key, o, body, write); err != nil {
-			if why = c.unverifiable(err); why == "" {
+			if why = c.unverifiable(err); why == "" || c.forbidden(err) {
 				return nil, c.refuse(ctx, key, o, err)
 			}
 		}
@@ -68,6 +68,13 @@ func templateOf(body []byte) (map[string]any, error) {
 	return u.Object, nil
 }
 
+// forbidden reports whether the engine is refused as the dry run is, because both are made
+// as the account of the revision.
+func (c simulatedWrites) forbidden(err error) bool {
+	_, denied := apply.AsUnauthorized(err)
+	return denied && c.impersonated(c.account)
+}
+
 // blind returns why no dry run is possible; empty if one is. It requires mu.
 func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	switch {
@@ -86,7 +93,7 @@ func (c *simulatedCluster) unverifiable(err error) string {
 	return cmp.Or(unverifiable(err), c.deniedByStale(err))
 }
 
-func (c *simulatedCluster) dryRun(
+func (c simulatedWrites) dryRun(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, body []byte, write bool,
 ) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
@@ -101,7 +108,11 @@ func (c *simulatedCluster) dryRun(
 			}
 			request.FieldValidation = "Strict" // as that of the POST that creates it
 		}
-		if dry, err = c.Writer.Apply(ctx, request); err != nil {
+		err = c.asAccount(c.account, func(w *apply.Writer) error {
+			dry, err = w.Apply(ctx, request)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -127,7 +138,7 @@ func creating(body []byte) ([]byte, error) {
 }
 
 // withoutLeaving removes fields that leave an object with migrated managedFields.
-func (c *simulatedCluster) withoutLeaving(
+func (c simulatedWrites) withoutLeaving(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
 	after, removed, err := drift.Leaving(dry, migrated)
@@ -141,7 +152,11 @@ func (c *simulatedCluster) withoutLeaving(
 	if err != nil {
 		return nil, err
 	}
-	filled, err := c.Writer.DryUpdate(ctx, m, key.Namespace, key.Name, raw)
+	var filled *unstructured.Unstructured
+	err = c.asAccount(c.account, func(w *apply.Writer) error {
+		filled, err = w.DryUpdate(ctx, m, key.Namespace, key.Name, raw)
+		return err
+	})
 	if unverifiable(err) != "" {
 		return after, nil
 	}

@@ -46,7 +46,7 @@ func TestOrderOfRemovals(t *testing.T) {
 			at[key], want = i-100*batch, append(want, key)
 		}
 		c.Run(t.Context(), "", false, 50, func(i int) {
-			_, _, _ = c.Delete(t.Context(), mapping, "n", fmt.Sprint(batch, "-", i), "", "", "")
+			_, _, _ = c.As(objects.Account{}).Delete(t.Context(), mapping, "n", fmt.Sprint(batch, "-", i), "", "", "")
 		})
 	}
 	if diff := cmp.Diff(want, c.removals(at)); diff != "" {

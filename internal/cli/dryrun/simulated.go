@@ -46,6 +46,8 @@ type simulatedCluster struct {
 	removed   []removal
 	batch     int
 	pretended map[schema.GroupKind]*objects.Desired
+	// asUser are accounts that the user may not impersonate.
+	asUser map[objects.Account]bool
 	// failed is an error that ends the simulation.
 	failed error
 }
@@ -131,16 +133,28 @@ func (c *simulatedCluster) ListMetadata(
 	return list, nil
 }
 
-func (c *simulatedCluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
+// As returns writes of which the dry runs are made as an account, if the user may
+// impersonate it.
+func (c *simulatedCluster) As(account objects.Account) cluster.Writes {
+	return simulatedWrites{simulatedCluster: c, account: account}
+}
+
+// simulatedWrites are the writes of one account.
+type simulatedWrites struct {
+	*simulatedCluster
+	account objects.Account
+}
+
+func (c simulatedWrites) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
 	return c.predict(ctx, m, namespace, name, body, true)
 }
 
-func (c *simulatedCluster) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
+func (c simulatedWrites) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
 	return c.predict(ctx, r.Mapping, r.Namespace, r.Name, r.Body, !r.DryRun)
 }
 
 // Patch applies a JSON patch. One that removes the label of the watch releases the object.
-func (c *simulatedCluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
+func (c simulatedWrites) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
 	before, err := c.Get(ctx, m, namespace, name)
 	if err != nil {
 		return nil, err
@@ -172,7 +186,7 @@ func (c *simulatedCluster) Patch(ctx context.Context, m *meta.RESTMapping, names
 	return after.DeepCopy(), nil
 }
 
-func (c *simulatedCluster) Delete(
+func (c simulatedWrites) Delete(
 	_ context.Context, m *meta.RESTMapping, namespace, name string, _ types.UID, _ string, _ metav1.DeletionPropagation,
 ) (gone bool, live *unstructured.Unstructured, err error) {
 	key := keyOf(m, namespace, name)

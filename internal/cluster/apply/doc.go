@@ -1,7 +1,8 @@
 // Package apply sends single writes of managed objects to an API server and
 // classifies the response.
 //
-// A Writer belongs to one configuration: one cluster, one identity. It neither
+// A Writer belongs to one configuration, one cluster, and one identity: that of the
+// configuration, or a user that is impersonated. It neither
 // retries nor limits its rate; both are the engine's business, which also has
 // to look again before it repeats a write. Every write but a POST, which can only
 // create, carries a guard in its body or options: the caller puts metadata.uid

@@ -17,6 +17,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -32,6 +33,8 @@ const AbsentVersion = "1"
 // is safe for concurrent use.
 type Writer struct {
 	client *rest.RESTClient
+	// user is impersonated; empty for the identity of the configuration.
+	user string
 }
 
 // NewWriter returns a Writer for the configuration. A guard against writing
@@ -52,6 +55,20 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 		return nil, fmt.Errorf("make a client to write objects: %w", err)
 	}
 	return &Writer{client: client}, nil
+}
+
+// As returns a Writer that impersonates a user, such as system:serviceaccount:NAMESPACE:NAME,
+// to which the API server adds the groups of service accounts. It shares connections and
+// the guard of w. An empty user is the identity of the configuration.
+func (w *Writer) As(user string) *Writer { return &Writer{client: w.client, user: user} }
+
+// request completes a request. Without retries in the client a 429 is the engine's to wait
+// for, and every attempt follows a fresh decision.
+func (w *Writer) request(req *rest.Request) *rest.Request {
+	if w.user != "" {
+		req.SetHeader(transport.ImpersonateUserHeader, w.user)
+	}
+	return req.MaxRetries(0)
 }
 
 // CloseIdleConnections closes those that no request uses at the moment.
@@ -104,12 +121,11 @@ func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstr
 // refused. What it created carries an Update entry in managedFields, see
 // drift.Migration.
 func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
-	req := w.client.Post().AbsPath(Path(m, namespace, "")...).
+	req := w.request(w.client.Post()).AbsPath(Path(m, namespace, "")...).
 		Param("fieldManager", corev1alpha1.FieldManager).
 		Param("fieldValidation", metav1.FieldValidationStrict).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
-		Body(body).
-		MaxRetries(0)
+		Body(body)
 	return object(ctx, req, describe("create", m, namespace, name))
 }
 
@@ -118,12 +134,11 @@ func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, nam
 // sends a PUT: this is to foresee what an apply makes of an object whose
 // managedFields are rewritten before.
 func (w *Writer) DryUpdate(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
-	req := w.client.Put().AbsPath(Path(m, namespace, name)...).
+	req := w.request(w.client.Put()).AbsPath(Path(m, namespace, name)...).
 		Param("fieldManager", corev1alpha1.FieldManager).
 		Param("dryRun", metav1.DryRunAll).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
-		Body(body).
-		MaxRetries(0)
+		Body(body)
 	return object(ctx, req, describe("dry-run update", m, namespace, name))
 }
 
@@ -136,7 +151,7 @@ func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name
 
 // Get reads the live object in the version of the mapping.
 func (w *Writer) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
-	req := w.client.Get().AbsPath(Path(m, namespace, name)...).MaxRetries(0)
+	req := w.request(w.client.Get()).AbsPath(Path(m, namespace, name)...)
 	return object(ctx, req, describe("get", m, namespace, name))
 }
 
@@ -154,8 +169,8 @@ func (w *Writer) Delete(
 	if err != nil {
 		return false, nil, what.wrap(err)
 	}
-	answer, err := w.client.Delete().AbsPath(Path(m, namespace, name)...).
-		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Get()
+	answer, err := w.request(w.client.Delete()).AbsPath(Path(m, namespace, name)...).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Do(ctx).Get()
 	if err != nil {
 		if err = what.wrap(err); Classify(err) == Absent {
 			return true, nil, nil
@@ -194,12 +209,9 @@ func Path(m *meta.RESTMapping, namespace, name string) []string {
 }
 
 func (w *Writer) patch(kind types.PatchType, m *meta.RESTMapping, namespace, name string, body []byte) *rest.Request {
-	return w.client.Patch(kind).AbsPath(Path(m, namespace, name)...).
+	return w.request(w.client.Patch(kind)).AbsPath(Path(m, namespace, name)...).
 		Param("fieldManager", corev1alpha1.FieldManager).
-		Body(body).
-		// Without retries in the client a 429 is the engine's to wait for, and
-		// every attempt follows a fresh decision.
-		MaxRetries(0)
+		Body(body)
 }
 
 // object sends the request and returns the object in the answer.

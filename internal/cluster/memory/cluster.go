@@ -34,6 +34,8 @@ type Request struct {
 	// Body is what is sent.
 	Body   []byte
 	DryRun bool
+	// Account is whom a write is made as.
+	Account objects.Account
 }
 
 // Writes reports whether the request may change something.
@@ -51,8 +53,9 @@ type Cluster struct {
 	// Send performs a request by calling do, or fails instead, before that or after.
 	Send func(ctx context.Context, r Request, do func() error) error
 
-	kinds map[schema.GroupKind]*watched
-	used  map[string][]schema.GroupKind
+	kinds   map[schema.GroupKind]*watched
+	used    map[string][]schema.GroupKind
+	account objects.Account
 }
 
 var _ cluster.Cluster = (*Cluster)(nil)
@@ -60,6 +63,13 @@ var _ cluster.Cluster = (*Cluster)(nil)
 // Connect returns a connection that knows nothing yet. Its functions are to be set.
 func (s *Server) Connect() *Cluster {
 	return &Cluster{Server: s, kinds: map[schema.GroupKind]*watched{}, used: map[string][]schema.GroupKind{}}
+}
+
+// As returns the writes as an account; whether it may is up to Send.
+func (c *Cluster) As(account objects.Account) cluster.Writes {
+	as := *c
+	as.account = account
+	return &as
 }
 
 // Now is the time of the server.
@@ -91,6 +101,7 @@ func keyOf(m *meta.RESTMapping, namespace, name string) objects.Key {
 // request sends a request, and returns a copy of the object that it is answered with.
 func (c *Cluster) request(ctx context.Context, m *meta.RESTMapping, r Request, do func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	var answer *unstructured.Unstructured
+	r.Account = c.account
 	err := c.Send(ctx, r, func() error {
 		live, err := do()
 		if err == nil && live != nil {

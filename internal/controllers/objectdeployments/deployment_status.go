@@ -120,12 +120,22 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))
 	}
+	setTeardownForbidden(conds, gen, s.blocking())
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
 	stalled := input.DeadlinePassed || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
+}
+
+// blocking returns what the plan waits for in any revision.
+func (s *reconciliation) blocking() []phases.Blocker {
+	var all []phases.Blocker
+	for _, report := range s.plan.Reports {
+		all = append(all, report.Blocking...)
+	}
+	return all
 }
 
 func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {

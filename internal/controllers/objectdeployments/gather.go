@@ -79,6 +79,7 @@ func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*reconci
 		return nil, err
 	}
 	s.owner = r.remember(key, s.top().GetUID())
+	s.rollout.Account = s.account()
 	s.retry()
 	if err := s.relate(ctx); err != nil {
 		return nil, err
@@ -92,6 +93,17 @@ func (s *reconciliation) top() corev1alpha1.Conditioned {
 		return s.deployment
 	}
 	return s.sets[0]
+}
+
+// account returns the account of the template, or of the lone set.
+func (s *reconciliation) account() objects.Account {
+	spec := &corev1alpha1.ObjectSetTemplateSpec{}
+	if s.deployment != nil {
+		spec = &s.deployment.ObjectDeploymentSpec().Template.Spec
+	} else {
+		spec = &s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec
+	}
+	return rollout.AccountOf(spec, s.key.Namespace, s.Namespace)
 }
 
 func (s *reconciliation) listSets(ctx context.Context) error {

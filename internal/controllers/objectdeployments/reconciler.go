@@ -93,7 +93,7 @@ func New(home Home, target *rollout.Executor, enqueue func(objects.OwnerKey)) *R
 		_, err = target.Cluster.Mapping(gk, gv.Version)
 		return !meta.IsNoMatchError(err)
 	}
-	target.Alive = r.alive
+	target.Alive, target.Exists = r.alive, r.accountExists
 	return r
 }
 

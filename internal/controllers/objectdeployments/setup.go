@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,6 +129,17 @@ func (r *Reconciler) alive(ctx context.Context, owner objects.Owner) (bool, erro
 		return false, nil
 	}
 	return err == nil && m.UID == owner.UID && m.DeletionTimestamp == nil, err
+}
+
+// accountExists reads from the API server whether a ServiceAccount exists.
+func (r *Reconciler) accountExists(ctx context.Context, account objects.Account) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, m)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && m.DeletionTimestamp == nil, err
 }
 
 // relevant reports whether more than the status changed.

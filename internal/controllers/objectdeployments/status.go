@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -281,11 +282,24 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	} else {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 	}
+	setTeardownForbidden(conds, gen, blocking)
 	if rev.Removing() && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
 	}
 	stalled := rev.Blocked != "" || refusedKind(blocking)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: complete, Stalled: stalled, Reason: reason, Message: message})
+}
+
+// setTeardownForbidden reports the removals that an account may not make, and whether
+// there are any.
+func setTeardownForbidden(conds *[]metav1.Condition, gen int64, blocking []phases.Blocker) bool {
+	forbidden := slices.DeleteFunc(slices.Clone(blocking), func(b phases.Blocker) bool { return b.Kind != phases.BlockRemoval })
+	if len(forbidden) == 0 {
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionTeardownForbidden)
+		return false
+	}
+	conditions.Set(conds, gen, corev1alpha1.ConditionTeardownForbidden, true, forbidden[0].Reason, phases.Describe(forbidden))
+	return true
 }
 
 // unavailable says why a revision is not available.
@@ -298,16 +312,16 @@ func unavailable(rev *rollout.Revision, report *phases.Report, blocking []phases
 	case len(blocking) == 0:
 		return corev1alpha1.ReasonProbeFailure, progressOf(report)
 	}
-	reason = corev1alpha1.ReasonProbeFailure
+	reason, account := corev1alpha1.ReasonProbeFailure, ""
 	for _, b := range blocking {
 		switch b.Kind {
 		case phases.BlockCollision:
 			return corev1alpha1.ReasonCollisionDetected, phases.Describe(blocking)
 		case phases.BlockRefused, phases.BlockAPI:
-			reason = corev1alpha1.ReasonPreflightError
+			reason, account = corev1alpha1.ReasonPreflightError, cmp.Or(account, b.Reason)
 		}
 	}
-	return reason, phases.Describe(blocking)
+	return cmp.Or(account, reason), phases.Describe(blocking)
 }
 
 func refusedKind(blocking []phases.Blocker) bool {
@@ -351,7 +365,10 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	status.ObservedGeneration, status.Revision = gen, set.ObjectSetSpec().Revision
 	status.ControllerOf, status.Blocking, status.Phases = nil, nil, nil
 	conds := &status.Conditions
-	for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted} {
+	for _, typ := range []string{
+		corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted,
+		corev1alpha1.ConditionTeardownForbidden,
+	} {
 		meta.RemoveStatusCondition(conds, typ)
 	}
 	conditions.Set(conds, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, "The revision owns nothing any more.")

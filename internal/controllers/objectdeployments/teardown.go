@@ -129,10 +129,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if s.unknown() {
 		return nil
 	}
-	var blocking []phases.Blocker
-	for _, report := range s.plan.Reports {
-		blocking = append(blocking, report.Blocking...)
-	}
+	blocking := s.blocking()
 	message := "Objects are being removed in reverse order."
 	if len(blocking) > 0 {
 		message = phases.Describe(blocking)
@@ -146,7 +143,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
 		}
-		tearing(&status.Conditions, set.GetGeneration(), message)
+		tearing(&status.Conditions, set.GetGeneration(), message, blocking)
 		statuswriter.Fit(status, set.GetGeneration(), nil)
 		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
 			return nil
@@ -157,7 +154,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	status := old.DeepCopy()
 	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
 	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
-	tearing(&status.Conditions, s.deployment.GetGeneration(), message)
+	tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
 	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
 	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
 		return nil
@@ -165,8 +162,9 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
 }
 
-func tearing(conds *[]metav1.Condition, gen int64, message string) {
-	conditions.Kstatus(conds, gen, conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: message})
+func tearing(conds *[]metav1.Condition, gen int64, message string, blocking []phases.Blocker) {
+	forbidden := setTeardownForbidden(conds, gen, blocking)
+	conditions.Kstatus(conds, gen, conditions.State{Stalled: forbidden, Reason: corev1alpha1.ReasonTearingDown, Message: message})
 }
 
 // tornPhases returns how far the teardown of the newest revision is.

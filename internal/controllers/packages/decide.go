@@ -26,6 +26,8 @@ type view struct {
 	drifted  bool
 	repaired time.Time
 	now      time.Time
+	// forbidden is why the manager does not install the package as it is; empty if it does.
+	forbidden string
 	outcome
 }
 
@@ -48,12 +50,16 @@ const (
 	stepDeploy             // write what was loaded
 	stepRefuse             // the package is wrong and stays so
 	stepYield              // the deployment of this name has another owner
+	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
 	stepHold               // packageRef led to nothing that can be loaded; what is installed stays
 	stepGather             // what the package is rendered from is not known yet
 )
 
 func (s *reconciliation) decide(context.Context) error {
+	if _, allowed := s.Accounts.of(s.pkg); !allowed {
+		s.forbidden = accountRequired
+	}
 	s.step, s.why = decide(s.view)
 	return nil
 }
@@ -67,6 +73,9 @@ func decide(v view) (step, string) {
 		case terminating:
 			return stepAwait, why
 		}
+	}
+	if v.forbidden != "" {
+		return stepForbid, v.forbidden
 	}
 	if v.waiting || v.inputError != "" {
 		return stepGather, v.inputError

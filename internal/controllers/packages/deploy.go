@@ -65,6 +65,7 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *content) erro
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
 	template.Phases = phases
+	template.ServiceAccountName, _ = s.Accounts.of(s.pkg)
 	if s.dep == nil {
 		return s.install(ctx, loaded, template, made)
 	}
@@ -80,7 +81,7 @@ func (s *reconciliation) install(
 	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	dep := newDeployment(s.pkg)
-	copySettings(dep, s.pkg)
+	s.Accounts.copySettings(dep, s.pkg)
 	if err := fill(dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (s *reconciliation) upgrade(
 	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	before, lacks := copyOf(s.dep), lacksSlices(s.dep)
-	copySettings(s.dep, s.pkg)
+	s.Accounts.copySettings(s.dep, s.pkg)
 	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (s *reconciliation) syncSettings(ctx context.Context) error {
 		phases := template.Phases
 		template.Phases = nil
 		before := copyOf(s.dep)
-		copySettings(s.dep, s.pkg)
+		s.Accounts.copySettings(s.dep, s.pkg)
 		same := equality.Semantic.DeepEqual(before, s.dep)
 		template.Phases, before.ObjectDeploymentSpec().Template.Spec.Phases = phases, phases
 		if same {

@@ -72,7 +72,7 @@ func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
 // newOwned returns the deployment of a Package as its controller left it.
 func newOwned(change ...func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {
 	dep := newDeployment(newPackage()).(*corev1alpha1.ObjectDeployment)
-	copySettings(dep, newPackage())
+	Accounts{}.copySettings(dep, newPackage())
 	dep.UID, dep.Generation, dep.ResourceVersion = "dep-uid", 7, "9"
 	dep.Status.ObservedGeneration = 7
 	for _, c := range change {

@@ -76,7 +76,7 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	}
 
 	wrong := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "9"))
-	copySettings(wrong, newPackage())
+	Accounts{}.copySettings(wrong, newPackage())
 	if outdated(newPackage(), wrong) {
 		t.Errorf("the record stays wrong: %v", wrong.Annotations)
 	}

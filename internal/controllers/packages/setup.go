@@ -43,6 +43,8 @@ type Options struct {
 	Overrides string
 	// Version of the manager, which versions of packages may limit.
 	Version string
+	// Accounts is which ServiceAccounts Packages are installed with.
+	Accounts Accounts
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
 }

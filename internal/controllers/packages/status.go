@@ -103,6 +103,8 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		refuse(invalidReason(v.attempt.err), problems(v.attempt.err))
 	case stepYield:
 		refuse(corev1alpha1.ReasonCollisionDetected, v.why)
+	case stepForbid:
+		refuse(corev1alpha1.ReasonServiceAccountRequired, v.why)
 	}
 }
 
@@ -218,7 +220,7 @@ func mirrored(typ string) bool {
 
 // onlyTrue reports whether a Package has conditions of a type only where they are True.
 func onlyTrue(typ string) bool {
-	return typ == corev1alpha1.ConditionPaused || typ == corev1alpha1.ConditionDrifted
+	return typ == corev1alpha1.ConditionPaused || typ == corev1alpha1.ConditionDrifted || typ == corev1alpha1.ConditionTeardownForbidden
 }
 
 // removeConditions removes conditions. Those that stay keep the time of their transition.
@@ -249,6 +251,8 @@ func stateOf(v view) conditions.State {
 	switch v.step {
 	case stepYield:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
+	case stepForbid:
+		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonServiceAccountRequired, Message: v.why}
 	case stepAwait, stepGather:
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}

@@ -43,8 +43,9 @@ func controllerReference(namespacedKind string, owner client.Object) metav1.Owne
 	}
 }
 
-// copySettings copies what the Package states apart from its content: controller, pause, limits, retries.
-func copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+// copySettings copies what the Package states apart from its content: controller, account, pause, limits, retries. One that
+// lacks a required account keeps that of before.
+func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
 	if outdated(pkg, dep) {
 		setGeneration(dep, pkg) // another client changed it: the Package was read again
 	}
@@ -54,6 +55,9 @@ func copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gen
 	})
 	dep.SetOwnerReferences(append([]metav1.OwnerReference{controllerReference("Package", pkg)}, refs...))
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
+	if account, allowed := a.of(pkg); allowed {
+		spec.Template.Spec.ServiceAccountName = account
+	}
 	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
@@ -178,7 +182,8 @@ func changeCause(loaded *content, first, image, config bool) string {
 	return "Package content changed."
 }
 
-// templateDigest identifies what a template means: order of keys, null fields and defaults make no difference.
+// templateDigest identifies what a template means: order of keys, null fields and defaults make no difference. The account
+// is a setting, which changes without a load.
 func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {
@@ -196,6 +201,7 @@ func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 
 func normalized(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectSetTemplateSpec, error) {
 	out := spec.DeepCopy()
+	out.ServiceAccountName = ""
 	for i := range out.Phases {
 		for j := range out.Phases[i].Objects {
 			object := &out.Phases[i].Objects[j]

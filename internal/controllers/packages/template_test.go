@@ -37,7 +37,7 @@ func wire(t *testing.T, dep corev1alpha1.GenericObjectDeployment) *corev1alpha1.
 func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1alpha1.Package, content *content) corev1alpha1.GenericObjectDeployment {
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
-	copySettings(dep, pkg)
+	Accounts{}.copySettings(dep, pkg)
 	if err := fill(dep, pkg, printOf(pkg), content, content.template); err != nil {
 		t.Fatal(err)
 	}

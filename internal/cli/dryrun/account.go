@@ -1,0 +1,61 @@
+package dryrun
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// asAccount sends a dry run as an account, or as the user who may not impersonate it.
+func (c *simulatedCluster) asAccount(account objects.Account, send func(*apply.Writer) error) error {
+	if !c.impersonated(account) {
+		return send(c.Writer)
+	}
+	err := send(c.Writer.As(account.User()))
+	if denied, is := apply.AsUnauthorized(err); !is || denied.Verb != "impersonate" {
+		return err
+	}
+	c.mu.Lock()
+	c.asUser[account] = true
+	c.mu.Unlock()
+	return send(c.Writer)
+}
+
+// impersonated reports whether dry runs are made as the account.
+func (c *simulatedCluster) impersonated(account objects.Account) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !account.IsZero() && !c.asUser[account]
+}
+
+// accountWarnings name the accounts that dry runs were not made as.
+func (c *simulatedCluster) accountWarnings() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var warnings []string
+	for account := range c.asUser {
+		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: whether it may write the objects is not known, the dry runs are yours", account))
+	}
+	return warnings
+}
+
+// accountExists reads a ServiceAccount. One that the user may not read counts as there.
+func (c *Cluster) accountExists(ctx context.Context, account objects.Account) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	err := c.Reader.Get(ctx, client.ObjectKey{Namespace: account.Namespace, Name: account.Name}, m)
+	switch {
+	case apply.IsAbsent(err):
+		return false, nil
+	case apierrors.IsForbidden(err):
+		return true, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Unauthorized is a request that the authorizer of the API server refused, as opposed to
+// admission.
+type Unauthorized struct {
+	// Verb is the right that is missing, such as patch; escalate where the object would
+	// grant rights that its writer does not have.
+	Verb string
+}
+
+// The API server's own words, at their beginning: a webhook's, a policy's and a quota's
+// begin with who they are of.
+var (
+	cannot    = regexp.MustCompile(`^[^:"]*(?:"[^"]*")? is forbidden: User "[^"]*" cannot ([a-z]{1,20}) resource "`)
+	escalates = regexp.MustCompile(`^[^:"]*(?:\.rbac\.authorization\.k8s\.io)? ?"[^"]*" is forbidden: user "[^"]*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)
+)
+
+// AsUnauthorized returns what right an error says is missing; false for other errors.
+func AsUnauthorized(err error) (Unauthorized, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusForbidden {
+		return Unauthorized{}, false
+	}
+	message := status.Status().Message
+	if verb := firstOf(cannot, message); verb != "" {
+		return Unauthorized{Verb: verb}, true
+	}
+	if escalates.MatchString(message) {
+		return Unauthorized{Verb: "escalate"}, true
+	}
+	return Unauthorized{}, false
+}

@@ -1,0 +1,27 @@
+package objects
+
+// Account is a ServiceAccount that requests are made as; the zero value is the manager's
+// own identity.
+type Account struct {
+	Namespace, Name string
+}
+
+// IsZero reports whether the account is the manager's own identity.
+func (a Account) IsZero() bool { return a == Account{} }
+
+// User returns the user name of the account, as the API server knows it; empty for the
+// manager's own identity.
+func (a Account) User() string {
+	if a.IsZero() {
+		return ""
+	}
+	return "system:serviceaccount:" + a.Namespace + ":" + a.Name
+}
+
+// String returns the name for messages, such as "ServiceAccount shop/deployer".
+func (a Account) String() string {
+	if a.IsZero() {
+		return "the manager"
+	}
+	return "ServiceAccount " + a.Namespace + "/" + a.Name
+}
