@@ -106,9 +106,9 @@ func explainAccount(s phases.Step, err error) (text string, about bool) {
 	if s.Key.Group != "" {
 		resource += "." + s.Key.Group
 	}
-	where, flag := "in the whole cluster", ""
+	flag := ""
 	if s.Key.Namespace != "" {
-		where, flag = "in namespace "+s.Key.Namespace, " -n "+s.Key.Namespace
+		flag = " -n " + s.Key.Namespace
 	}
 	switch denied.Verb {
 	case "impersonate":
@@ -116,6 +116,6 @@ func explainAccount(s phases.Step, err error) (text string, about bool) {
 	case "escalate":
 		return fmt.Sprintf("%s may not grant rights that it does not have itself: give it these, or the verb escalate on %s, or bind for a binding", s.Account, resource), true
 	}
-	return fmt.Sprintf("%s may not %s %s %s: grant it that. To check: kubectl auth can-i %s %s%s --as=%s",
-		s.Account, denied.Verb, resource, where, denied.Verb, resource+"/"+s.Key.Name, flag, s.Account.User()), true
+	return fmt.Sprintf("%s may not %s %s: grant it that right; kubectl auth can-i %s %s%s --as=%s",
+		s.Account, denied.Verb, resource, denied.Verb, resource, flag, s.Account.User()), true
 }

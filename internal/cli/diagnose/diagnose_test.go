@@ -65,6 +65,14 @@ func TestRefused(t *testing.T) {
 			ReasonForbidden, "the engine may not write ConfigMap shop/web", "service account",
 		},
 		{
+			"ServiceAccount shop/deployer may not create configmaps: grant it that right; kubectl auth can-i create configmaps -n shop --as=system:serviceaccount:shop:deployer",
+			ReasonForbidden, "ConfigMap shop/web cannot be written: ServiceAccount shop/deployer may not create configmaps", "Grant it that right; kubectl auth can-i",
+		},
+		{
+			"ServiceAccount shop/deployer does not exist: create it, with the rights for the objects of the package, or name another one in spec.serviceAccountName",
+			ReasonForbidden, "ServiceAccount shop/deployer does not exist", "Create it, with the rights",
+		},
+		{
 			`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`,
 			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
 		},

@@ -47,6 +47,9 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is tried again by itself.")
 	case says("exceeded quota"):
 		return quotaCause(object, reason), true
+	case strings.HasPrefix(message, "ServiceAccount ") && (says(" may not ") || says(" does not exist: ")):
+		what, remedy, _ := strings.Cut(message, ": ")
+		return of(ReasonForbidden, object+" cannot be written: "+what, upper(remedy))
 	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
 		return of(ReasonForbidden, "the engine may not write "+object+": "+reason,
 			"Give the manager's service account the missing rights. It cannot grant rights that it does not have.")

@@ -43,7 +43,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if !s.controls() {
 		return s.finalize(ctx)
 	}
-	if before := copyOf(s.dep); copyRetry(s.dep, s.pkg) {
+	before := copyOf(s.dep)
+	if retried, released := copyRetry(s.dep, s.pkg), copyOrphan(s.dep, s.pkg); retried || released {
 		if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("change %s: %w", s.depName(), err)
 		}
@@ -66,6 +67,17 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// copyOrphan has the deployment release what is left of its objects where deletionPolicy became Orphan after the deletion
+// began, and reports whether that changed it.
+func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+	if pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || dep.GetDeletionTimestamp() == nil ||
+		slices.Contains(dep.GetFinalizers(), metav1.FinalizerOrphanDependents) || dep.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
+		return false
+	}
+	annotate(dep, map[string]string{corev1alpha1.OrphanedAnnotation: "true"})
+	return true
 }
 
 func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }

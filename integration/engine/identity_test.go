@@ -1,0 +1,340 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// allVerbs are the rights that the objects of a package take.
+var allVerbs = []string{"create", "patch", "delete"}
+
+// account makes a ServiceAccount that may do so much with ConfigMaps.
+func account(t *testing.T, ns, name string, verbs ...string) string {
+	t.Helper()
+	env.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+	env.Create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+	env.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: name}},
+	})
+	grant(t, ns, name, verbs...)
+	return user(ns, name)
+}
+
+func user(ns, name string) string { return "system:serviceaccount:" + ns + ":" + name }
+
+// grant replaces the rights of an account, and waits until they hold.
+func grant(t *testing.T, ns, name string, verbs ...string) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
+	role.Rules = nil
+	if len(verbs) > 0 {
+		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
+	}
+	must(t, env.Client.Update(t.Context(), role))
+	for _, verb := range allVerbs {
+		harness.Eventually(t, patience, "the rights of "+name+" to hold", func(ctx context.Context) error {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user(ns, name), Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ns, Verb: verb, Resource: "configmaps"},
+			}}
+			if err := env.Client.Create(ctx, review); err != nil {
+				return err
+			}
+			if want := slices.Contains(verbs, verb); review.Status.Allowed != want {
+				return fmt.Errorf("%s is allowed: %t, want %t", verb, !want, want)
+			}
+			return nil
+		})
+	}
+}
+
+// as has the deployment roll its objects out as an account.
+func as(dep *corev1alpha1.ObjectDeployment, account string) *corev1alpha1.ObjectDeployment {
+	dep.Spec.Template.Spec.ServiceAccountName = account
+	return dep
+}
+
+// retry ends the backoff of what failed.
+func retry(t *testing.T, obj client.Object, value string) {
+	t.Helper()
+	meddle(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.RetryAnnotation, value))
+}
+
+// attempts accepts requests that change an object, or try to.
+func attempts() sandbox.Filter { return sandbox.ByVerb("create", "update", "patch", "delete") }
+
+// notAs returns the requests for ConfigMaps that are not made as one of the users.
+func notAs(entries []sandbox.Entry, users ...string) []sandbox.Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e sandbox.Entry) bool { return slices.Contains(users, e.ImpersonatedUser) })
+}
+
+// Create, adoption, change, migration, correction, recreation, dry runs and removal: each
+// request that may change an object is made as the account of the revision.
+func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	first, second := account(t, ns, "first", allVerbs...), account(t, ns, "second", allVerbs...)
+	frozen := func(value string) corev1alpha1.ObjectSetObject {
+		return raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"frozen","annotations":{%q:%q}},"immutable":true,"data":{"value":%q}}`,
+			corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate, value))
+	}
+	must(t, env.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "found"}, Data: map[string]string{"value": "v0"}}))
+	j := begin(t)
+	dep := install(t, as(deployment(ns,
+		phase("one", configMap("kept", "v1"), configMap("found", "v1", collision(corev1alpha1.CollisionProtectionIfNoController)), frozen("v1")),
+		phase("two", configMap("changed", "v1"), configMap("dropped", "v1")),
+	), "first"))
+	edit(t, ns, "kept", `{"data":{"value":"theirs"}}`)
+	awaitValue(t, ns, "kept", "v1")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{
+			phase("one", configMap("kept", "v1"), configMap("found", "v1", collision(corev1alpha1.CollisionProtectionIfNoController)), frozen("v2")),
+			phase("two", configMap("changed", "v2")),
+		}
+	})
+	awaitRollout(t, dep)
+	harness.Eventually(t, patience, "what the revision dropped to go", func(ctx context.Context) error {
+		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dropped"}})
+	})
+	settle(t, ns)
+	entries := j.requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
+	if wrong := notAs(entries, first); len(wrong) > 0 {
+		t.Errorf("not as the account:%s", lines(wrong))
+	}
+	kinds := map[string]bool{}
+	for _, e := range entries {
+		kinds[fmt.Sprintf("%s dry=%t", e.Verb, e.DryRun)] = true
+	}
+	for _, kind := range []string{"create dry=false", "patch dry=false", "patch dry=true", "delete dry=false"} {
+		if !kinds[kind] {
+			t.Errorf("nothing was tested of %s:%s", kind, lines(entries))
+		}
+	}
+
+	j = begin(t)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { as(d, "second") })
+	awaitRollout(t, dep)
+	settle(t, ns)
+	if writes := j.requests(t, ns, attempts(), sandbox.ByResource("configmaps")); len(writes) > 0 {
+		t.Errorf("another account alone rewrites objects:%s", lines(writes))
+	}
+	edit(t, ns, "kept", `{"data":{"value":"theirs"}}`)
+	awaitValue(t, ns, "kept", "v1")
+	must(t, env.Client.Delete(t.Context(), dep))
+	env.WaitGone(t, patience, dep)
+	entries = j.requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
+	if wrong := notAs(entries, second); len(wrong) > 0 || len(entries) < 5 {
+		t.Errorf("not as the new account:%s\nof%s", lines(wrong), lines(entries))
+	}
+	absent(t, ns, "kept")
+}
+
+// An install as an account takes the requests of one without, and a look at the account.
+func TestRequestsOfAnInstallAsAnAccount(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer", allVerbs...)
+	count := func(name, by string) (counts map[string]int) {
+		j := begin(t)
+		dep := deployment(ns, phase("one", configMap(name+"-a", "v1"), configMap(name+"-b", "v1")), phase("two", configMap(name+"-c", "v1")))
+		dep.Name = name
+		install(t, as(dep, by))
+		settle(t, ns)
+		counts = map[string]int{}
+		for _, e := range j.requests(t, ns, sandbox.Not(sandbox.ByResource("events.events.k8s.io", "objectsets.package-operator.run", "objectdeployments.package-operator.run"))) {
+			counts[e.Verb+" "+e.Object.Resource]++
+		}
+		return counts
+	}
+	without, with := count("without", ""), count("with", "deployer")
+	if with["get serviceaccounts"] != 1 {
+		t.Errorf("the account was looked for %d times", with["get serviceaccounts"])
+	}
+	delete(with, "get serviceaccounts")
+	if fmt.Sprint(with) != fmt.Sprint(without) {
+		t.Errorf("an install as an account takes %v, without %v", with, without)
+	}
+}
+
+// The account does not exist, though rights are bound to its name: nothing is written, the
+// status names it, and the rollout goes on by itself once it is there.
+func TestMissingAccount(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer", allVerbs...)
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
+	must(t, env.Client.Delete(t.Context(), sa))
+	j := begin(t)
+	dep := as(deployment(ns, phase("one", configMap("object", "v1"))), "deployer")
+	env.Create(t, dep)
+	await(t, currentSetOf(t, dep), "to name the account", func(s *corev1alpha1.ObjectSet) error {
+		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonServiceAccountMissing,
+			"ServiceAccount "+ns+"/deployer does not exist: create it")
+	})
+	if writes := j.requests(t, ns, attempts(), sandbox.ByResource("configmaps")); len(writes) > 0 {
+		t.Errorf("written without the account:%s", lines(writes))
+	}
+	env.Create(t, &corev1.ServiceAccount{ObjectMeta: sa.ObjectMeta})
+	awaitRollout(t, dep)
+}
+
+// An account lacks a right from the start, and gets it.
+func TestForbiddenAccount(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer")
+	dep := as(deployment(ns, phase("one", configMap("object", "v1")), phase("two", configMap("later", "v1"))), "deployer")
+	env.Create(t, dep)
+	await(t, currentSetOf(t, dep), "to name the right", func(s *corev1alpha1.ObjectSet) error {
+		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden,
+			"ServiceAccount "+ns+"/deployer may not create configmaps: grant it that right",
+			"kubectl auth can-i create configmaps -n "+ns+" --as="+user(ns, "deployer"))
+	})
+	absent(t, ns, "object")
+	absent(t, ns, "later")
+	grant(t, ns, "deployer", allVerbs...)
+	retry(t, dep, "1")
+	awaitRollout(t, dep)
+}
+
+// An account cannot grant what it does not have, though the manager could.
+func TestAccountCannotEscalate(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer", allVerbs...)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: allVerbs})
+	must(t, env.Client.Update(t.Context(), role))
+	dep := as(deployment(ns, phase("one",
+		raw(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"more"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`),
+	)), "deployer")
+	env.Create(t, dep)
+	await(t, currentSetOf(t, dep), "to be refused", func(s *corev1alpha1.ObjectSet) error {
+		err := reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden,
+			"may not grant rights that it does not have itself")
+		if err != nil && !strings.Contains(err.Error(), "does not have itself") {
+			retry(t, dep, fmt.Sprint(len(err.Error()))) // the role may not hold yet
+		}
+		return err
+	})
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "more"}, role); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the Role was written: %v", err)
+	}
+}
+
+// A right is lost between two phases: what is there stays, and the rollout goes on with it.
+func TestAccountLosesARightHalfWay(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer", allVerbs...)
+	dep := as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer")
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
+	env.Create(t, dep)
+	before := awaitValue(t, ns, "first", "v1")
+	grant(t, ns, "deployer", "patch", "delete")
+	edit(t, ns, "first", `{"data":{"ready":"true"}}`)
+	await(t, currentSetOf(t, dep), "to name the right", func(s *corev1alpha1.ObjectSet) error {
+		return errors.Join(reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, "may not create configmaps"),
+			phaseIs(s, 0, corev1alpha1.PhaseStateReady))
+	})
+	if after := get(t, ns, "first"); after.UID != before.UID {
+		t.Error("the first phase did not stay")
+	}
+	absent(t, ns, "second")
+	grant(t, ns, "deployer", allVerbs...)
+	retry(t, dep, "1")
+	awaitValue(t, ns, "second", "v1")
+	edit(t, ns, "second", `{"data":{"ready":"true"}}`)
+	awaitRollout(t, dep)
+}
+
+// The right to delete is lost before the teardown, which waits for it.
+func TestTeardownForbidden(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer", allVerbs...)
+	dep := install(t, as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer"))
+	grant(t, ns, "deployer", "create", "patch")
+	j := begin(t)
+	must(t, env.Client.Delete(t.Context(), dep))
+	forbidden := func(d *corev1alpha1.ObjectDeployment) error {
+		return errors.Join(
+			reports(d, corev1alpha1.ConditionTeardownForbidden, metav1.ConditionTrue, corev1alpha1.ReasonForbidden,
+				"ServiceAccount "+ns+"/deployer may not delete configmaps: grant it", "second", "kubectl auth can-i delete"),
+			reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
+	}
+	await(t, dep, "to report what is forbidden", forbidden)
+	get(t, ns, "first")
+	get(t, ns, "second")
+	if wrong := notAs(j.requests(t, ns, attempts(), sandbox.ByResource("configmaps")), user(ns, "deployer")); len(wrong) > 0 {
+		t.Errorf("the manager's own rights were used:%s", lines(wrong))
+	}
+	grant(t, ns, "deployer", allVerbs...)
+	retry(t, dep, "1")
+	env.WaitGone(t, patience, dep)
+	absent(t, ns, "first")
+	absent(t, ns, "second")
+}
+
+// The account is gone, with its rights, when the deployment is deleted: to release the
+// objects takes none.
+func TestOrphanWithoutRights(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "deployer", allVerbs...)
+	dep := install(t, as(deployment(ns, phase("one", configMap("object", "v1"))), "deployer"))
+	grant(t, ns, "deployer")
+	must(t, env.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}))
+	must(t, env.Client.Delete(t.Context(), dep))
+	await(t, dep, "to name the account", func(d *corev1alpha1.ObjectDeployment) error {
+		c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionTeardownForbidden)
+		if c == nil {
+			return fmt.Errorf("it reports %+v", d.Status.Conditions)
+		}
+		return nil
+	})
+	meddle(t, dep, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.OrphanedAnnotation))
+	env.WaitGone(t, patience, dep)
+	if object := get(t, ns, "object"); len(object.OwnerReferences) > 0 || object.Labels[corev1alpha1.CacheLabel] != "" || object.Data["value"] != "v1" {
+		t.Errorf("the object was not released: %+v", object.ObjectMeta)
+	}
+}
+
+// currentSetOf waits for the only set of a deployment.
+func currentSetOf(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectSet {
+	t.Helper()
+	harness.Eventually(t, patience, "a set", func(ctx context.Context) error {
+		sets := &corev1alpha1.ObjectSetList{}
+		if err := env.Client.List(ctx, sets, client.InNamespace(dep.Namespace)); err != nil || len(sets.Items) == 1 {
+			return err
+		}
+		return errors.New("there is none")
+	})
+	return currentSet(t, dep)
+}
+
+func phaseIs(s *corev1alpha1.ObjectSet, i int, state corev1alpha1.PhaseState) error {
+	if len(s.Status.Phases) <= i || s.Status.Phases[i].State != state {
+		return fmt.Errorf("the phases are %+v", s.Status.Phases)
+	}
+	return nil
+}

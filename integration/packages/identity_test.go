@@ -1,0 +1,131 @@
+package packages_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// account makes a ServiceAccount that may write and delete the ConfigMaps of its namespace.
+func account(t *testing.T, ns, name string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: ns, Name: name}
+	env.Create(t, &corev1.ServiceAccount{ObjectMeta: meta})
+	env.Create(t, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch", "delete"}},
+	}})
+	env.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: name}},
+	})
+}
+
+// A Package is installed and upgraded as its account. Another account alone loads nothing and
+// rewrites no object. Without rights the teardown says what it lacks, until the objects are
+// to be left.
+func TestPackageServiceAccount(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	account(t, ns, "first")
+	account(t, ns, "second")
+	image := push(t, 2, 2, "v1")
+	from := begin(t)
+	pkg := harness.Package(ns, "shop", image)
+	pkg.Spec.ServiceAccountName = "first"
+	env.Create(t, pkg)
+	env.WaitAvailable(t, ns, "shop")
+	asUser := func(name string, entries []sandbox.Entry) {
+		t.Helper()
+		written := 0
+		for _, e := range entries {
+			if e.Object.Resource != "configmaps" || !slices.Contains([]string{"create", "patch", "delete"}, e.Verb) {
+				continue
+			}
+			written++
+			if e.ImpersonatedUser != "system:serviceaccount:"+ns+":"+name {
+				t.Errorf("%s %s was made as %q", e.Verb, e.RequestURI, e.ImpersonatedUser)
+			}
+		}
+		if (written > 0) != (name != "") {
+			t.Errorf("%d requests were made for the objects", written)
+		}
+	}
+	asUser("first", from.rest(t, ns))
+	loads := loadsOf(t, ns)
+
+	from = begin(t)
+	edit(t, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.ServiceAccountName = "second" })
+	env.WaitAvailable(t, ns, "shop")
+	harness.Eventually(t, patience, "the new account", func(context.Context) error {
+		if dep := deployment(t, ns); dep.Spec.Template.Spec.ServiceAccountName != "second" || dep.Status.Revision != 2 {
+			return fmt.Errorf("the deployment has account %q and revision %d", dep.Spec.Template.Spec.ServiceAccountName, dep.Status.Revision)
+		}
+		return nil
+	})
+	asUser("", from.rest(t, ns))
+	if after := loadsOf(t, ns); after != loads {
+		t.Errorf("the package was loaded %d times for another account", after-loads)
+	}
+
+	must(t, env.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}))
+	must(t, env.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}))
+	must(t, env.Client.Delete(t.Context(), pkg))
+	c := env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionTeardownForbidden, "True")
+	if want := "ServiceAccount " + ns + "/second does not exist"; c.Reason != corev1alpha1.ReasonServiceAccountMissing || !strings.Contains(c.Message, want) {
+		t.Errorf("the condition says %s: %s, want %s", c.Reason, c.Message, want)
+	}
+	edit(t, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan })
+	env.WaitGone(t, patience, pkg)
+	left := &corev1.ConfigMapList{}
+	must(t, env.Client.List(t.Context(), left, client.InNamespace(ns), client.HasLabels{corev1alpha1.PackageInstanceLabel}))
+	for _, cm := range left.Items {
+		if len(cm.OwnerReferences) > 0 || cm.Labels[corev1alpha1.CacheLabel] != "" {
+			t.Errorf("%s is not released: %+v", cm.Name, cm.ObjectMeta)
+		}
+	}
+	if len(left.Items) != 4 {
+		t.Errorf("%d objects are left, want 4", len(left.Items))
+	}
+}
+
+// The account of a ClusterPackage is in the manager's namespace.
+func TestClusterPackageServiceAccount(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := harness.Phased("shop", 1, 1)
+	for path, content := range files {
+		files[path] = strings.ReplaceAll(content, "metadata:\n", "metadata:\n  namespace: "+ns+"\n")
+	}
+	files["manifest.yaml"] = strings.ReplaceAll(harness.Phased("shop", 1, 1)["manifest.yaml"], "Namespaced", "Cluster")
+	pkg := harness.ClusterPackage("accounted", env.Push(t, "clusteraccount:v1", files))
+	pkg.Spec.ServiceAccountName = "default"
+	if err := env.Client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "default"}}); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	env.Create(t, pkg)
+	want := "ServiceAccount " + corev1alpha1.DefaultNamespace + "/default may not create configmaps"
+	harness.Eventually(t, patience, "the right to be named", func(ctx context.Context) error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
+			return err
+		}
+		for _, c := range pkg.Status.Conditions {
+			if strings.Contains(c.Message, want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the conditions are %+v", pkg.Status.Conditions)
+	})
+	must(t, env.Client.Delete(t.Context(), pkg))
+	env.WaitGone(t, patience, pkg)
+}

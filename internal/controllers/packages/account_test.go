@@ -1,0 +1,81 @@
+package packages
+
+import (
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason   string
+		accounts Accounts
+		cluster  bool
+		names    string
+		want     string
+		refused  bool
+	}{
+		{reason: "the manager itself"},
+		{reason: "what the Package names", names: "own", want: "own"},
+		{reason: "the default", accounts: Accounts{Default: "common"}, want: "common"},
+		{reason: "what the Package names comes before the default", accounts: Accounts{Default: "common"}, names: "own", want: "own"},
+		{reason: "one is required", accounts: Accounts{Required: true}, refused: true},
+		{reason: "the default is enough", accounts: Accounts{Default: "common", Required: true}, want: "common"},
+		{reason: "a ClusterPackage needs none and gets none", accounts: Accounts{Default: "common", Required: true}, cluster: true},
+		{reason: "a ClusterPackage may name one", cluster: true, names: "own", want: "own"},
+	} {
+		pkg := corev1alpha1.GenericPackage(newPackage())
+		if tc.cluster {
+			pkg = &corev1alpha1.ClusterPackage{}
+		}
+		pkg.PackageSpec().ServiceAccountName = tc.names
+		got, allowed := tc.accounts.of(pkg)
+		if got != tc.want || allowed == tc.refused {
+			t.Errorf("%s: %q, allowed %t", tc.reason, got, allowed)
+		}
+	}
+}
+
+// A Package that lacks a required account is refused, and what is installed keeps its account.
+func TestRequiredAccount(t *testing.T) {
+	t.Parallel()
+	pkg, dep := newPackage(), newOwned()
+	dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName = "before"
+	v := view{pkg: pkg, dep: dep, fingerprint: printOf(pkg), forbidden: accountRequired, now: start}
+	if v.step, v.why = decide(v); v.step != stepForbid {
+		t.Fatalf("the step is %v", v.step)
+	}
+	status := statusOf(v)
+	for _, typ := range []string{corev1alpha1.ConditionInvalid, corev1alpha1.ConditionStalled} {
+		found := false
+		for _, c := range status.Conditions {
+			found = found || c.Type == typ && c.Status == "True" && c.Reason == corev1alpha1.ReasonServiceAccountRequired && c.Message == accountRequired
+		}
+		if !found {
+			t.Errorf("no condition %s: %+v", typ, status.Conditions)
+		}
+	}
+	Accounts{Required: true}.copySettings(dep, pkg)
+	if got := dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName; got != "before" {
+		t.Errorf("the account became %q", got)
+	}
+	Accounts{}.copySettings(dep, pkg)
+	if got := dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName; got != "" {
+		t.Errorf("the account is %q where none is required", got)
+	}
+}
+
+// Another account is a setting: the template means the same.
+func TestAccountIsNoContent(t *testing.T) {
+	t.Parallel()
+	spec := corev1alpha1.ObjectSetTemplateSpec{SuccessDelaySeconds: 7}
+	without, err := templateDigest(&spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.ServiceAccountName = "deployer"
+	if with, err := templateDigest(&spec); err != nil || with != without {
+		t.Errorf("%s, want %s: %v", with, without, err)
+	}
+}
