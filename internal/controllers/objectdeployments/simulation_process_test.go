@@ -235,13 +235,19 @@ func (p *process) send(_ context.Context, r memory.Request, do func() error) err
 func (p *process) effect(r memory.Request, do func() error) (err error) {
 	defer p.checked()
 	before := p.get(r.Key)
+	if err := p.authorize(r, before); err != nil {
+		return err
+	}
 	p.engineWrites = true
 	err = do()
 	p.engineWrites = false
+	after := p.get(r.Key)
+	if err == nil && (r.Writes() || r.DryRun) {
+		p.checkAccount(r, before, after)
+	}
 	if err != nil || !r.Writes() {
 		return err
 	}
-	after := p.get(r.Key)
 	switch {
 	case r.Verb == "delete" && before != nil:
 		p.checkDelete(r.Key, before)
@@ -347,6 +353,14 @@ func answer(u *unstructured.Unstructured, obj client.Object) {
 func (h *home) Get(_ context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	key := homeKey(obj)
 	key.Namespace, key.Name = name.Namespace, name.Name
+	if key.Kind == "ServiceAccount" {
+		return h.request("get "+key.String(), func() error {
+			if h.absent[key.Name] {
+				return apierrors.NewNotFound(resourceOf(key), key.Name)
+			}
+			return nil
+		})
+	}
 	read := func(u *unstructured.Unstructured) error {
 		if u == nil {
 			return apierrors.NewNotFound(resourceOf(key), key.Name)

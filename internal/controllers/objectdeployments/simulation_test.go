@@ -30,6 +30,9 @@ type simulation struct {
 	owner  types.UID // of the deployment
 	past   map[objects.Key][]moment
 	denied map[objects.Key]bool // a webhook refuses writes of them
+	// absent are accounts that do not exist, lost the rights that accounts lack.
+	absent map[string]bool
+	lost   map[right]bool
 	// engineWrites is set while a request of the engine is performed.
 	engineWrites bool
 	engineMade   map[types.UID]bool // objects that the engine created or took over
@@ -81,7 +84,7 @@ func TestEngine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &simulation{
 			t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
-			past: map[objects.Key][]moment{}, denied: map[objects.Key]bool{},
+			past: map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
 			lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
 		}
 		s.newServer()
@@ -122,8 +125,8 @@ func sample[T any](s *simulation, label string, values []T) T {
 var (
 	work    = map[string]int{"engine": 40, "deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 10, "calm": 5}
 	trouble = []string{
-		"allow", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer",
-		"late", "leave", "occupy", "pause", "release", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
+		"account", "add account", "allow", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer", "forbid",
+		"late", "leave", "occupy", "pause", "permit", "release", "remove account", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
 		"template", "unpause", "unserve",
 	}
 )
@@ -170,6 +173,8 @@ func (s *simulation) act(name string) {
 		s.serve()
 	case "unserve":
 		s.unserve()
+	case "add account", "remove account", "forbid", "permit":
+		s.grant(name)
 	case "heal", "sicken":
 		s.disturb(name, sample(s, "key", slices.DeleteFunc(slices.Clone(universe), func(k objects.Key) bool { return !probed(k) })))
 	case "drift", "strip reference", "strip label", "steal", "delete", "occupy", "leave", "finalizer", "finalize", "deny", "allow":
@@ -385,6 +390,10 @@ func (s *simulation) use(name string) {
 		return
 	}
 	switch name {
+	case "account":
+		next := s.newAccount()
+		name += " " + next.String()
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec = next.spec() })
 	case "template", "rollback":
 		next := sample(s, "template", s.templates)
 		if name == "template" {
@@ -458,7 +467,7 @@ func (s *simulation) collect() bool {
 // newTemplate draws a template. Objects keep their order in all templates
 // unless they may move.
 func (s *simulation) newTemplate() *template {
-	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1)}
+	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1), account: sample(s, "account", accounts)}
 	keys := universe
 	if s.moved {
 		keys = rapid.Permutation(universe).Draw(s.t, "order")
@@ -501,6 +510,8 @@ func (s *simulation) settle() {
 	s.logf("settle")
 	s.chaos = false
 	clear(s.denied)
+	clear(s.absent)
+	clear(s.lost)
 	s.serve()
 	if !s.deleting {
 		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })

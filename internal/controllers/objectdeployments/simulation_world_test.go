@@ -113,8 +113,9 @@ type set struct {
 
 // template is what a revision contains.
 type template struct {
-	name   string
-	phases [][]wanted
+	name    string
+	account string
+	phases  [][]wanted
 }
 
 // ahead is how many phases are open from the claim on: the first one, and those
@@ -189,7 +190,7 @@ func (t *template) Find(key objects.Key) (*wanted, int) {
 
 func (t *template) String() string {
 	var b strings.Builder
-	b.WriteString(t.name)
+	b.WriteString(t.name + " as " + strconv.Quote(t.account))
 	for _, ph := range t.phases {
 		b.WriteString(" [")
 		for i, w := range ph {
@@ -205,7 +206,7 @@ func (t *template) String() string {
 
 // spec returns the template of a deployment. The names of phases tell templates apart.
 func (t *template) spec() corev1alpha1.ObjectSetTemplateSpec {
-	spec := corev1alpha1.ObjectSetTemplateSpec{AvailabilityProbes: []corev1alpha1.ObjectSetProbe{{
+	spec := corev1alpha1.ObjectSetTemplateSpec{ServiceAccountName: t.account, AvailabilityProbes: []corev1alpha1.ObjectSetProbe{{
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: group, Kind: "App"}},
 		Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Available", Status: "True"}}},
 	}, {

@@ -1,0 +1,99 @@
+package objectdeployments
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/internal/cluster/memory"
+)
+
+// accounts are those of templates; the empty one is the manager itself.
+var accounts = []string{"", "a", "b"}
+
+// right is what an account may do to all objects.
+type right struct{ account, verb string }
+
+// grant takes rights and accounts away, or gives them back.
+func (s *simulation) grant(name string) {
+	account := sample(s, "account", accounts[1:])
+	switch name {
+	case "add account", "remove account":
+		s.absent[account] = name == "remove account"
+		s.logf("%s %s", name, account)
+	case "forbid", "permit":
+		verb := sample(s, "verb", []string{"create", "patch", "delete"})
+		s.lost[right{account, verb}] = name == "forbid"
+		s.logf("%s %s %s", name, account, verb)
+	}
+}
+
+// newAccount is the newest template with another account.
+func (s *simulation) newAccount() *template {
+	t := *s.templates[len(s.templates)-1]
+	t.name, t.account = fmt.Sprintf("t%d", len(s.templates)+1), sample(s, "account", accounts)
+	s.templates = append(s.templates, &t)
+	return &t
+}
+
+// authorize refuses a request of an account without the right for it.
+func (s *simulation) authorize(r memory.Request, before *object) error {
+	verbs := []string{r.Verb}
+	if r.Verb == "apply" {
+		verbs = []string{"patch"}
+		if before == nil {
+			verbs = append(verbs, "create")
+		}
+	}
+	for _, verb := range verbs {
+		if r.Account.IsZero() || !s.lost[right{r.Account.Name, verb}] {
+			continue
+		}
+		resource := strings.ToLower(r.Key.Kind) + "s"
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: fmt.Sprintf("%s.%s %q is forbidden: User %q cannot %s resource %q in API group %q in the namespace \"n\"",
+				resource, r.Key.Group, r.Key.Name, r.Account.User(), verb, resource, r.Key.Group),
+		}}
+	}
+	return nil
+}
+
+// checkAccount checks that a write or dry run is made as the account of the revision that
+// is written, or that has the object which goes, and that only a release is the manager's.
+func (s *simulation) checkAccount(r memory.Request, before, after *object) {
+	if s.late {
+		return
+	}
+	if r.Verb == "patch" && (before.labelled != after.labelled || before.controller() != after.controller()) {
+		if !r.Account.IsZero() {
+			s.failf("%s was released as %s", r.Key, r.Account)
+		}
+		return
+	}
+	writer := s.writerOf(r.Key)
+	if r.Verb == "delete" && (writer == nil || !s.recreates(r.Key, before)) {
+		writer = s.newestWith(r)
+	}
+	want := s.engine.reconciled.Spec.Template.Spec.ServiceAccountName // of what no revision has
+	if writer != nil {
+		want = writer.template.account
+	}
+	if r.Account.Name != want || want != "" && r.Account.Namespace != "n" {
+		s.failf("%s was made as %s, and its revision has the account %q", r, r.Account, want)
+	}
+}
+
+// newestWith returns the newest revision that the engine knows to have the object.
+func (s *simulation) newestWith(r memory.Request) *set {
+	for _, set := range slices.Backward(s.sets) {
+		if rev := s.engine.loaded(set.uid); rev != nil && rev.Contains(r.Key) {
+			return set
+		}
+	}
+	return nil
+}
