@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects/objectslices"
@@ -69,11 +70,7 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 }
 
 func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
-	var image *registry.Image
-	err := p.access(ctx, in, func(puller *registry.Puller) (err error) {
-		image, err = puller.Pull(ctx, in.image)
-		return err
-	})
+	image, err := p.pull(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +81,13 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	}
 	var pkg *loader.Package
 	err = p.rendering.Do(ctx, in.level, func(ctx context.Context) (err error) {
-		pkg, err = loader.Load(ctx, image.Files, p.optionsFor(in, values))
+		files := image.Files
+		if in.origin.version != "" && !loader.HasManifest(files) {
+			if files, err = loader.Plain(in.origin.packageName, files); err != nil {
+				return err
+			}
+		}
+		pkg, err = loader.Load(ctx, files, p.optionsFor(in, values))
 		return err
 	})
 	if err != nil {
@@ -93,8 +96,34 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	return p.contentOf(in, image, pkg), nil
 }
 
+// plainManifests are the files of an image that is no package, such as a bundle of manifests.
+var plainManifests = &archive.Selection{Keep: loader.IsPlainManifest}
+
+// pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own.
+func (p *Pipeline) pull(ctx context.Context, in input) (image *registry.Image, err error) {
+	if in.origin.image == "" {
+		files := loader.Files{}
+		for path, text := range in.origin.files {
+			files[path] = []byte(text)
+		}
+		return &registry.Image{Digest: in.origin.digest, Files: files}, nil
+	}
+	pull := func(selection *archive.Selection, ref string) error {
+		return p.access(ctx, in, selection, func(puller *registry.Puller) (err error) {
+			image, err = puller.Pull(ctx, ref)
+			return err
+		})
+	}
+	err = pull(nil, in.image)
+	if err == nil && in.origin.version != "" && len(image.Files) == 0 {
+		digest := image.Digest
+		err = pull(plainManifests, sources.ByDigest(in.image, digest))
+	}
+	return image, err
+}
+
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
-	err = p.access(ctx, in, func(puller *registry.Puller) (err error) {
+	err = p.access(ctx, in, nil, func(puller *registry.Puller) (err error) {
 		digest, err = puller.Resolve(ctx, in.image)
 		return err
 	})
@@ -102,16 +131,16 @@ func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err er
 }
 
 // access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used.
-func (p *Pipeline) access(ctx context.Context, in input, pull func(*registry.Puller) error) error {
+func (p *Pipeline) access(ctx context.Context, in input, files *archive.Selection, pull func(*registry.Puller) error) error {
 	spec := in.pkg.PackageSpec()
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
-		return pull(p.Puller.With(registry.Access{Offline: true}))
+		return pull(p.Puller.With(registry.Access{Offline: true, Selection: files}))
 	}
 	keys, unusable, err := p.Credentials.Keychain(ctx, sources.PullSecrets(spec, in.namespace))
 	if err != nil {
 		return err
 	}
-	err = pull(p.Puller.With(registry.Access{Keychain: keys}))
+	err = pull(p.Puller.With(registry.Access{Keychain: keys, Selection: files}))
 	var failed *registry.PullError
 	if len(unusable) == 0 || !errors.As(err, &failed) {
 		return err
@@ -124,6 +153,7 @@ func (p *Pipeline) access(ctx context.Context, in input, pull func(*registry.Pul
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.Prefixes.Apply
+	o.Package.Image = in.origin.image
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.installations(name) {

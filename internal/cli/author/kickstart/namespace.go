@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/presets"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -44,7 +45,7 @@ func (m *maker) namespaced(o *object) (namespaced, guessed bool) {
 	switch {
 	case o.namespace() != "":
 		return true, false
-	case listed(kinds().ClusterScoped, kind), strings.HasPrefix(kind.Kind, "Cluster"):
+	case presets.ClusterScoped(kind), strings.HasPrefix(kind.Kind, "Cluster"):
 		return false, false
 	}
 	return true, true

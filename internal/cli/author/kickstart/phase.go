@@ -6,44 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/loader/presets"
 )
 
-// Phases with rules of their own; kinds.yaml has all of them.
+// Phases with rules of their own, of those of package presets.
 const (
 	phasePreInstall     = "pre-install"
 	phaseDeploy         = "deploy"
 	phaseAdmission      = "admission"
 	phaseAdmissionPatch = "admission-patch"
-	phaseResources      = "resources"
+	phaseResources      = presets.PhaseResources
 	phaseDependents     = "dependents"
-	phaseOther          = "other"
+	phaseOther          = presets.PhaseOther
 	phasePostInstall    = "post-install"
 )
-
-// phaseIndex returns the position of a phase, or -1.
-func phaseIndex(name string) int {
-	for i, phase := range kinds().Phases {
-		if phase.Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-// presetOf returns the phase of a kind, or else of its group.
-func presetOf(kind schema.GroupKind) string {
-	for _, key := range []string{kind.Group + "/" + kind.Kind, kind.Group} {
-		for _, phase := range kinds().Phases {
-			if slices.Contains(phase.Kinds, key) {
-				return phase.Name
-			}
-		}
-	}
-	return phaseOther
-}
 
 // phases puts every object into a phase, and returns the phases in use in their order.
 func (m *maker) phases(all []*object) []string {
@@ -57,7 +34,7 @@ func (m *maker) phases(all []*object) []string {
 		case m.defined[o.kind()] != nil:
 			o.phase = phaseResources
 		default:
-			o.phase = presetOf(o.kind())
+			o.phase = presets.PhaseOf(o.kind())
 		}
 	}
 	m.patchJobs(all)
@@ -72,10 +49,10 @@ func (m *maker) phases(all []*object) []string {
 // comparePhases orders phases; those of hooks are numbered.
 func comparePhases(a, b string) int {
 	index := func(phase string) int {
-		if i := phaseIndex(phase); i >= 0 {
+		if i := presets.PhaseIndex(phase); i >= 0 {
 			return i
 		}
-		return phaseIndex(phase[:strings.LastIndex(phase, "-")])
+		return presets.PhaseIndex(phase[:strings.LastIndex(phase, "-")])
 	}
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }

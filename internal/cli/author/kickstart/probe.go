@@ -4,70 +4,23 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
-	recipes "lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/internal/loader/presets"
 )
-
-// conditions are probes of conditions with the status True.
-func conditions(types ...string) []any {
-	var out []any
-	for _, typ := range types {
-		out = append(out, map[string]any{"condition": map[string]any{"type": typ, "status": "True"}})
-	}
-	return out
-}
-
-// recipe returns the recommended probes for a workload.
-func recipe(kind string) []any {
-	_, text := recipes.Recipe(kind)
-	var entries []any
-	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
-		panic(err) // it is embedded
-	}
-	return fields.List(entries[0], "probes")
-}
 
 // probesOf returns the probes for the kinds in use, and the kinds without a known probe.
 func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
-	used := map[schema.GroupKind]bool{}
+	used, shown := map[schema.GroupKind]bool{}, map[schema.GroupKind][]string{}
 	for _, o := range all {
 		used[o.kind()] = true
 	}
-	add := func(kind schema.GroupKind, probes []any) {
-		out = append(out, map[string]any{
-			"selector": map[string]any{"kind": map[string]any{"group": kind.Group, "kind": kind.Kind}}, "probes": probes,
-		})
-		delete(used, kind)
+	for kind, d := range m.defined {
+		shown[kind] = d.conditions
 	}
-	for _, known := range kinds().Probes {
-		kind := schema.GroupKind{Group: known.Group, Kind: known.Kind}
-		switch {
-		case !used[kind]:
-		case known.CEL != nil:
-			add(kind, []any{map[string]any{"cel": known.CEL}})
-		case len(known.Conditions) > 0:
-			add(kind, conditions(known.Conditions...))
-		default:
-			add(kind, recipe(kind.Kind))
-		}
-	}
-	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
-	for _, kind := range slices.SortedFunc(maps.Keys(used), byName) {
-		d := m.defined[kind]
-		switch {
-		case listed(kinds().ReadyAtOnce, kind):
-		case d != nil && len(d.conditions) > 0:
-			add(kind, conditions(d.conditions...))
-		default:
-			unknown = append(unknown, kind.String())
-		}
-	}
-	return out, unknown
+	return presets.Probes(used, shown)
 }
 
 // readyColumn is a printer column that shows a condition by which custom resources report

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/loader/presets"
 )
 
 // patchable are the resources of kinds that Jobs patch during installations, such as
@@ -43,12 +44,12 @@ func (m *maker) patchJobs(all []*object) {
 // putBehind moves a Job behind its targets. A probed APIService waits for the patch,
 // so the Job is in its phase.
 func (m *maker) putBehind(job *object, targets []*object) {
-	last := slices.MaxFunc(targets, func(a, b *object) int { return phaseIndex(a.phase) - phaseIndex(b.phase) })
+	last := slices.MaxFunc(targets, func(a, b *object) int { return presets.PhaseIndex(a.phase) - presets.PhaseIndex(b.phase) })
 	phase := last.phase
 	if phase == phaseAdmission {
 		phase = phaseAdmissionPatch
 	}
-	earlier := phaseIndex(job.phase) >= 0 && phaseIndex(job.phase) < phaseIndex(phase)
+	earlier := presets.PhaseIndex(job.phase) >= 0 && presets.PhaseIndex(job.phase) < presets.PhaseIndex(phase)
 	if earlier || job.hook != nil && phase == phaseAdmissionPatch {
 		job.phase = phase
 		m.note("%s may patch %s, as its rights say: it is in phase %s, behind it", job, last, phase)

@@ -1,0 +1,175 @@
+package loader
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/presets"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+const manifestFile = "manifest.yaml"
+
+// HasManifest reports whether files have the manifest of a package.
+func HasManifest(files Files) bool {
+	return files[manifestFile] != nil || files["manifest.yml"] != nil
+}
+
+// IsPlainManifest reports whether a path is one of the files that Plain reads: YAML or JSON in no hidden folder.
+func IsPlainManifest(p string) bool {
+	hidden := slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
+	return !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
+}
+
+// Plain makes a package of the name of plain manifests, for both scopes: with a manifest, phases by kinds where objects
+// state none, and the probes of package presets. Errors are violation.Violations.
+func Plain(name string, files Files) (Files, error) {
+	p := plainSet{defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
+	for _, file := range slices.SortedFunc(maps.Keys(files), archive.ComparePaths) {
+		if IsPlainManifest(file) {
+			p.problems = append(p.problems, document.Each(file, files[file], p.document)...)
+		}
+	}
+	if len(p.objects) == 0 && len(p.problems) == 0 {
+		p.problems = violation.Violations{violation.Violation{Reason: violation.ReasonNoFiles}.
+			Because("Offer a package with a manifest, or YAML files with Kubernetes objects.", "there is no object")}
+	}
+	if err := p.problems.Sorted().Err(); err != nil {
+		return nil, err
+	}
+	return p.files(name)
+}
+
+// plainSet collects the objects of plain manifests.
+type plainSet struct {
+	objects    []plainObject
+	defined    map[schema.GroupKind]bool
+	aggregated map[string]bool
+	kinds      map[schema.GroupKind]bool
+	problems   violation.Violations
+}
+
+type plainObject struct {
+	path string
+	kind schema.GroupKind
+	body map[string]any
+}
+
+func (p *plainSet) document(d *document.Document) { p.value(d, d.Value, true) }
+
+// value takes an object, or the items of a list.
+func (p *plainSet) value(d *document.Document, value any, lists bool) {
+	body, ok := value.(map[string]any)
+	apiVersion, _ := body["apiVersion"].(string)
+	kind, _ := body["kind"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if !ok || apiVersion == "" || kind == "" || err != nil {
+		p.fail(d.At(violation.ReasonObjectInvalid, "").Because("", "the document is no object: apiVersion %q, kind %q", apiVersion, kind))
+		return
+	}
+	if items, isList := body["items"].([]any); isList && lists && strings.HasSuffix(kind, "List") {
+		for _, item := range items {
+			p.value(d, item, false)
+		}
+		return
+	}
+	if len(p.objects) >= limits.PackageObjects {
+		p.fail(violation.Violation{Reason: violation.ReasonLimit, Path: d.Path}.
+			Because("Split the package.", "more than %d objects", limits.PackageObjects))
+		return
+	}
+	o := plainObject{path: d.Path, kind: gv.WithKind(kind).GroupKind(), body: body}
+	p.objects, p.kinds[o.kind] = append(p.objects, o), true
+	spec, _ := body["spec"].(map[string]any)
+	group, _ := spec["group"].(string)
+	switch o.kind {
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		names, _ := spec["names"].(map[string]any)
+		defined, _ := names["kind"].(string)
+		p.defined[schema.GroupKind{Group: group, Kind: defined}] = true
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		p.aggregated[group] = spec["service"] != nil
+	}
+}
+
+func (p *plainSet) fail(v violation.Violation) {
+	if len(p.problems) <= limits.Violations {
+		p.problems = append(p.problems, v)
+	}
+}
+
+// files writes the package.
+func (p *plainSet) files(name string) (Files, error) {
+	files, used, own := Files{}, map[string]bool{}, []string{}
+	for _, o := range p.objects {
+		phase := p.assign(o)
+		if !used[phase] && presets.PhaseIndex(phase) < 0 {
+			own = append(own, phase)
+		}
+		used[phase] = true
+		text, err := yaml.Marshal(o.body)
+		if err != nil {
+			return nil, violation.Violations{violation.Violation{Reason: violation.ReasonObjectInvalid, Path: o.path}.Because("", "%v", err)}
+		}
+		at := "objects/" + strings.TrimSuffix(o.path, path.Ext(o.path)) + ".yaml"
+		if written := files[at]; written != nil {
+			text = slices.Concat(written, []byte("---\n"), text)
+		}
+		files[at] = text
+	}
+	phases := []any{}
+	for _, phase := range append(presets.Ordered(used), own...) {
+		phases = append(phases, map[string]any{"name": phase})
+	}
+	spec := map[string]any{
+		"scopes": []any{manifestsv1alpha1.PackageManifestScopeCluster, manifestsv1alpha1.PackageManifestScopeNamespaced}, "phases": phases,
+	}
+	if probes, _ := presets.Probes(p.kinds, nil); len(probes) > 0 {
+		spec["availabilityProbes"] = probes
+	}
+	manifest, err := yaml.Marshal(map[string]any{
+		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifest,
+		"metadata": map[string]any{"name": name}, "spec": spec,
+	})
+	files[manifestFile] = bytes.TrimSpace(manifest)
+	return files, err
+}
+
+// assign returns the phase of an object, which it states or is given.
+func (p *plainSet) assign(o plainObject) string {
+	metadata, ok := o.body["metadata"].(map[string]any)
+	if !ok {
+		return presets.PhaseOther // refused by the checks of every package
+	}
+	annotations, ok := metadata["annotations"].(map[string]any)
+	if !ok && metadata["annotations"] != nil {
+		return presets.PhaseOther
+	}
+	if phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string); phase != "" {
+		return phase
+	}
+	phase := presets.PhaseOf(o.kind)
+	switch {
+	case p.aggregated[o.kind.Group]:
+		phase = presets.PhaseOther
+	case p.defined[o.kind]:
+		phase = presets.PhaseResources
+	}
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[corev1alpha1.PhaseAnnotation] = phase
+	return phase
+}

@@ -1,0 +1,78 @@
+package loader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+const plainObjects = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: example.com/web}]}}}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: last, annotations: {package-operator.run/phase: own}}}
+`
+
+// loadPlain makes a package of plain manifests and loads it as a Package.
+func loadPlain(ctx context.Context, files loader.Files) (*loader.Package, error) {
+	made, err := loader.Plain("shop.example.com", files)
+	if err != nil {
+		return nil, err
+	}
+	return loader.Load(ctx, made, loader.Options{Package: manifestsv1alpha1.TemplateContextPackage{
+		Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: "shop", Namespace: "team"},
+	}})
+}
+
+// Plain manifests become phases by their kinds, with probes.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	pkg, err := loadPlain(t.Context(), loader.Files{
+		"config/all.yaml": []byte(plainObjects), "README.md": []byte("{"), ".imgpkg/images.yml": []byte("images: []"),
+		"more.json": []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "json"}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, phase := range pkg.Phases {
+		for j := range phase.Objects {
+			got = append(got, phase.Name+" "+pkg.Sources[i][j].Object)
+		}
+	}
+	want := []string{"rbac v1 ServiceAccount web", "deploy apps/v1 Deployment web", "deploy v1 ConfigMap json", "own v1 ConfigMap last"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if pkg.Name != "shop.example.com" || len(pkg.Probes) != 1 || pkg.Probes[0].Selector.Kind.Kind != "Deployment" {
+		t.Errorf("name %s, probes %+v", pkg.Name, pkg.Probes)
+	}
+}
+
+// Plain manifests that are none are refused with the file.
+func TestPlainRefuses(t *testing.T) {
+	t.Parallel()
+	for reason, files := range map[string]loader.Files{
+		"there is no object":        {"README.md": []byte("text")},
+		"a.yaml":                    {"a.yaml": []byte("a: [")},
+		"the document is no object": {"a.yaml": []byte("values: {a: 1}")},
+	} {
+		_, err := loadPlain(t.Context(), files)
+		var wrong violation.Violations
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}

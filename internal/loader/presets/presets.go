@@ -1,0 +1,141 @@
+package presets
+
+import (
+	_ "embed" // kinds.yaml
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	recipes "lockstep.run/lockstep/internal/probes"
+)
+
+//go:embed kinds.yaml
+var kindsFile []byte
+
+// known is the content of kinds.yaml.
+type known struct {
+	Phases []struct {
+		Name  string
+		Kinds []string
+	}
+	Probes []struct {
+		Group, Kind string
+		Conditions  []string
+		CEL         map[string]any
+	}
+	ReadyAtOnce, ClusterScoped []string
+}
+
+var kinds = sync.OnceValue(func() (k known) {
+	if err := yaml.UnmarshalStrict(kindsFile, &k); err != nil {
+		panic(err) // it is embedded
+	}
+	return k
+})
+
+// Phases with rules of their own.
+const (
+	// PhaseResources has objects of kinds that the package defines.
+	PhaseResources = "resources"
+	// PhaseOther has objects of all other kinds.
+	PhaseOther = "other"
+)
+
+// listed reports whether a list has a kind as group/Kind, or its group.
+func listed(list []string, kind schema.GroupKind) bool {
+	return slices.Contains(list, kind.Group+"/"+kind.Kind) || slices.Contains(list, kind.Group)
+}
+
+// ClusterScoped reports whether a kind of Kubernetes is known to be cluster-scoped.
+func ClusterScoped(kind schema.GroupKind) bool { return listed(kinds().ClusterScoped, kind) }
+
+// PhaseIndex returns the position of a phase, or -1.
+func PhaseIndex(name string) int {
+	for i, phase := range kinds().Phases {
+		if phase.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// PhaseOf returns the phase of a kind, or else of its group.
+func PhaseOf(kind schema.GroupKind) string {
+	for _, key := range []string{kind.Group + "/" + kind.Kind, kind.Group} {
+		for _, phase := range kinds().Phases {
+			if slices.Contains(phase.Kinds, key) {
+				return phase.Name
+			}
+		}
+	}
+	return PhaseOther
+}
+
+// Probes returns availability probes, as JSON values, for some kinds, and the kinds without a known probe. shown are
+// conditions by which kinds report that they are ready.
+func Probes(used map[schema.GroupKind]bool, shown map[schema.GroupKind][]string) (out []any, unknown []string) {
+	used = maps.Clone(used)
+	add := func(kind schema.GroupKind, probes []any) {
+		out = append(out, map[string]any{
+			"selector": map[string]any{"kind": map[string]any{"group": kind.Group, "kind": kind.Kind}}, "probes": probes,
+		})
+		delete(used, kind)
+	}
+	for _, known := range kinds().Probes {
+		kind := schema.GroupKind{Group: known.Group, Kind: known.Kind}
+		switch {
+		case !used[kind]:
+		case known.CEL != nil:
+			add(kind, []any{map[string]any{"cel": known.CEL}})
+		case len(known.Conditions) > 0:
+			add(kind, conditions(known.Conditions...))
+		default:
+			add(kind, recipe(kind.Kind))
+		}
+	}
+	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
+	for _, kind := range slices.SortedFunc(maps.Keys(used), byName) {
+		switch {
+		case listed(kinds().ReadyAtOnce, kind):
+		case len(shown[kind]) > 0:
+			add(kind, conditions(shown[kind]...))
+		default:
+			unknown = append(unknown, kind.String())
+		}
+	}
+	return out, unknown
+}
+
+// conditions are probes of conditions with the status True.
+func conditions(types ...string) []any {
+	var out []any
+	for _, typ := range types {
+		out = append(out, map[string]any{"condition": map[string]any{"type": typ, "status": "True"}})
+	}
+	return out
+}
+
+// recipe returns the recommended probes for a workload.
+func recipe(kind string) []any {
+	_, text := recipes.Recipe(kind)
+	var entries []struct{ Probes []any }
+	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
+		panic(err) // it is embedded
+	}
+	return entries[0].Probes
+}
+
+// Ordered returns those phases of presets that are used, in their order.
+func Ordered(used map[string]bool) []string {
+	var names []string
+	for _, phase := range kinds().Phases {
+		if used[phase.Name] {
+			names = append(names, phase.Name)
+		}
+	}
+	return names
+}
