@@ -1,0 +1,167 @@
+package packages_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/crane"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// One new version upgrades all Packages that follow it, and no other; those are not written at all.
+func TestFollowers(t *testing.T) {
+	t.Parallel()
+	followers, others := 20, 5
+	if harness.Deep() {
+		followers, others = 500, 100
+	}
+	ns := namespace(t)
+	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
+	repo := repository(t, ns, "stable", nil)
+	repo.offers(t, "shop", version("1.0.0", one))
+	repo.offers(t, "other", version("1.0.0", one))
+	create := func(called, of, constraint string) {
+		pkg := following(ns, of, constraint)
+		pkg.Name = called
+		// All have the same objects: each has a name of its own for them.
+		pkg.Spec.Patches = []corev1alpha1.PackagePatch{{
+			Target: &corev1alpha1.PatchTarget{Kind: "ConfigMap"},
+			Patch:  fmt.Sprintf(`[{"op": "replace", "path": "/metadata/name", "value": %q}]`, called),
+		}}
+		env.Create(t, pkg)
+	}
+	want := map[string]string{}
+	for i := range followers {
+		name := fmt.Sprintf("follower-%03d", i)
+		create(name, "shop", "^1")
+		want[name] = "1.1.0"
+	}
+	for i := range others {
+		name, of, constraint := fmt.Sprintf("pinned-%03d", i), "shop", "1.0.0"
+		if i%2 == 0 {
+			name, of, constraint = fmt.Sprintf("other-%03d", i), "other", ""
+		}
+		create(name, of, constraint)
+		want[name] = "1.0.0"
+	}
+	patienceOf := 60*time.Second + time.Duration(followers)*300*time.Millisecond
+	ready := func(version func(string) string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			list := &corev1alpha1.PackageList{}
+			if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil {
+				return err
+			}
+			for i := range list.Items {
+				pkg := &list.Items[i]
+				if r := pkg.Status.Resolved; r == nil || r.Version != version(pkg.Name) {
+					return fmt.Errorf("%s is %+v", pkg.Name, r)
+				}
+				if err := says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""); err != nil {
+					return fmt.Errorf("%s: %w", pkg.Name, err)
+				}
+			}
+			return nil
+		}
+	}
+	harness.Eventually(t, patienceOf, "all are installed", ready(func(string) string { return "1.0.0" }))
+	settle(t, ns)
+
+	from, begun := begin(t), time.Now()
+	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
+	harness.Eventually(t, patienceOf, "all are upgraded", ready(func(name string) string { return want[name] }))
+	took := time.Since(begun)
+	entries := from.rest(t, ns)
+	for _, e := range entries {
+		if e.Object.Name != "" && want[e.Object.Name] == "1.0.0" {
+			t.Errorf("%s %s, which does not follow", e.Verb, e.RequestURI)
+		}
+	}
+	counts := tally(entries)
+	perPackage := func(n int) float64 { return float64(n) / float64(followers) }
+	t.Logf("%d followers upgraded in %s, %.2f requests each", followers, took.Round(100*time.Millisecond), perPackage(len(entries)))
+	for _, request := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("  %s: %.2f", request, perPackage(counts[request]))
+	}
+	if n := perPackage(counts["patch objectdeployments"]); n > 1 {
+		t.Errorf("%.2f patches of each deployment", n)
+	}
+	if n := perPackage(counts["update packages/status"]); n > 4 {
+		t.Errorf("%.2f statuses of each Package", n)
+	}
+}
+
+// Manifests without a package are installed with phases and probes of their kinds: out of the repository itself.
+func TestReferenceToPlainManifests(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	repo := repository(t, ns, "stable", nil)
+	files := func(v string) corev1alpha1.AvailableVersion {
+		return corev1alpha1.AvailableVersion{Version: v, Files: map[string]string{
+			"config.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {version: " + v + "}\n" +
+				"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: plain}\n",
+		}}
+	}
+	repo.offers(t, "plain.example.com", files("1.0.0"))
+	env.Create(t, following(ns, "plain.example.com", ""))
+	pkg := awaitVersion(t, ns, "1.0.0")
+	if r := pkg.Status.Resolved; r.PackageName != "plain.example.com" || r.Image != "" || r.Digest == "" {
+		t.Errorf("resolved %+v", r)
+	}
+	phases := deployment(t, ns).Spec.Template.Spec.Phases
+	if len(phases) != 2 || phases[0].Name != "rbac" || phases[1].Name != "deploy" {
+		t.Errorf("phases %+v", phases)
+	}
+	settle(t, ns)
+	begin(t).silent(t, ns)
+	repo.offers(t, "plain.example.com", files("1.0.0"), files("1.1.0"))
+	awaitVersion(t, ns, "1.1.0")
+
+	// An image with manifests at its root.
+	at := version("2.0.0", pushPlain(t, "plain-image:v2", map[string]string{
+		"config/a.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {version: two}\n",
+		".imgpkg/images.yml": "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\n",
+	}))
+	repo.offers(t, "plain.example.com", files("1.1.0"), at)
+	pkg = awaitVersion(t, ns, "2.0.0")
+	if r := pkg.Status.Resolved; r.Image != at.Image || r.PackageName != "plain.example.com" {
+		t.Errorf("resolved %+v", r)
+	}
+
+	// Withdrawn manifests stay installed, and cannot be rendered anew.
+	edit(t, named(ns), constrain("1.1.0"))
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
+	awaitVersion(t, ns, "1.1.0")
+	repo.offers(t, "plain.example.com", at)
+	if r := awaitRefusal(t, ns, corev1alpha1.ReasonNoMatchingVersion, "1.1.0").Status.Resolved; r.Version != "1.1.0" {
+		t.Errorf("resolved %+v", r)
+	}
+}
+
+// pushPlain pushes files at the root of an image, as bundles of manifests have them.
+func pushPlain(t *testing.T, tag string, files map[string]string) string {
+	t.Helper()
+	content := map[string][]byte{}
+	for path, text := range files {
+		content[path] = []byte(text)
+	}
+	layer, err := crane.Layer(content)
+	must(t, err)
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	must(t, err)
+	ref, err := name.ParseReference(env.Registry()+"/"+tag, name.Insecure)
+	must(t, err)
+	must(t, remote.Write(ref, img, remote.WithContext(t.Context())))
+	return env.Registry() + "/" + tag
+}

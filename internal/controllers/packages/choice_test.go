@@ -1,0 +1,225 @@
+package packages
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/kube/conditions"
+)
+
+// follows makes a Package follow a constraint.
+func follows(constraint string) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) {
+		pkg.Spec.Image = ""
+		pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop", VersionSelection: corev1alpha1.VersionSelection{Version: constraint}}
+	}
+}
+
+// hasVersion makes a Package have installed a version that was chosen.
+func hasVersion(version string) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) {
+		pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: "shop", Version: version}
+		pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{
+			PackageName: "shop", Version: version, Image: image + "-" + version, Digest: digest, Repository: "PackageRepository/stable",
+		}
+		conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionResolved, true, corev1alpha1.ReasonResolved, "")
+	}
+}
+
+func allowsDowngrades(pkg *corev1alpha1.Package) {
+	pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow
+}
+
+func offer(all ...string) []offers.Offered {
+	var found []offers.Offered
+	for _, v := range all {
+		found = append(found, offers.Offered{
+			Version: corev1alpha1.AvailableVersion{Version: v, Image: image + "-" + v, Repository: "stable"}, Scope: corev1alpha1.ScopeNamespaced,
+		})
+	}
+	return found
+}
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pkg     *corev1alpha1.Package
+		offered []offers.Offered
+		version string // of the origin
+		reason  string
+		fits    bool
+	}{
+		"the highest that fits":          {pkg: newPackage(follows("^1")), offered: offer("1.0.0", "1.2.0", "2.0.0"), version: "1.2.0", reason: corev1alpha1.ReasonResolved},
+		"nothing is offered":             {pkg: newPackage(follows("^1")), reason: corev1alpha1.ReasonUnknownPackage},
+		"nothing fits":                   {pkg: newPackage(follows("^3")), offered: offer("1.0.0"), reason: corev1alpha1.ReasonNoMatchingVersion},
+		"no constraint":                  {pkg: newPackage(follows("about")), offered: offer("1.0.0"), reason: corev1alpha1.ReasonVersionInvalid},
+		"what is installed stays":        {pkg: newPackage(follows("^3"), hasVersion("2.0.0")), offered: offer("2.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonNoMatchingVersion},
+		"a withdrawn version stays":      {pkg: newPackage(follows(">=1"), hasVersion("2.0.0")), offered: offer("1.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
+		"all versions were withdrawn":    {pkg: newPackage(follows(""), hasVersion("2.0.0")), version: "2.0.0", reason: corev1alpha1.ReasonUnknownPackage, fits: true},
+		"a downgrade that is allowed":    {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), allowsDowngrades), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
+		"allowed by annotation":          {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), func(p *corev1alpha1.Package) { p.Annotations = map[string]string{downgradableAnnotation: "no"} }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
+		"versions of another package":    {pkg: newPackage(hasVersion("2.0.0"), follows("^1"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.PackageName = "other" }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
+		"an attempt counts as a version": {pkg: newPackage(follows(""), hasVersion("1.0.0"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.Version = "2.0.0" }), offered: offer("1.5.0"), version: "1.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := choose(tc.pkg, tc.offered, requestOf(tc.pkg, versions.Platform{}))
+			if got.origin.version != tc.version || got.reason != tc.reason || got.fits != tc.fits || got.message == "" {
+				t.Errorf("got %+v", got)
+			}
+			if got.chosen() == got.refused() || got.origin.version != "" && got.origin.image != image+"-"+tc.version {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// A refusal never changes what is installed; what else the spec says is followed where the version that is installed
+// still fits.
+func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	pkg := newPackage(follows("^1"), hasVersion("1.0.0"))
+	for name, tc := range map[string]struct {
+		choice choice
+		change bool
+		want   step
+	}{
+		"nothing else changed":       {choice{origin: installed(pkg), reason: corev1alpha1.ReasonNoMatchingVersion}, false, stepSync},
+		"the version still fits":     {choice{origin: installed(pkg), reason: corev1alpha1.ReasonDowngradeRefused, fits: true}, true, stepLoad},
+		"the version does not fit":   {choice{origin: installed(pkg), reason: corev1alpha1.ReasonNoMatchingVersion}, true, stepHold},
+		"nothing is installed":       {choice{reason: corev1alpha1.ReasonUnknownPackage}, true, stepHold},
+		"manifests were withdrawn":   {choice{origin: origin{digest: digest, version: "1.0.0"}, reason: corev1alpha1.ReasonUnknownPackage, fits: true}, true, stepHold},
+		"a version that was chosen":  {choice{origin: origin{image: "new", version: "1.1.0"}, reason: corev1alpha1.ReasonResolved}, true, stepLoad},
+		"the version that it is now": {choice{origin: installed(pkg), reason: corev1alpha1.ReasonResolved}, false, stepSync},
+	} {
+		v := view{pkg: pkg.DeepCopy(), dep: newOwned(), choice: tc.choice, now: start}
+		unpacked, err := fingerprintOf(pkg, installed(pkg), env, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.pkg.PackageStatus().UnpackedHash = unpacked.String()
+		if tc.change {
+			v.pkg.PackageSpec().Component = "changed"
+		}
+		if v.fingerprint, err = fingerprintOf(v.pkg, tc.choice.origin, env, nil, ""); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := decide(v); got != tc.want {
+			t.Errorf("%s: step %d, want %d", name, got, tc.want)
+		}
+		state := stateOf(v)
+		if state.Stalled != tc.choice.refused() || tc.choice.refused() && state.Reason != tc.choice.reason {
+			t.Errorf("%s: %+v", name, state)
+		}
+	}
+}
+
+func TestMayMove(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pkg     *corev1alpha1.Package
+		changed []string
+		want    bool
+	}{
+		"a higher version":          {newPackage(follows("^1"), hasVersion("1.0.0")), []string{"1.1.0"}, true},
+		"one that does not fit":     {newPackage(follows("^1"), hasVersion("1.0.0")), []string{"2.0.0"}, false},
+		"a prerelease":              {newPackage(follows("^1"), hasVersion("1.0.0")), []string{"1.1.0-rc.1"}, false},
+		"a lower version":           {newPackage(follows("^1"), hasVersion("1.1.0")), []string{"1.0.0"}, false},
+		"its own":                   {newPackage(follows("^1"), hasVersion("1.1.0")), []string{"1.1.0"}, true},
+		"its own, out of range now": {newPackage(follows("^2"), hasVersion("1.1.0")), []string{"1.1.0"}, true},
+		"no change":                 {newPackage(follows("^1"), hasVersion("1.0.0")), nil, false},
+		"never chosen":              {newPackage(follows("^1")), []string{"2.0.0"}, true},
+		"refused before": {newPackage(follows("^1"), hasVersion("1.0.0"), func(p *corev1alpha1.Package) {
+			conditions.Set(&p.Status.Conditions, p.Generation, corev1alpha1.ConditionResolved, false, corev1alpha1.ReasonNoMatchingVersion, "")
+		}), []string{"0.1.0"}, true},
+		"of an image": {newPackage(), []string{"1.0.0"}, false},
+		"paused":      {newPackage(follows("^1"), paused), []string{"1.0.0"}, false},
+		"no version":  {newPackage(follows("^1"), hasVersion("1.0.0")), []string{"newest"}, false},
+	} {
+		if got := mayMove(tc.pkg, tc.changed); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestChangedVersions(t *testing.T) {
+	t.Parallel()
+	spec := func(images ...string) *corev1alpha1.AvailablePackageSpec {
+		s := &corev1alpha1.AvailablePackageSpec{PackageName: "shop"}
+		for i := 0; i < len(images); i += 2 {
+			s.Versions = append(s.Versions, corev1alpha1.AvailableVersion{Version: images[i], Image: images[i+1]})
+		}
+		return s
+	}
+	got := changedVersions(spec("1.0.0", "a", "1.1.0", "b", "1.2.0", "c"), spec("1.0.0", "a", "1.1.0", "new", "2.0.0", "d"))
+	if diff := cmp.Diff([]string{"1.1.0", "2.0.0", "1.1.0", "1.2.0"}, got, cmp.Transformer("set", func(in []string) map[string]bool {
+		set := map[string]bool{}
+		for _, v := range in {
+			set[v] = true
+		}
+		return set
+	})); diff != "" {
+		t.Error(diff)
+	}
+	if got := changedVersions(spec("1.0.0", "a"), spec("1.0.0", "a")); len(got) > 0 {
+		t.Errorf("nothing changed: %v", got)
+	}
+}
+
+func TestSelects(t *testing.T) {
+	t.Parallel()
+	repository := func(selector *metav1.LabelSelector) *corev1alpha1.ClusterPackageRepository {
+		return &corev1alpha1.ClusterPackageRepository{Spec: corev1alpha1.PackageRepositorySpec{NamespaceSelector: selector}}
+	}
+	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	for name, tc := range map[string]struct {
+		repository *corev1alpha1.ClusterPackageRepository
+		own        labels.Set
+		want       bool
+	}{
+		"no selector":      {repository(nil), nil, true},
+		"it selects":       {repository(gold), labels.Set{"tier": "gold"}, true},
+		"it does not":      {repository(gold), nil, false},
+		"deleted":          {nil, labels.Set{"tier": "gold"}, false},
+		"an invalid one":   {repository(&metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}), nil, false},
+		"an empty one":     {repository(&metav1.LabelSelector{}), nil, true},
+		"unlabelled value": {repository(gold), labels.Set{"tier": ""}, false},
+	} {
+		if got := selects(tc.repository, tc.own); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	shown := []corev1alpha1.ClusterPackageRepository{*repository(nil), *repository(gold)}
+	was, is := &corev1alpha1.Package{}, &corev1alpha1.Package{}
+	is.Labels = map[string]string{"tier": "gold"}
+	if !seesOthers(shown, was, is) || seesOthers(shown, was, was) || seesOthers(shown[:1], was, is) {
+		t.Error("seesOthers")
+	}
+}
+
+func TestPlatformOf(t *testing.T) {
+	t.Parallel()
+	openshift := env
+	openshift.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.1"}
+	for manager, want := range map[string]string{"v1.2.3": "v1.2.3", "unknown": "", "0123abc-dirty": ""} {
+		if got := platformOf(openshift, manager); got != (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: want}) {
+			t.Errorf("%s: %+v", manager, got)
+		}
+	}
+}
+
+// The digest of manifests depends on their paths and texts alone.
+func TestFilesDigest(t *testing.T) {
+	t.Parallel()
+	a := filesDigest(map[string]string{"a": "1", "b": "2"})
+	if a != filesDigest(map[string]string{"b": "2", "a": "1"}) || a == filesDigest(map[string]string{"a": "2", "b": "1"}) || a == "" {
+		t.Error(a)
+	}
+}
