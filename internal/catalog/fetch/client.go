@@ -76,7 +76,9 @@ func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
-	r.Header.Set("User-Agent", c.opts.UserAgent)
+	if r.Header.Get("User-Agent") == "" {
+		r.Header.Set("User-Agent", c.opts.UserAgent)
+	}
 	r.Header.Del("Referer")
 	if c.authorization != "" && r.URL.Scheme == c.server.Scheme && r.URL.Host == c.server.Host {
 		r.Header.Set("Authorization", c.authorization)

@@ -75,7 +75,9 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, spec *corev1alpha1.Re
 	if err != nil {
 		return nil, err
 	}
-	if files, err = choose(files, "git.subPath", folder); err != nil {
+	if files, err = choose(files, "git.subPath", folder); err != nil && len(problems) > 0 {
+		return nil, permanent("", "%v %s", err, strings.Join(problems, "; "))
+	} else if err != nil {
 		return nil, err
 	}
 	return &Result{Files: files, Problems: problems, Revision: strings.TrimPrefix(name+"@"+commit, "@"), Validator: commit}, nil

@@ -114,6 +114,7 @@ type sshAnswer struct {
 func (a *sshAnswer) Read(b []byte) (int, error) {
 	n, err := a.stdout.Read(b)
 	if n == 0 && errors.Is(err, io.EOF) {
+		_ = a.session.Wait() // for the rest of its words
 		if text := a.stderr.text(); text != "" {
 			return 0, remoteError([]byte(text))
 		}

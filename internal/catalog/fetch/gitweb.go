@@ -57,6 +57,7 @@ func (g *gitWeb) send(ctx context.Context, method string, u *url.URL, message []
 		return nil, err
 	}
 	r.Header.Set("Git-Protocol", "version=2")
+	r.Header.Set("User-Agent", "git/"+g.opts.UserAgent) // some servers answer only clients whose name begins so
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-"+gitService+"-request")
 		r.Header.Set("Accept", "application/x-"+gitService+"-result")

@@ -112,23 +112,10 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	if err != nil {
 		return err
 	}
-	hidden, opaque, ok, err := u.whiteout(header.Name, at.path)
-	if err != nil && at.inside {
+	if done, err := u.hide(o, header.Name, at); done || err != nil {
 		return err
 	}
-	switch {
-	case ok && opaque:
-		if at.inside || hidden == "" || u.folders[hidden] {
-			o.opaque[hidden] = true
-		}
-		return nil
-	case ok:
-		// Others are not kept: their names may have a megabyte.
-		if at.inside || hidden == u.selection.Folder || u.selection.Keep != nil && u.holds(hidden) {
-			o.hidden[hidden] = true
-		}
-		return nil
-	case !at.inside || u.selection.Keep == nil && isDotted(at.path):
+	if !at.inside || u.selection.Keep == nil && isDotted(at.path) {
 		if header.Typeflag != tar.TypeDir && u.folders[at.path] {
 			o.hidden[at.path] = true // something else in the place of the folder
 		}
@@ -194,12 +181,26 @@ func (o *overlay) covers(p string) bool {
 	}
 }
 
-// whiteout is that of layers; plain archives have none.
-func (u *Unpacker) whiteout(entry, p string) (hidden string, opaque, ok bool, err error) {
+// hide applies a whiteout; done is set if the entry is one. Plain archives have none.
+func (u *Unpacker) hide(o *overlay, entry string, at place) (done bool, err error) {
 	if u.selection.Plain {
-		return "", false, false, nil
+		return false, nil
 	}
-	return whiteout(u.layers, entry, p)
+	hidden, opaque, ok, err := whiteout(u.layers, entry, at.path)
+	switch {
+	case err != nil && at.inside:
+		return false, err
+	case !ok:
+		return false, nil
+	case opaque:
+		if at.inside || hidden == "" || u.folders[hidden] {
+			o.opaque[hidden] = true
+		}
+	// Others are not kept: their names may have a megabyte.
+	case at.inside || hidden == u.selection.Folder || u.selection.Keep != nil && u.holds(hidden):
+		o.hidden[hidden] = true
+	}
+	return true, nil
 }
 
 // holds reports whether a path is that of a file so far, or of a folder of one.

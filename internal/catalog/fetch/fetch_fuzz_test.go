@@ -1,0 +1,286 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// checkContent fails unless the files, or the error, are fit for the rest of the program.
+func checkContent(t *testing.T, files map[string][]byte, err error) {
+	t.Helper()
+	var own *Error
+	if err != nil {
+		if files != nil || !errors.As(err, &own) || own.Details == "" || strings.ContainsAny(err.Error(), "\x00\n\x1b") || len(err.Error()) > 4<<10 {
+			t.Fatalf("%d files and the error %q", len(files), err)
+		}
+		return
+	}
+	total := 0
+	for p, data := range files {
+		if problem := pathProblem(p); problem != "" {
+			t.Fatalf("the path %q %s", p, problem)
+		}
+		total += len(data)
+	}
+	if total > limits.RepositoryBytes || len(files) > limits.RepositoryFiles {
+		t.Fatalf("%d files with %d bytes", len(files), total)
+	}
+}
+
+// Whatever a web server sends, it is refused with a reason, or its files have clean paths within the limits; and twice the
+// same.
+//
+// Code: web.go, files.go, archive/selection.go, archive/plain.go
+func FuzzDownload(f *testing.F) {
+	archive := tarOf(f, map[string]string{"packages/a.yaml": "a", "b/c.json": "{}", "README": "r"})
+	f.Add(archive, "")
+	f.Add(gzipped(archive), "packages")
+	f.Add([]byte("kind: x\n"), "")
+	f.Add(gzipped([]byte("kind: x\n")), "")
+	f.Add(tarOf(f, map[string]string{"../x.yaml": "x", "/y.yaml": "y", "a/./b.yaml": "b", "a\\c.yaml": "c"}), "a")
+	f.Fuzz(func(t *testing.T, data []byte, subPath string) {
+		if len(data) > 64<<10 {
+			return
+		}
+		folder, err := cleanSubPath("http.subPath", subPath)
+		if err != nil {
+			checkContent(t, nil, err)
+			return
+		}
+		file, err := os.CreateTemp(t.TempDir(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		if _, err := file.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		files, err := New(Options{}).unpack(context.Background(), file, "x.yaml", folder)
+		err = fuzzed(err)
+		checkContent(t, files, err)
+		again, errAgain := New(Options{}).unpack(context.Background(), file, "x.yaml", folder)
+		if (err == nil) != (errAgain == nil) || !maps.EqualFunc(files, again, bytes.Equal) || digestOf(files) != digestOf(again) {
+			t.Fatalf("%v, %v, then %v, %v", files, err, again, errAgain)
+		}
+	})
+}
+
+// fuzzed is the error as a user sees it.
+func fuzzed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return typed(context.Background(), classify(context.Background(), "http", credentials{}, err))
+}
+
+// packed is an object of a pack, and what stands before its data.
+type packed struct {
+	kind   plumbing.ObjectType
+	before []byte
+	data   []byte
+}
+
+func hashOf(o packed) string { return plumbing.ComputeHash(o.kind, o.data).String() }
+
+// packOf writes a pack with its checksum.
+func packOf(objects ...packed) []byte {
+	b := bytes.NewBufferString("PACK")
+	_ = binary.Write(b, binary.BigEndian, []uint32{2, uint32(len(objects))})
+	for _, o := range objects {
+		head, n := byte(o.kind)<<4|byte(len(o.data)&15), len(o.data)>>4
+		for ; n > 0; n >>= 7 {
+			b.WriteByte(head | 0x80)
+			head = byte(n & 0x7f)
+		}
+		b.WriteByte(head)
+		b.Write(o.before)
+		z := zlib.NewWriter(b)
+		_, _ = z.Write(o.data)
+		_ = z.Close()
+	}
+	sum := sha1.Sum(b.Bytes())
+	return append(b.Bytes(), sum[:]...)
+}
+
+func treeOf(entries ...string) packed {
+	var b bytes.Buffer
+	for i := 0; i < len(entries); i += 3 {
+		hash, _ := hex.DecodeString(entries[i+2])
+		b.WriteString(entries[i] + " " + entries[i+1] + "\x00")
+		b.Write(hash)
+	}
+	return packed{kind: plumbing.TreeObject, data: b.Bytes()}
+}
+
+func commitOf(tree packed) packed {
+	return packed{kind: plumbing.CommitObject, data: []byte("tree " + hashOf(tree) + "\n\nx\n")}
+}
+
+// copyDelta is an object that is a copy of its base, by the hash of that.
+func copyDelta(base packed, size int) packed {
+	hash, _ := hex.DecodeString(hashOf(base))
+	sizes := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(base.data))), uint64(size))
+	for range size / max(1, len(base.data)) {
+		sizes = append(sizes, 0x90, byte(len(base.data)))
+	}
+	return packed{kind: plumbing.REFDeltaObject, before: hash, data: sizes}
+}
+
+func packs() map[string][]byte {
+	blob := packed{kind: plumbing.BlobObject, data: []byte("kind: x\n")}
+	double := packed{kind: plumbing.BlobObject, data: []byte("kind: x\nkind: x\n")}
+	flat := treeOf("100644", "a.yaml", hashOf(blob), "100644", "b.yaml", hashOf(double))
+	up := treeOf("100644", "..", hashOf(blob))
+	slash := treeOf("100644", "../../etc/x.yaml", hashOf(blob))
+	link := treeOf("120000", "a.yaml", hashOf(blob), "160000", "sub", hashOf(blob), "100644", "c.yaml", hashOf(blob))
+	deep := flat
+	wide := []packed{flat, blob, double}
+	for range 20 {
+		deep = treeOf("40000", "a", hashOf(deep), "40000", "b", hashOf(deep))
+		wide = append(wide, deep)
+	}
+	lying := copyDelta(blob, 0)
+	lying.data = binary.AppendUvarint(lying.data[:1], 1<<30)
+	return map[string][]byte{
+		"plain":     packOf(blob, double, flat, commitOf(flat)),
+		"delta":     packOf(copyDelta(blob, 16), commitOf(flat), flat, blob),
+		"up":        packOf(blob, up, commitOf(up)),
+		"slash":     packOf(blob, slash, commitOf(slash)),
+		"link":      packOf(blob, link, commitOf(link)),
+		"tree bomb": packOf(append(wide, commitOf(deep))...),
+		"lying":     packOf(blob, lying),
+		"missing":   packOf(commitOf(flat)),
+		"truncated": packOf(blob, double)[:40],
+		"empty":     packOf(),
+	}
+}
+
+// checkoutAny reads the files of the first commit of a pack.
+func checkoutAny(data []byte) (map[string][]byte, error) {
+	objects, err := readPack(context.Background(), bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	first := strings.Repeat("0", 40)
+	for hash, object := range objects.objects {
+		if object.kind == plumbing.CommitObject && hash > first {
+			first = hash
+		}
+	}
+	files, _, err := objects.checkout(context.Background(), first, "")
+	return files, err
+}
+
+// What a pack must not hold is refused, within bounds, and a delta may come before its base.
+func TestPacks(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"plain": "", "delta": "", "link": "",
+		"up":        `a folder of the commit has an entry with the name ".."`,
+		"slash":     `a folder of the commit has an entry with the name "../../etc/x.yaml"`,
+		"tree bomb": "the commit has more than 300000 files and folders. Keep packages in a repository of their own.",
+		"lying":     "the files of the commit have more than 134217728 bytes, the limit",
+		"missing":   "is missing",
+		"truncated": "the answer of the server cannot be read: ",
+		"empty":     "is missing",
+	} {
+		files, err := checkoutAny(packs()[name])
+		if want != "" {
+			checkContent(t, files, fuzzed(err))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever a pack holds, it is refused with a reason, or its files have clean paths within the limits.
+//
+// Code: gitpack.go
+func FuzzPack(f *testing.F) {
+	for name, data := range packs() {
+		if name != "tree bomb" {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 16<<10 {
+			return
+		}
+		files, err := checkoutAny(data)
+		checkContent(t, files, fuzzed(err))
+		// The checksum is made right, since it hides the rest.
+		if len(data) > 20 {
+			sum := sha1.Sum(data[:len(data)-20])
+			files, err = checkoutAny(append(data[:len(data)-20:len(data)-20], sum[:]...))
+			checkContent(t, files, fuzzed(err))
+		}
+	})
+}
+
+// answers is a server that sends texts in turn.
+type answers struct{ texts []string }
+
+func (a *answers) next() (io.ReadCloser, error) {
+	if len(a.texts) == 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	text := a.texts[0]
+	a.texts = a.texts[1:]
+	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+func (a *answers) advertise(context.Context) (io.ReadCloser, error) { return a.next() }
+func (a *answers) request(context.Context, []byte) (io.ReadCloser, error) {
+	return a.next()
+}
+func (a *answers) close() {}
+
+// Whatever a git server says, the session ends with an error of one line, or with references to commits and a pack.
+//
+// Code: gitprotocol.go
+func FuzzGitAnswers(f *testing.F) {
+	commit := strings.Repeat("1", 40)
+	f.Add(packet("# service=git-upload-pack")+"0000"+packet("version 2")+packet("ls-refs")+packet("fetch=shallow filter")+"0000",
+		packet("%s refs/tags/v1 peeled:%s", commit, commit)+"0000", packet("shallow-info")+"0001"+packet("packfile")+packet("\x01PACK")+"0000")
+	f.Add(packet("%s HEAD\x00shallow side-band-64k", commit)+packet("%s refs/tags/v1^{}", commit)+"0000", packet("NAK")+packet("\x02x")+packet("\x03no"), "")
+	f.Add(packet("ERR no\x1b"), "0003", "ffff")
+	f.Fuzz(func(t *testing.T, first, second, third string) {
+		g, err := beginGit(context.Background(), &answers{[]string{first, second, third}})
+		if err != nil {
+			checkContent(t, nil, fuzzed(err))
+			return
+		}
+		refs, err := g.refs(context.Background(), []string{"HEAD"})
+		if err != nil {
+			checkContent(t, nil, fuzzed(err))
+			return
+		}
+		for name, commit := range refs {
+			if !isCommit(commit) || strings.Contains(name, " ") {
+				t.Fatalf("%q: %q", name, commit)
+			}
+		}
+		if err := g.fetch(context.Background(), strings.Repeat("1", 40), io.Discard); err != nil {
+			checkContent(t, nil, fuzzed(err))
+		}
+	})
+}
