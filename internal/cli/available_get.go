@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 type availableGetCommand struct {
@@ -154,7 +155,7 @@ func only(r *availableReport, version string) ([]availableVersionReport, error) 
 		}
 		known = append(known, v.Version)
 	}
-	return nil, fmt.Errorf("version %s of %s is not offered; these are: %s", version, r.Name, strings.Join(known[:min(len(known), 10)], ", "))
+	return nil, fmt.Errorf("version %s of %s is not offered; these are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
 }
 
 func (c *availableGetCommand) printSchema(ctx context.Context, name string, v *availableVersionReport) error {

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -155,7 +156,6 @@ func containing(name string, names []string) string {
 
 // noVersion is the error where no version fits: each with the reason, the highest first.
 func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
-	const most = 10
 	var b strings.Builder
 	fmt.Fprintf(&b, "no version of %s can be installed", found.name)
 	if selection.Version != "" {
@@ -163,8 +163,8 @@ func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
 	}
 	why, prereleases := found.why(), false
 	for i, v := range newestFirst(found.offered) {
-		if i == most {
-			fmt.Fprintf(&b, "\n  … and %d more", len(found.offered)-most)
+		if i == limits.VersionsNamed {
+			fmt.Fprintf(&b, "\n  … and %d more", len(found.offered)-i)
 			break
 		}
 		reason := cmp.Or(why[v.Version.Version], "not chosen")

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/config"
 )
 
@@ -238,11 +239,9 @@ func below(props *apiextensionsv1.JSONSchemaProps, step string) *apiextensionsv1
 	return nil
 }
 
-const schemaDepth = 32
-
 // hasPassword reports whether a schema has a field for a secret; true where it is not known.
 func hasPassword(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
-	if props == nil || depth > schemaDepth || props.Format == "password" {
+	if props == nil || depth > limits.ExampleDepth || props.Format == "password" {
 		return true
 	}
 	for _, of := range props.Properties {

@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // repoSpecFlags are the fields of a repository.
@@ -193,9 +194,6 @@ func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
 	return nil
 }
 
-// inlineBytes is what fits into one object.
-const inlineBytes = 900 << 10
-
 // readInline reads files and folders, by their paths below what was named.
 func readInline(ctx context.Context, names []string) (map[string]string, error) {
 	files, total := map[string]string{}, 0
@@ -213,8 +211,8 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 				return nil, fmt.Errorf("there are two files %s: name the folder that both are in", name)
 			}
 			files[name] = string(input.Data)
-			if total += len(input.Data); total > inlineBytes {
-				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: kubectl package repository build … --push IMAGE, and add the image", inlineBytes)
+			if total += len(input.Data); total > limits.InlineRepositoryBytes {
+				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: kubectl package repository build … --push IMAGE, and add the image", limits.InlineRepositoryBytes)
 			}
 		}
 	}

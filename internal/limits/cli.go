@@ -35,3 +35,15 @@ const (
 
 // ScopeCheck bounds reading the image for its scopes in kubectl package install.
 const ScopeCheck = 5 * time.Second
+
+// Limits of what kubectl package shows and writes of a catalogue.
+const (
+	AvailablePage         = 50        // AvailablePackages in one response, each of up to 512 KiB
+	InlineRepositoryBytes = 900 << 10 // of files in a PackageRepository, which etcd takes up to 1.5 MiB of
+	VersionsNamed         = 10        // in an error about versions
+	ExampleDepth          = 32        // of objects in an example of values: each is indented
+	SampleDepth           = 8         // of a value that an example makes up
+	SampleLength          = 256       // of a text that it makes up
+	SampleItems           = 16        // of a list that it makes up
+	ListDepth             = 4         // of lists within lists that are imported; kubectl makes one
+)

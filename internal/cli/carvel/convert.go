@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // GlobalNamespace is the namespace whose packages are for all namespaces, as kapp-controller's release sets it.
@@ -61,13 +63,10 @@ func Convert(documents []map[string]any, o Options) *Result {
 	return c.result
 }
 
-// listDepth is how deep lists are unpacked; kubectl makes one level.
-const listDepth = 4
-
 func unpacked(documents []map[string]any, depth int) (all []*unstructured.Unstructured) {
 	for _, doc := range documents {
 		items, isList := doc["items"].([]any)
-		if !isList || depth >= listDepth {
+		if !isList || depth >= limits.ListDepth {
 			all = append(all, &unstructured.Unstructured{Object: doc})
 			continue
 		}

@@ -6,20 +6,17 @@ import (
 	"regexp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "k8s.io/api/core/v1"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/limits"
 )
-
-// pageSize is the number of objects in a response; an AvailablePackage may have 512 KiB.
-const pageSize = 50
 
 // Catalogue reads what repositories offer to the packages of one namespace, or of the cluster. It reads each package once.
 type Catalogue struct {
@@ -154,7 +151,7 @@ func (c *Cluster) each(ctx context.Context, scope corev1alpha1.Scope, namespace 
 	}
 	for next := ""; ; {
 		list := scope.NewAvailablePackageList()
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(limits.AvailablePage), client.Continue(next)); err != nil {
 			return c.Explain("cannot read what repositories offer", err)
 		}
 		for _, a := range list.GenericAvailablePackages() {

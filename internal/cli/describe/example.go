@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // ConfigKeys are the keys of a configuration schema, in order.
@@ -94,7 +95,7 @@ func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, o
 
 func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, value any, indent int, on bool) {
 	key := scalar(name) + ":"
-	if len(props.Properties) > 0 {
+	if len(props.Properties) > 0 && indent < limits.ExampleDepth*step {
 		given, _ := value.(map[string]any)
 		inner := &example{}
 		active := inner.properties(props, given, indent+step, on)

@@ -7,13 +7,8 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-)
 
-// Bounds of samples: schemas may nest and demand much.
-const (
-	sampleDepth  = 8
-	sampleLength = 256
-	sampleItems  = 16
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // samples of formats, which an API server checks.
@@ -81,7 +76,7 @@ func number(props *apiextensionsv1.JSONSchemaProps) any {
 func text(props *apiextensionsv1.JSONSchemaProps) string {
 	least := 0
 	if props.MinLength != nil {
-		least = int(min(max(*props.MinLength, 0), sampleLength))
+		least = int(min(max(*props.MinLength, 0), limits.SampleLength))
 	}
 	if known, ok := samples[props.Format]; ok {
 		return known
@@ -109,7 +104,7 @@ func text(props *apiextensionsv1.JSONSchemaProps) string {
 
 // matching writes a text that an expression matches; repetitions are more than their least where they may be.
 func matching(tree *syntax.Regexp, more int, b *strings.Builder) {
-	if b.Len() > sampleLength {
+	if b.Len() > limits.SampleLength {
 		return
 	}
 	switch tree.Op {
@@ -127,7 +122,7 @@ func matching(tree *syntax.Regexp, more int, b *strings.Builder) {
 		matching(tree.Sub[0], more, b)
 	case syntax.OpStar, syntax.OpPlus, syntax.OpRepeat, syntax.OpQuest:
 		least, most := repetitions(tree)
-		for range min(least+more, most, sampleLength) {
+		for range min(least+more, most, limits.SampleLength) {
 			matching(tree.Sub[0], 0, b)
 		}
 	}
@@ -136,16 +131,16 @@ func matching(tree *syntax.Regexp, more int, b *strings.Builder) {
 func repetitions(tree *syntax.Regexp) (least, most int) {
 	switch tree.Op {
 	case syntax.OpPlus:
-		return 1, sampleLength
+		return 1, limits.SampleLength
 	case syntax.OpQuest:
 		return 0, 1
 	case syntax.OpRepeat:
 		if tree.Max < 0 {
-			return tree.Min, sampleLength
+			return tree.Min, limits.SampleLength
 		}
 		return tree.Min, tree.Max
 	}
-	return 0, sampleLength
+	return 0, limits.SampleLength
 }
 
 // oneOf prefers a letter, then a digit, of pairs of the first and last rune of ranges.
@@ -165,12 +160,12 @@ func oneOf(ranges []rune) rune {
 
 func list(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	items := []any{}
-	if props.Items == nil || props.Items.Schema == nil || depth >= sampleDepth {
+	if props.Items == nil || props.Items.Schema == nil || depth >= limits.SampleDepth {
 		return items
 	}
 	n := 1 // to show what an element is
 	if props.MinItems != nil {
-		n = max(n, int(min(*props.MinItems, sampleItems)))
+		n = max(n, int(min(*props.MinItems, limits.SampleItems)))
 	}
 	if props.MaxItems != nil && *props.MaxItems == 0 {
 		n = 0
@@ -183,7 +178,7 @@ func list(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 
 func object(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	fields := map[string]any{}
-	if depth >= sampleDepth {
+	if depth >= limits.SampleDepth {
 		return fields
 	}
 	for name, of := range props.Properties {
