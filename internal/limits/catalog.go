@@ -17,5 +17,6 @@ const (
 // Limits of the choice of versions.
 const (
 	ConstraintGroups = 32 // alternatives of one constraint on versions, each of which is checked for every version
+	ConstraintTerms  = 64 // comparisons in all of them: 100,000 versions take a second or two at worst
 	NearestVersions  = 3  // that a message about a choice names, of those that were not chosen
 )

@@ -27,8 +27,8 @@ type group struct {
 	exact  []string // versions with build metadata that stand for their whole text
 }
 
-// ParseConstraint reads a constraint of at most limits.TemplatePatternBytes and limits.ConstraintGroups. The empty one
-// matches every version. An error names what is wrong and the remedy.
+// ParseConstraint reads a constraint within limits.TemplatePatternBytes, ConstraintGroups and ConstraintTerms. The empty
+// one matches every version. An error names what is wrong and the remedy.
 func ParseConstraint(text string) (*Constraint, error) {
 	c := &Constraint{text: strings.TrimSpace(text)}
 	if c.text == "" {
@@ -51,7 +51,14 @@ func ParseConstraint(text string) (*Constraint, error) {
 		}
 		c.groups = append(c.groups, g)
 	}
-	if len(c.groups) == 1 && len(c.groups[0].terms) == 1 {
+	terms := 0
+	for _, g := range c.groups {
+		terms += len(g.terms)
+	}
+	if terms > limits.ConstraintTerms {
+		return nil, fmt.Errorf("the constraint has %d comparisons; the limit is %d", terms, limits.ConstraintTerms)
+	}
+	if terms == 1 {
 		v, ok := exactly(c.groups[0].terms[0])
 		c.prerelease = ok && v.Prerelease() != ""
 	}

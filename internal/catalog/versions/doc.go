@@ -14,5 +14,5 @@
 //
 // A version that was chosen before is never replaced by a lower one unless the request allows it. Versions of platforms
 // are compared without prerelease and build metadata. Limits: limits.TemplatePatternBytes of a constraint,
-// limits.ConstraintGroups, limits.NearestVersions in a message.
+// limits.ConstraintGroups and ConstraintTerms, limits.NearestVersions in a message.
 package versions

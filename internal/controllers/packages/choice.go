@@ -16,8 +16,12 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// downgradableAnnotation allows downgrades where it is present, as downgradePolicy does.
-const downgradableAnnotation = "packaging.carvel.dev/downgradable"
+const (
+	// downgradableAnnotation allows downgrades where it is present, as downgradePolicy does.
+	downgradableAnnotation = "packaging.carvel.dev/downgradable"
+	// ignoreKubernetesAnnotation ignores constraints of versions on that of Kubernetes where it is present.
+	ignoreKubernetesAnnotation = "packaging.carvel.dev/ignore-kubernetes-version-selection"
+)
 
 // origin is what a package is loaded from.
 type origin struct {
@@ -79,6 +83,9 @@ func requestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) vers
 	r := versions.Request{
 		Selection: spec.PackageRef.VersionSelection, Platform: platform,
 		AllowDowngrade: downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
+	}
+	if _, ignored := pkg.GetAnnotations()[ignoreKubernetesAnnotation]; ignored {
+		r.Ignored = []versions.Filter{versions.FilterKubernetes}
 	}
 	if last := lastOf(pkg); last != nil {
 		r.LastAttempted = last.Version

@@ -59,6 +59,7 @@ func ParseRange(text string) (*semver.Constraints, error) {
 	}
 	text = strings.ReplaceAll(text, "&&", ",")
 	text = strings.ReplaceAll(text, "==", "=")
+	text = strings.ReplaceAll(text, "||", " || ") // else it ends no range with a hyphen
 	return semver.NewConstraint(negation.ReplaceAllString(text, "!=$1"))
 }
 
