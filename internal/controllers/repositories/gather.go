@@ -30,7 +30,7 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliat
 	s.catalogue, known = r.catalogueOf(namespace)
 	if !known {
 		for name, part := range s.available {
-			s.published[name] = published{part.spec.PackageName, part.digest}
+			s.published[name] = published{part.spec.PackageName, part.object.GetAnnotations()[writtenAnnotation]}
 		}
 	}
 	for _, cached := range list.GenericRepositories() {

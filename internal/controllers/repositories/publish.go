@@ -220,11 +220,13 @@ func (s *reconciliation) writePart(ctx context.Context, mu *sync.Mutex, desired 
 	switch {
 	case found.object == nil:
 		*object.AvailableSpec() = *desired
+		object.SetAnnotations(map[string]string{writtenAnnotation: digest})
 		err = s.Client.Create(ctx, object)
 	case found.digest == digest:
 		return nil
 	default:
 		copyMeta(object, found.object)
+		object.GetAnnotations()[writtenAnnotation] = digest
 		*object.AvailableSpec() = *desired
 		err = s.Client.Update(ctx, object)
 	}
@@ -272,7 +274,7 @@ func (s *reconciliation) deletePart(ctx context.Context, mu *sync.Mutex, p part)
 	return nil
 }
 
-// noteShadowed has repositories fetched in whole whose versions are no longer published, and nowhere else.
+// noteShadowed is called with the lock of what the catalogue remembers. It has repositories fetched in whole whose versions are no longer published, and nowhere else.
 func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.AvailablePackageSpec) {
 	owners := map[string]string{}
 	for i := range merged {
@@ -285,6 +287,7 @@ func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.Availa
 			st := s.states[v.Repository]
 			if st != nil && st.content == nil && st.last != nil && owners[v.Version] != v.Repository {
 				st.last.incomplete = true
+				s.requeue(0)
 			}
 		}
 	}

@@ -1,0 +1,299 @@
+package repositories_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// A source that did not change is asked for with what is known of it, and nothing is written but that it was asked for.
+func TestUnmodifiedSource(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	settle(t, ns)
+	from := begin(t)
+	retry(t, r, "again")
+	awaitHandled(t, r, "again")
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.rest(t, ns))); diff != "" {
+		t.Errorf("requests: %s", diff)
+	}
+	if full, unmodified, _ := server.counts(); full != 1 || unmodified != 1 {
+		t.Errorf("%d full and %d unmodified answers", full, unmodified)
+	}
+	server.set(document("shop@1.0.0", "shop@1.1.0"))
+	retry(t, r, "once more")
+	awaitOffers(t, ns, "shop@1.0.0=web", "shop@1.1.0=web")
+}
+
+// The source of a repository is fetched again in its interval.
+func TestInterval(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	r.Spec.Interval = every(30 * time.Second)
+	env.Create(t, r)
+	awaitReady(t, r)
+	server.set(document("shop@2.0.0"))
+	awaitOffers(t, ns, "shop@2.0.0=web")
+}
+
+// What was fetched last stays offered when the source is gone or turns bad, and the status says so.
+func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	failing := func(reason string, texts ...string) func(*corev1alpha1.PackageRepository) error {
+		return func(r *corev1alpha1.PackageRepository) error {
+			return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason, append(texts, "stays offered", r.Status.Artifact.Revision)...)
+		}
+	}
+	server.set("kind: {")
+	retry(t, r, "bad")
+	await(t, r, "to report bad content", failing(corev1alpha1.ReasonContentInvalid, "repository.yaml"))
+	if err := says(r, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonContentInvalid); err != nil {
+		t.Error(err)
+	}
+	server.fail(http.StatusInternalServerError)
+	retry(t, r, "gone")
+	await(t, r, "to report a source that is gone", failing(corev1alpha1.ReasonFetchFailed, "500"))
+	awaitOffers(t, ns, "shop@1.0.0=web")
+	server.fail(0)
+	server.set(document("shop@1.0.0"))
+	retry(t, r, "good")
+	awaitReady(t, r)
+	awaitOffers(t, ns, "shop@1.0.0=web")
+	settle(t, ns)
+	if got := events(t, ns); !slices.Equal(got, []string{"Normal/Fetched", "Warning/ContentInvalid", "Warning/FetchFailed"}) {
+		t.Errorf("events %v", got)
+	}
+}
+
+// A changed Secret has its repositories fetched at once; a wrong one is named, and not quoted.
+func TestSecretIsFollowed(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	server.password = "correct horse"
+	source := web(server.URL + "/repository.yaml")
+	source.HTTP.SecretRef = &corev1alpha1.LocalSecretReference{Name: "login"}
+	r := repository(ns, "web", source)
+	env.Create(t, r)
+	await(t, r, "to miss the Secret", func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "Secret", "login")
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "login"}, Type: corev1.SecretTypeBasicAuth}
+	secret.StringData = map[string]string{"username": "me", "password": "battery staple"}
+	env.Create(t, secret)
+	await(t, r, "to be refused", func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "401")
+	})
+	for _, c := range r.Status.Conditions {
+		if strings.Contains(c.Message, "battery") {
+			t.Errorf("%s quotes the Secret: %s", c.Type, c.Message)
+		}
+	}
+	edit(t, secret, func(s *corev1.Secret) { s.Data["password"] = []byte("correct horse") })
+	awaitReady(t, r)
+	awaitOffers(t, ns, "shop@1.0.0=web")
+}
+
+// A changed ConfigMap that a repository takes files from is published at once.
+func TestConfigMapIsFollowed(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "files"}, Data: map[string]string{"a.yaml": document("shop@1.0.0")}}
+	env.Create(t, files)
+	r := repository(ns, "local", corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{
+		FilesFrom: []corev1alpha1.RepositoryFilesSource{{ConfigMapRef: &corev1alpha1.LocalConfigMapReference{Name: "files"}}},
+	}})
+	env.Create(t, r)
+	awaitReady(t, r)
+	edit(t, files, func(c *corev1.ConfigMap) { c.Data["a.yaml"] = document("shop@1.1.0") })
+	awaitOffers(t, ns, "shop@1.1.0=local")
+}
+
+// A paused repository is not fetched, and offers what it did; it is fetched once it is resumed.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	edit(t, r, func(r *corev1alpha1.PackageRepository) {
+		r.Spec.Paused, r.Spec.Source.HTTP.URL = true, server.URL+"/other.yaml"
+	})
+	server.set(document("shop@2.0.0"))
+	await(t, r, "to be paused", func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "stays offered")
+	})
+	retry(t, r, "again")
+	settle(t, ns)
+	awaitOffers(t, ns, "shop@1.0.0=web")
+	if full, unmodified, _ := server.counts(); full+unmodified != 1 {
+		t.Errorf("fetched %d times", full+unmodified)
+	}
+	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = false })
+	awaitOffers(t, ns, "shop@2.0.0=web")
+}
+
+// A repository whose server hangs delays no other one of the namespace, and says what it waits for.
+func TestHangingServerDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	hangs := repository(ns, "hangs", web("http://"+hanging()+"/repository.yaml"))
+	env.Create(t, hangs)
+	server := newServer(t, document("shop@1.0.0"))
+	works := repository(ns, "works", web(server.URL+"/repository.yaml"))
+	env.Create(t, works)
+	awaitReady(t, works)
+	await(t, hangs, "to be fetched", func(r *corev1alpha1.PackageRepository) error {
+		return says(r, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, "", "http://"+hanging())
+	})
+	must(t, env.Client.Delete(t.Context(), hangs))
+	env.WaitGone(t, patience, hangs)
+}
+
+// A repository whose source changes again and again is fetched at a bounded rate, and ends with the last source.
+func TestFlappingRepository(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	r := repository(ns, "web", web(server.URL+"/0.yaml"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	settle(t, ns)
+	from, began := begin(t), time.Now()
+	for i := range 20 {
+		edit(t, r, func(r *corev1alpha1.PackageRepository) {
+			r.Spec.Source.HTTP.URL = fmt.Sprintf("%s/%d.yaml", server.URL, i+1)
+		})
+	}
+	awaitReady(t, r)
+	full, unmodified, _ := server.counts()
+	if most := 3 + int(time.Since(began)/limits.RepositoryPause); full+unmodified > most {
+		t.Errorf("fetched %d times, at most %d were due", full+unmodified, most)
+	}
+	if statuses := tally(from.rest(t, ns))["update packagerepositories/status"]; statuses > 5 {
+		t.Errorf("%d statuses were written", statuses)
+	}
+}
+
+// A restart with everything in place writes nothing, and asks the sources for changes alone.
+func TestRestart(t *testing.T) {
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0", "cart@1.0.0"))
+	byWeb, byFiles := repository(ns, "web", web(server.URL+"/repository.yaml")), repository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
+	env.Create(t, byWeb)
+	awaitReady(t, byWeb)
+	env.Create(t, byFiles)
+	awaitReady(t, byFiles)
+	settle(t, ns)
+
+	manager.Stop()
+	full, unmodified, _ := server.counts()
+	from := begin(t)
+	manager = env.StartManager(shared, extraFlags()...)
+	harness.Eventually(t, patience, "the manager to ask for changes", func(context.Context) error {
+		if _, n, _ := server.counts(); n == unmodified {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	var writes []string
+	for _, e := range from.rest(t, ns) {
+		if sandbox.Writes()(e) {
+			writes = append(writes, e.Verb+" "+e.RequestURI)
+		}
+	}
+	if len(writes) > 0 {
+		t.Errorf("written: %v", writes)
+	}
+	if n, _, _ := server.counts(); n != full {
+		t.Errorf("fetched %d times", n-full)
+	}
+	// What was shadowed before the restart steps in.
+	must(t, env.Client.Delete(t.Context(), byWeb))
+	awaitOffers(t, ns, "shop@1.0.0=files", "shop@2.0.0=files")
+}
+
+// A repository that was deleted while no manager ran offers nothing any more.
+func TestDeletedWithoutManager(t *testing.T) {
+	ns := namespace(t)
+	r := repository(ns, "stable", inline("shop@1.0.0"))
+	env.Create(t, r)
+	awaitReady(t, r)
+	manager.Stop()
+	must(t, env.Client.Delete(t.Context(), r))
+	manager = env.StartManager(shared, extraFlags()...)
+	awaitOffers(t, ns)
+}
+
+// What is wrong with a repository is named, with what to do.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	server := newServer(t, document("shop@1.0.0"))
+	cases := map[string]struct {
+		source corev1alpha1.RepositorySource
+		ready  bool
+		reason string
+		texts  []string
+	}{
+		"refused":      {source: web("http://127.0.0.1:1/repository.yaml"), reason: corev1alpha1.ReasonFetchFailed, texts: []string{"127.0.0.1:1"}},
+		"not-yaml":     {source: files("a.yaml", "{{{"), reason: corev1alpha1.ReasonContentInvalid, texts: []string{"a.yaml"}},
+		"other-kinds":  {source: files("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"), reason: corev1alpha1.ReasonContentInvalid, texts: []string{"ConfigMap"}},
+		"not-semver":   {source: inline("shop@1.0.0", "shop@one"), ready: true, texts: []string{"one"}},
+		"missing-file": {source: filesFrom("missing"), reason: corev1alpha1.ReasonFetchFailed, texts: []string{"ConfigMap", "missing"}},
+		"other-digest": {source: pinned(server.URL + "/a.yaml"), reason: corev1alpha1.ReasonFetchFailed, texts: []string{"SHA-256", "http.sha256"}},
+	}
+	for name, tc := range cases {
+		env.Create(t, repository(ns, name, tc.source))
+		await(t, repository(ns, name, tc.source), "to report", func(r *corev1alpha1.PackageRepository) error {
+			if !tc.ready {
+				return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, tc.reason, tc.texts...)
+			}
+			if len(r.Status.Problems) == 0 || !strings.Contains(r.Status.Problems[0], tc.texts[0]) {
+				return fmt.Errorf("problems %q", r.Status.Problems)
+			}
+			return says(r, corev1alpha1.ConditionReady, metav1.ConditionTrue, corev1alpha1.ReasonFetched, "status.problems")
+		})
+	}
+}
+
+func files(path, content string) corev1alpha1.RepositorySource {
+	return corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: map[string]string{path: content}}}
+}
+
+func filesFrom(configMap string) corev1alpha1.RepositorySource {
+	return corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{
+		FilesFrom: []corev1alpha1.RepositoryFilesSource{{ConfigMapRef: &corev1alpha1.LocalConfigMapReference{Name: configMap}}},
+	}}
+}
+
+func pinned(url string) corev1alpha1.RepositorySource {
+	source := web(url)
+	source.HTTP.SHA256 = strings.Repeat("0", 64)
+	return source
+}

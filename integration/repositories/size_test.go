@@ -1,0 +1,128 @@
+package repositories_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// many is an archive of packages, each a file of some versions with notes and a schema; more are added to the first one.
+func many(t *testing.T, packages, versions int, more ...string) string {
+	t.Helper()
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for p := range packages {
+		text := document()
+		for v := range versions {
+			text += "---\n" + entry(fmt.Sprintf("package-%04d", p), fmt.Sprintf("1.%d.0", v), "")
+			text += "  configSchema: {type: object, properties: {size: {type: integer, description: How many there are, default: 3}, name: {type: string}}}\n"
+		}
+		if p == 0 {
+			text += strings.Join(more, "")
+		}
+		must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("packages/%04d.yaml", p), Mode: 0o644, Size: int64(len(text))}))
+		_, err := w.Write([]byte(text))
+		must(t, err)
+	}
+	must(t, w.Close())
+	return archive.String()
+}
+
+// A large repository is published with one write for each package; a refresh without news writes nothing but that it
+// was asked for, a new version one object, the status and an event. LOCKSTEP_DEEP has 1,000 packages of 20 versions.
+func TestLargeRepository(t *testing.T) {
+	ns := namespace(t)
+	packages, versions := 100, 20
+	if harness.Deep() {
+		packages = 1000
+	}
+	content := many(t, packages, versions)
+	server := newServer(t, content)
+	r := repository(ns, "large", web(server.URL+"/repository.tar"))
+	memory := residentMiB(t)
+	from, began := begin(t), time.Now()
+	env.Create(t, r)
+	awaitReady(t, r)
+	took := time.Since(began)
+	requests := tally(from.rest(t, ns))
+	want := map[string]int{"create availablepackages": packages, "update packagerepositories/status": 1, "create events": 1}
+	if requests["update packagerepositories/status"] == 2 {
+		want["update packagerepositories/status"] = 2 // that it is being fetched, where that takes long
+	}
+	if diff := cmp.Diff(want, requests); diff != "" {
+		t.Errorf("requests: %s", diff)
+	}
+	t.Logf("%d packages of %d versions: %d KiB fetched, %d KiB published (%d KiB stored of the first) in %s; resident memory %d MiB before, %d MiB after",
+		packages, versions, len(content)>>10, publishedBytes(t, ns)>>10, stored(t, ns)>>10, took.Round(10*time.Millisecond), memory, residentMiB(t))
+
+	from = begin(t)
+	retry(t, r, "nothing new")
+	awaitHandled(t, r, "nothing new")
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.rest(t, ns))); diff != "" {
+		t.Errorf("requests of a refresh without news: %s", diff)
+	}
+
+	server.set(many(t, packages, versions, "---\n"+entry("package-0007", "2.0.0", "")))
+	from, began = begin(t), time.Now()
+	retry(t, r, "a new version")
+	awaitHandled(t, r, "a new version")
+	took = time.Since(began)
+	entries := from.rest(t, ns)
+	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(entries)); diff != "" {
+		t.Errorf("requests of a new version: %s", diff)
+	}
+	t.Logf("a new version took %s; resident memory %d MiB", took.Round(10*time.Millisecond), residentMiB(t))
+
+	manager.Stop()
+	from, began = begin(t), time.Now()
+	manager = env.StartManager(shared, extraFlags()...)
+	for _, e := range from.rest(t, ns) {
+		if sandbox.Writes()(e) {
+			t.Errorf("after a restart: %s %s", e.Verb, e.RequestURI)
+		}
+	}
+	t.Logf("after a restart: resident memory %d MiB", residentMiB(t))
+}
+
+func publishedBytes(t *testing.T, ns string) (n int) {
+	t.Helper()
+	list := &corev1alpha1.AvailablePackageList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	for i := range list.Items {
+		encoded, err := json.Marshal(list.Items[i].Spec)
+		must(t, err)
+		n += len(encoded)
+	}
+	return n
+}
+
+// stored is the size of one object with its managedFields.
+func stored(t *testing.T, ns string) int {
+	t.Helper()
+	encoded, err := json.Marshal(available(t, ns, "package-0000"))
+	must(t, err)
+	return len(encoded)
+}
+
+func residentMiB(t *testing.T) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", manager.PID()))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	if _, err = fmt.Sscanf(strings.TrimSpace(rest), "%d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n >> 10
+}

@@ -1,0 +1,149 @@
+package repositories
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+var (
+	start  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	static = "registry.test/shop@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+)
+
+// newRepository returns a repository of generation 2 with an image as its source.
+func newRepository(change ...func(*corev1alpha1.PackageRepository)) *corev1alpha1.PackageRepository {
+	r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "stable", UID: "uid", Generation: 2}}
+	r.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: "registry.test/shop:latest"}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+func paused(r *corev1alpha1.PackageRepository) { r.Spec.Paused = true }
+func byDigest(r *corev1alpha1.PackageRepository) {
+	r.Spec.Source.Image.Ref = static
+}
+func retried(r *corev1alpha1.PackageRepository) {
+	r.Annotations = map[string]string{corev1alpha1.RetryAnnotation: "now"}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	is := input{source: "s", versions: "1"}
+	fetchedAt := func(ago time.Duration) *success { return &success{input: is, at: start.Add(-ago)} }
+	running := &attempt{input: is, started: start}
+	failed := &attempt{input: is, started: start, done: true, err: errors.New("no"), retry: start.Add(10 * time.Second)}
+	repeated, rejected := *failed, *failed
+	repeated.retry, rejected.retry = start.Add(-time.Second), time.Time{}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*corev1alpha1.PackageRepository)
+		view   view
+		want   step
+		wait   time.Duration
+	}{
+		"new":                   {reason: "nothing is known of it", want: stepFetch},
+		"paused":                {reason: "nothing is fetched", change: paused, want: stepPaused},
+		"paused while fetching": {reason: "the fetch is not cut short", change: paused, view: view{attempt: running}, want: stepWait},
+		"unknown inputs":        {reason: "they are known in a moment", view: view{waiting: true}, want: stepGather},
+		"unreadable inputs":     {reason: "a Secret cannot be watched", view: view{inputError: "no"}, want: stepGather},
+		"fetching":              {reason: "one at a time", view: view{attempt: running}, want: stepWait},
+		"fetched":               {reason: "it is published", view: view{attempt: &attempt{input: is, done: true, result: &result{}}}, want: stepPublish},
+		"fetched, then paused":  {reason: "it is published all the same", change: paused, view: view{attempt: &attempt{input: is, done: true, result: &result{}}}, want: stepPublish},
+		"fetched another":       {reason: "the source changed meanwhile", view: view{attempt: &attempt{input: input{source: "x"}, done: true, result: &result{}}}, want: stepFetch},
+		"failed":                {reason: "it is repeated later", view: view{attempt: failed}, want: stepBackOff, wait: 10 * time.Second},
+		"failed before":         {reason: "the pause is over", view: view{attempt: &repeated}, want: stepFetch},
+		"failed for good":       {reason: "the content stays what it is", view: view{attempt: &rejected}, want: stepBackOff},
+		"retried":               {reason: "a failed fetch is repeated at once", change: retried, view: view{attempt: failed}, want: stepFetch},
+		"at rest":               {reason: "the interval is not over", view: view{last: fetchedAt(time.Minute)}, want: stepRest, wait: 9 * time.Minute},
+		"due":                   {reason: "the interval is over", view: view{last: fetchedAt(10 * time.Minute)}, want: stepFetch},
+		"retried at rest":       {reason: "the annotation has a new value", change: retried, view: view{last: fetchedAt(time.Minute)}, want: stepFetch},
+		"static":                {reason: "it never changes", change: byDigest, view: view{last: fetchedAt(time.Hour)}, want: stepRest},
+		"static, retried":       {reason: "whoever wants it gets it", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
+		"incomplete":            {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
+		"another Secret":        {reason: "at once", view: view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, want: stepFetch},
+		"after a restart":       {reason: "it is asked for changes", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},
+		"static after a restart": {
+			reason: "it is as it was", change: byDigest, view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepRest,
+		},
+		"flapping": {
+			reason: "another source, right after the last fetch began", want: stepWait, wait: 3 * time.Second,
+			view: view{last: &success{input: input{source: "x"}, at: start}, began: start.Add(-2 * time.Second)},
+		},
+		"flapping while fetching": {
+			reason: "the fetch of the former source goes on until then", want: stepWait, wait: 3 * time.Second,
+			view: view{attempt: &attempt{input: input{source: "x"}, started: start}, began: start.Add(-2 * time.Second)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := tc.view
+			v.repository, v.now, v.input = newRepository(), start, is
+			if tc.change != nil {
+				v.repository = newRepository(tc.change)
+			}
+			if got, wait := decide(v); got != tc.want || wait != tc.wait {
+				t.Errorf("step %d after %s, want %d after %s: %s", got, wait, tc.want, tc.wait, tc.reason)
+			}
+		})
+	}
+}
+
+// Whatever is known: a repository is never fetched while it is fetched already for the same input, while it is paused, or
+// within the pause; and it is never left alone for ever unless it is static, paused, rejected or waits for an event.
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := func(name string) time.Time {
+			return start.Add(time.Duration(rapid.IntRange(-100_000, 100).Draw(t, name)) * time.Second)
+		}
+		inputs := rapid.SampledFrom([]input{{"a", "1"}, {"a", "2"}, {"b", "1"}})
+		change := rapid.SampledFrom([]func(*corev1alpha1.PackageRepository){func(*corev1alpha1.PackageRepository) {}, paused, byDigest, retried})
+		v := view{repository: newRepository(change.Draw(t, "repository")), input: inputs.Draw(t, "input"), now: start}
+		if rapid.Bool().Draw(t, "succeeded") {
+			v.last = &success{
+				input: inputs.Draw(t, "last"), at: at("at"), incomplete: rapid.Bool().Draw(t, "incomplete"),
+				restored: rapid.Bool().Draw(t, "restored"), jitter: rapid.Float64Range(0, limits.RepositoryJitter).Draw(t, "jitter"),
+			}
+		}
+		if rapid.Bool().Draw(t, "attempted") {
+			v.began = at("began")
+			v.attempt = &attempt{input: inputs.Draw(t, "attempt"), started: v.began, done: rapid.Bool().Draw(t, "done"), retry: at("retry")}
+			if v.attempt.done && rapid.Bool().Draw(t, "failed") {
+				v.attempt.err = errors.New("no")
+			}
+		}
+		got, wait := decide(v)
+		spec := v.repository.RepositorySpec()
+		if got == stepFetch {
+			if v.attempt != nil && !v.attempt.done && v.attempt.input == v.input || spec.Paused || !v.began.IsZero() && start.Sub(v.began) < limits.RepositoryPause {
+				t.Errorf("fetches %+v", v)
+			}
+			return
+		}
+		never := got == stepPaused || got == stepPublish || got == stepWait && v.attempt != nil && !v.attempt.done || spec.Source.Image.Ref == static
+		if wait == 0 && !never {
+			t.Errorf("step %d of %+v is for ever", got, v)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	for failures, want := range map[int]time.Duration{0: 10 * time.Second, 1: 20 * time.Second, 3: 80 * time.Second, 9: 10 * time.Minute, 1000: 10 * time.Minute} {
+		if got := backoff(failures, 10*time.Minute); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+	}
+	if got := backoff(5, 30*time.Second); got != 30*time.Second {
+		t.Errorf("beyond the interval: %s", got)
+	}
+}

@@ -1,0 +1,408 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+)
+
+// world is an API server, sources with contents, and a manager that may be started again.
+type world struct {
+	*Reconciler
+	server   client.WithWatch
+	contents map[string]*repository.Content
+	// broken sources fail; writes fail while refused is set, and are counted.
+	broken  map[string]bool
+	refused bool
+	writes  int
+	now     time.Time
+	woken   chan string
+}
+
+func newWorld() *world {
+	scheme := runtime.NewScheme()
+	if err := corev1alpha1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	w := &world{contents: map[string]*repository.Content{}, broken: map[string]bool{}, now: start}
+	refuse := func() error {
+		w.writes++
+		if w.refused && rand.IntN(2) == 0 {
+			return errors.New("the API server is away")
+		}
+		return nil
+	}
+	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1alpha1.PackageRepository{}).Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if a, ok := obj.(*corev1alpha1.AvailablePackage); ok {
+				a.UID = types.UID(fmt.Sprintf("%s-%d", a.Name, rand.Int64())) //nolint:gosec // a name
+				if err := refuse(); err != nil {
+					return err
+				}
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if err := refuse(); err != nil {
+				return err
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if _, ok := obj.(*corev1alpha1.AvailablePackage); ok {
+				if err := refuse(); err != nil {
+					return err
+				}
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			if err := refuse(); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Update(ctx, obj, opts...)
+		},
+	})
+	return w
+}
+
+// restart forgets everything but what the API server has.
+func (w *world) restart(ctx context.Context) {
+	w.woken = make(chan string, 1000)
+	w.Reconciler = &Reconciler{
+		Options: Options{Sources: sources.NewWatches(nil), Fresh: mutationcache.NewStore(), Namespace: "system"},
+		Client:  caching{w.server}, Reader: w.server, Events: events.NewFakeRecorder(10_000), Now: func() time.Time { return w.now },
+		life: ctx, fetch: w.fetchOne, jitter: func() float64 { return 0 },
+	}
+	w.enqueue = func(namespace string) { w.woken <- namespace }
+}
+
+// caching reads as from the caches of the manager.
+type caching struct{ client.WithWatch }
+
+func (c caching) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	opts = slices.DeleteFunc(opts, func(o client.ListOption) bool { return o == client.UnsafeDisableDeepCopy })
+	err := c.WithWatch.List(ctx, list, opts...)
+	if found, ok := list.(corev1alpha1.GenericAvailablePackageList); ok {
+		for _, object := range found.GenericAvailablePackages() {
+			Compact(object)
+		}
+	}
+	return err
+}
+
+func (w *world) fetchOne(_ context.Context, j job) (*result, error) {
+	name := j.repository.GetName()
+	if w.broken[name] {
+		return nil, errors.New("the source is away")
+	}
+	content, err := pack(w.contents[name])
+	if err != nil {
+		return nil, err
+	}
+	digest := fmt.Sprintf("%x", digestOfContent(content))
+	if j.known == digest {
+		return &result{notModified: true}, nil
+	}
+	return &result{digest: digest, revision: digest[:8], validator: digest, content: content}, nil
+}
+
+func digestOfContent(p *packed) (sum [32]byte) {
+	for _, pkg := range p.packages {
+		for i, b := range pkg.digest {
+			sum[i] ^= b
+		}
+	}
+	return sum
+}
+
+// settle reconciles until nothing is due but what an interval brings.
+func (w *world) settle(t require) {
+	for range 200 {
+		result, err := w.Reconcile(context.Background(), requestFor("team"))
+		for w.fetching() {
+			<-w.woken
+			result.RequeueAfter = time.Nanosecond
+		}
+		switch {
+		case err != nil:
+			w.now = w.now.Add(time.Second)
+		case result.RequeueAfter == 0 || result.RequeueAfter > 20*time.Second:
+			return
+		default:
+			w.now = w.now.Add(result.RequeueAfter)
+		}
+	}
+	t.Fatalf("it does not come to rest")
+}
+
+type require interface {
+	Fatalf(format string, args ...any)
+}
+
+func (w *world) fetching() bool {
+	c, _ := w.catalogueOf("team")
+	for _, st := range c.states {
+		if a := w.memory.attemptOf(st); a != nil && !a.done {
+			return true
+		}
+	}
+	return false
+}
+
+// offered returns what is published, by package and version: the repository and what tells contents apart.
+func (w *world) offered() map[string]string {
+	list := &corev1alpha1.AvailablePackageList{}
+	if err := w.server.List(context.Background(), list); err != nil {
+		panic(err)
+	}
+	all := map[string]string{}
+	for _, a := range list.Items {
+		for _, v := range a.Spec.Versions {
+			all[a.Spec.PackageName+" "+v.Version] = v.Repository + " " + v.Image
+		}
+	}
+	return all
+}
+
+// drawn is a content of a few packages, of which repositories have the same and different ones.
+func drawn(t *rapid.T) *repository.Content {
+	c := &repository.Content{}
+	for _, name := range []string{"cart", "shop", "till"} {
+		pkg := repository.Package{Name: name}
+		for _, version := range []string{"1.0.0", "1.1.0", "2.0.0"} {
+			if n := rapid.IntRange(0, 3).Draw(t, name+" "+version); n > 0 {
+				pkg.Versions = append(pkg.Versions, corev1alpha1.AvailableVersion{Version: version, Image: fmt.Sprintf("registry.test/%s:%d", name, n)})
+			}
+		}
+		if len(pkg.Versions) > 0 {
+			c.Packages = append(c.Packages, pkg)
+		}
+	}
+	return c
+}
+
+// Whatever repositories offered, however they changed, whatever failed and when the manager was started anew: at the end
+// each version that any repository offers is published, as one of those with the highest priority has it, and nothing
+// else; one more reconcile and one more restart write nothing.
+func TestCatalogueConverges(t *testing.T) {
+	t.Parallel()
+	names := []string{"first", "second", "third"}
+	rapid.Check(t, func(t *rapid.T) {
+		ctx, end := context.WithCancel(context.Background())
+		defer end()
+		w := newWorld()
+		w.restart(ctx)
+		present := map[string]*corev1alpha1.PackageRepository{}
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			name := rapid.SampledFrom(names).Draw(t, "repository")
+			change := rapid.SampledFrom([]string{"content", "content", "priority", "delete", "break", "refuse", "restart", "tamper", "settle"}).Draw(t, "change")
+			w.change(ctx, t, change, name, present)
+			if rapid.Bool().Draw(t, "settle") {
+				w.settle(t)
+			}
+		}
+		w.refused = false
+		clear(w.broken)
+		w.now = w.now.Add(time.Hour)
+		w.settle(t)
+		w.now = w.now.Add(time.Hour)
+		w.settle(t)
+		w.judge(t, present)
+
+		w.writes = 0
+		w.settle(t)
+		w.restart(ctx)
+		w.settle(t)
+		if w.writes > 0 {
+			t.Errorf("at rest, %d writes", w.writes)
+		}
+		w.judge(t, present)
+	})
+}
+
+func (w *world) change(ctx context.Context, t *rapid.T, change, name string, present map[string]*corev1alpha1.PackageRepository) {
+	r := present[name]
+	switch change {
+	case "content":
+		w.contents[name] = drawn(t)
+		if r == nil {
+			r = &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "team", Name: name, Generation: 1, CreationTimestamp: metav1.Time{Time: start}, UID: types.UID(fmt.Sprint(name, rand.Int64())), //nolint:gosec // a name
+			}}
+			r.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://registry.test/" + name}
+			if err := w.server.Create(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			present[name] = r
+		}
+	case "priority":
+		if r != nil {
+			w.retry(ctx, t, r, func(r *corev1alpha1.PackageRepository) {
+				r.Spec.Priority, r.Generation = int32(rapid.IntRange(-1, 1).Draw(t, "priority")), r.Generation+1
+			})
+		}
+	case "delete":
+		if r != nil {
+			delete(present, name)
+			if err := w.server.Delete(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	case "break":
+		w.broken[name] = !w.broken[name]
+	case "refuse":
+		w.refused = !w.refused
+	case "restart":
+		w.restart(ctx)
+	case "tamper":
+		list := &corev1alpha1.AvailablePackageList{}
+		if err := w.server.List(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			w.refused = false
+			list.Items[i].Spec.Versions[0].Image = "registry.test/forged"
+			if err := w.server.Update(ctx, &list.Items[i]); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	w.now = w.now.Add(15 * time.Minute)
+}
+
+// retry changes a repository behind the back of the counter of writes.
+func (w *world) retry(ctx context.Context, t *rapid.T, r *corev1alpha1.PackageRepository, change func(*corev1alpha1.PackageRepository)) {
+	refused := w.refused
+	w.refused = false
+	defer func() { w.refused = refused }()
+	if err := w.server.Get(ctx, keyOf(r), r); err != nil {
+		t.Fatal(err)
+	}
+	change(r)
+	if err := w.server.Update(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judge compares what is published with what repositories offer.
+func (w *world) judge(t *rapid.T, present map[string]*corev1alpha1.PackageRepository) {
+	published, versions := w.offered(), map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		for _, pkg := range w.contents[name].Packages {
+			for _, v := range pkg.Versions {
+				versions[pkg.Name+" "+v.Version] = true
+			}
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(versions)), slices.Sorted(maps.Keys(published))); diff != "" {
+		t.Fatalf("published: %s", diff)
+	}
+	for key, is := range published {
+		best, allowed := int32(-2), []string{}
+		for name, r := range present {
+			for _, pkg := range w.contents[name].Packages {
+				for _, v := range pkg.Versions {
+					if pkg.Name+" "+v.Version != key {
+						continue
+					}
+					if r.Spec.Priority > best {
+						best, allowed = r.Spec.Priority, nil
+					}
+					if r.Spec.Priority == best {
+						allowed = append(allowed, v.Image)
+					}
+				}
+			}
+		}
+		if image := is[len(is)-len(allowed[0]):]; !slices.Contains(allowed, image) {
+			t.Errorf("%s is published as %s, want one of %v", key, is, allowed)
+		}
+	}
+}
+
+// What is published is all that a restarted manager has: it fetches a repository in whole before versions of it get lost
+// in favour of others, and where others have changed what is published.
+func TestContentIsFetchedInWhole(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	one := func(image string) *repository.Content {
+		return &repository.Content{Packages: []repository.Package{{
+			Name: "cart", Versions: []corev1alpha1.AvailableVersion{{Version: "1.0.0", Image: image}},
+		}}}
+	}
+	begin := func(t *testing.T) (w *world, add func(name, image string, priority int32) *corev1alpha1.PackageRepository) {
+		w = newWorld()
+		w.restart(ctx)
+		add = func(name, image string, priority int32) *corev1alpha1.PackageRepository {
+			w.contents[name] = one(image)
+			r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Generation: 1, UID: types.UID(name)}}
+			r.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://registry.test/" + name}
+			r.Spec.Priority = priority
+			if err := w.server.Create(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		add("first", "a", 0)
+		w.settle(t)
+		w.restart(ctx)
+		w.settle(t)
+		if c, _ := w.catalogueOf("team"); c.states["first"].content != nil {
+			t.Fatal("the restarted manager has the content")
+		}
+		return w, add
+	}
+	check := func(t *testing.T, w *world, want string) {
+		t.Helper()
+		w.settle(t)
+		if got := w.offered()["cart 1.0.0"]; got != want {
+			t.Errorf("published is %q, want %q", got, want)
+		}
+	}
+	t.Run("shadowed", func(t *testing.T) {
+		t.Parallel()
+		w, add := begin(t)
+		second := add("second", "b", 1)
+		check(t, w, "second b")
+		if err := w.server.Delete(ctx, second); err != nil {
+			t.Fatal(err)
+		}
+		w.broken["first"] = true // it is not needed any more
+		check(t, w, "first a")
+	})
+	t.Run("changed by others", func(t *testing.T) {
+		t.Parallel()
+		w, _ := begin(t)
+		a := &corev1alpha1.AvailablePackage{}
+		if err := w.server.Get(ctx, types.NamespacedName{Namespace: "team", Name: "cart"}, a); err != nil {
+			t.Fatal(err)
+		}
+		a.Spec.Versions[0].Image = "forged"
+		if err := w.server.Update(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+		check(t, w, "first a")
+	})
+}
