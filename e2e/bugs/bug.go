@@ -135,7 +135,7 @@ func (b *bug) complete() error {
 	switch {
 	case b.What == "":
 		return errors.New("the header does not say what the bug is")
-	case b.Invariant < 1 || b.Invariant > 10:
+	case b.Invariant < 1 || b.Invariant > 11:
 		return errors.New("the header names no invariant")
 	case len(b.Checks) == 0:
 		return errors.New("the header names no test")

@@ -97,13 +97,10 @@ func (s *reconciliation) top() corev1alpha1.Conditioned {
 
 // account returns the account of the template, or of the lone set.
 func (s *reconciliation) account() objects.Account {
-	spec := &corev1alpha1.ObjectSetTemplateSpec{}
 	if s.deployment != nil {
-		spec = &s.deployment.ObjectDeploymentSpec().Template.Spec
-	} else {
-		spec = &s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec
+		return rollout.AccountOf(&s.deployment.ObjectDeploymentSpec().Template.Spec, s.key.Namespace, s.Namespace)
 	}
-	return rollout.AccountOf(spec, s.key.Namespace, s.Namespace)
+	return rollout.AccountOf(&s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
 }
 
 func (s *reconciliation) listSets(ctx context.Context) error {
