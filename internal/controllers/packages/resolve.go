@@ -32,7 +32,7 @@ func (s *reconciliation) resolve(context.Context) error {
 	if s.fingerprint, err = fingerprintOf(s.pkg, s.choice.origin, s.environment, s.sourceVersions, s.Overrides); err != nil {
 		return err
 	}
-	if spec.Interval == nil || spec.Paused || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
+	if spec.Interval == nil || spec.Paused || s.choice.refused() || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
 		resolved == nil || resolved.Image != image || !tagged(image) {
 		s.memory.Lock()
 		defer s.memory.Unlock()

@@ -1,0 +1,38 @@
+package presets
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Every kind has a phase, and definitions come before what uses them.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, kind := range []schema.GroupKind{
+		{Group: "apps", Kind: "Deployment"}, {Kind: "Namespace"}, {Group: "example.com", Kind: "Shop"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Group: "rbac.authorization.k8s.io", Kind: "Role"},
+	} {
+		used[PhaseOf(kind)] = true
+	}
+	if diff := cmp.Diff([]string{"crds", "namespaces", "rbac", "deploy", PhaseOther}, Ordered(used)); diff != "" {
+		t.Error(diff)
+	}
+	if PhaseIndex("none") >= 0 || PhaseIndex(PhaseResources) < 0 || !slices.IsSorted([]int{PhaseIndex("crds"), PhaseIndex("deploy")}) {
+		t.Error("PhaseIndex")
+	}
+}
+
+// Workloads have the recipes, custom resources the conditions that they show, and what is ready at once has none.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	deployment, shop, other := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "example.com", Kind: "Shop"}, schema.GroupKind{Group: "example.com", Kind: "Other"}
+	used := map[schema.GroupKind]bool{deployment: true, shop: true, other: true, {Kind: "ConfigMap"}: true}
+	got, unknown := Probes(used, map[schema.GroupKind][]string{shop: {"Ready"}})
+	if len(got) != 2 || len(unknown) != 1 || unknown[0] != other.String() || len(used) != 4 {
+		t.Errorf("%v, unknown %v", got, unknown)
+	}
+}
