@@ -1,11 +1,13 @@
 package offers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Offered is one version of a package.
@@ -71,6 +73,8 @@ func (o Offered) notInstallable() string {
 	switch {
 	case len(o.Version.NotCarriedOver) > 0:
 		return "it asks for " + strings.Join(o.Version.NotCarriedOver, ", ") + ", which packages do not have here"
+	case len(o.Version.Image) > limits.ReferenceBytes:
+		return fmt.Sprintf("the reference of its image has %d bytes; the limit is %d", len(o.Version.Image), limits.ReferenceBytes)
 	case o.Version.Image == "" && len(o.Version.Files) == 0:
 		return "it has neither an image nor manifests"
 	}

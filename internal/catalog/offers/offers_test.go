@@ -1,6 +1,7 @@
 package offers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,5 +55,24 @@ func TestCandidates(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What cannot be installed says why.
+func TestCandidate(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]corev1alpha1.AvailableVersion{
+		"":                                  {Version: "1.0.0", Image: "registry.example/shop"},
+		"neither an image nor manifests":    {Version: "1.0.0"},
+		"template[0].ytt, which packages":   {Version: "1.0.0", Image: "registry.example/shop", NotCarriedOver: []string{"template[0].ytt"}},
+		"has 1025 bytes; the limit is 1024": {Version: "1.0.0", Image: strings.Repeat("a", 1025)},
+	} {
+		got := Offered{Version: v}.Candidate().NotInstallable
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if o := (Offered{Version: corev1alpha1.AvailableVersion{Version: "1.0.0", Files: map[string]string{"a.yaml": ""}}}); !o.Inline() || o.Candidate().NotInstallable != "" {
+		t.Error("manifests of the repository itself")
 	}
 }
