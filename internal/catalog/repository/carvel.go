@@ -141,7 +141,7 @@ func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 		kapp, ok := step["kapp"].(map[string]any)
 		if i == 0 && (ok || step["kapp"] == nil) {
 			lose(lost, at+".kapp", without(kapp, ""))
-			step = without(step, "kapp")
+			delete(step, "kapp")
 		}
 		lose(lost, at, step)
 	}

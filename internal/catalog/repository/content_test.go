@@ -1,8 +1,10 @@
 package repository_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,4 +59,61 @@ func TestReadCarvel(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/carvel.yaml", content)
+}
+
+// Each step that is not carried over has a name, and the version cannot be installed.
+func TestStepsOfCarvel(t *testing.T) {
+	t.Parallel()
+	const fetch, kapp = "- imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "- kapp: {}"
+	for _, test := range []struct {
+		reason, old, new string
+		want             []string
+	}{
+		{"a bundle alone", "", "", nil},
+		{"no deploy step", "\n      deploy:\n      " + kapp, "", nil},
+		{"kapp without anything", kapp, "- kapp:", nil},
+		{"empty options", kapp, "- kapp: {delete: {}, rawOptions: [], intoNs: ''}", nil},
+		{"an image", fetch, "- image: {url: registry.example.com/shop:1.0.0, subPath: ''}", nil},
+		{"files", fetch, "- inline: {paths: {config/a.yaml: 'a: 1'}}", nil},
+		{"no fetch", "\n      fetch:\n      " + fetch, "", []string{"template.spec.fetch"}},
+		{"git", fetch, "- git: {url: a}", []string{"template.spec.fetch[0].git"}},
+		{"http", fetch, "- http: {url: a}", []string{"template.spec.fetch[0].http"}},
+		{"helmChart", fetch, "- helmChart: {name: a}", []string{"template.spec.fetch[0].helmChart"}},
+		{"files of Secrets", fetch, "- inline: {pathsFrom: [{secretRef: {name: a}}]}", []string{"template.spec.fetch[0].inline"}},
+		{"files of Secrets too", fetch, "- inline: {paths: {a.yaml: b}, pathsFrom: [{secretRef: {name: a}}]}", []string{"template.spec.fetch[0].inline.pathsFrom"}},
+		{"a Secret", fetch, "- imgpkgBundle: {image: a/b, secretRef: {name: a}}", []string{"template.spec.fetch[0].imgpkgBundle.secretRef"}},
+		{"a tag", fetch, "- image: {url: a/b, tagSelection: {semver: {}}}", []string{"template.spec.fetch[0].image.tagSelection"}},
+		{"a folder", fetch, "- image: {url: a/b, subPath: c}", []string{"template.spec.fetch[0].image.subPath"}},
+		{"a place", fetch, "- image: {url: a/b}\n        path: c", []string{"template.spec.fetch[0].path"}},
+		{"two fetches", fetch, fetch + "\n      - git: {}", []string{"template.spec.fetch[0].imgpkgBundle", "template.spec.fetch[1].git"}},
+		{"templates", "      deploy", "      template:\n      - ytt: {}\n      - kbld: {}\n      - sops: {}\n      - helmTemplate: {}\n      - cue: {}\n      - other: {}\n      deploy", []string{
+			"template.spec.template[0].ytt", "template.spec.template[1].kbld", "template.spec.template[2].sops",
+			"template.spec.template[3].helmTemplate", "template.spec.template[4].cue", "template.spec.template[5].other",
+		}},
+		{"options", kapp, "- kapp: {intoNs: a, rawOptions: [b]}", []string{"template.spec.deploy[0].kapp.intoNs", "template.spec.deploy[0].kapp.rawOptions"}},
+		{"two deploys", kapp, kapp + "\n      " + kapp, []string{"template.spec.deploy[1].kapp"}},
+		{"another deploy", kapp, "- helm: {}", []string{"template.spec.deploy[0].helm"}},
+		{"more than are kept", "      deploy", "      template:\n" + strings.Repeat("      - ytt: {}\n", 60) + "      deploy", append(ytts(50), "and 10 more")},
+	} {
+		content, err := repository.Read(map[string][]byte{"a.yaml": []byte(carvel(test.old, test.new))})
+		if err != nil || len(content.Problems) > 0 {
+			t.Errorf("%s: %v, %v", test.reason, err, content)
+			continue
+		}
+		v := content.Packages[0].Versions[0]
+		if diff := cmp.Diff(test.want, v.NotCarriedOver); diff != "" {
+			t.Errorf("%s: %s", test.reason, diff)
+		}
+		if installable := v.Image != "" || len(v.Files) > 0; installable == (len(test.want) > 0) {
+			t.Errorf("%s: image %q, files %v", test.reason, v.Image, v.Files)
+		}
+	}
+}
+
+func ytts(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("template.spec.template[%d].ytt", i))
+	}
+	return out
 }
