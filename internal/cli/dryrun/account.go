@@ -3,6 +3,7 @@ package dryrun
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,7 @@ func (c *simulatedCluster) accountWarnings() []string {
 	for account := range c.asUser {
 		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: whether it may write the objects is not known, the dry runs are yours", account))
 	}
+	slices.Sort(warnings)
 	return warnings
 }
 
