@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
@@ -153,10 +153,10 @@ func TestCatalogue(t *testing.T) {
 	var left corev1.ConfigMap
 	harness.Eventually(t, time.Minute, "the values to go with the package", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: "catalogue", Name: "shop-values"}, &left)
-		if apierrors.IsNotFound(err) {
-			return nil
+		if err == nil {
+			return errors.New("they are there")
 		}
-		return fmt.Errorf("they are there: %v", err)
+		return client.IgnoreNotFound(err)
 	})
 }
 

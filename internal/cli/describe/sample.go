@@ -145,7 +145,7 @@ func repetitions(tree *syntax.Regexp) (least, most int) {
 
 // oneOf prefers a letter, then a digit, of pairs of the first and last rune of ranges.
 func oneOf(ranges []rune) rune {
-	for _, liked := range []rune("xa0A") {
+	for _, liked := range "xa0A" {
 		for i := 0; i+1 < len(ranges); i += 2 {
 			if ranges[i] <= liked && liked <= ranges[i+1] {
 				return liked

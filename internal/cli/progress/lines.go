@@ -32,18 +32,9 @@ func Lines(before, after State) []string {
 		return lines
 	}
 	add(after.Unnoticed && !before.Unnoticed, Unnoticed)
-	if after.Deleting {
-		add(!before.Deleting, "deletion has begun")
-	} else {
-		add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
-		add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
-		add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
-		add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
-		fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
-		add(fresh, "%s", unpacked(after))
-		for _, line := range after.Ignored {
-			add(fresh, "ignored: %s", line)
-		}
+	add(after.Deleting && !before.Deleting, "deletion has begun")
+	if !after.Deleting {
+		lines = append(lines, loadLines(before, after)...)
 	}
 	if after.Revision != 0 && after.Revision != before.Revision {
 		total := 0
@@ -56,6 +47,26 @@ func Lines(before, after State) []string {
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
 	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
+	return lines
+}
+
+// loadLines are about what is chosen and loaded.
+func loadLines(before, after State) []string {
+	var lines []string
+	add := func(changed bool, format string, args ...any) {
+		if changed {
+			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
+		}
+	}
+	add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
+	add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
+	add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
+	add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
+	fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
+	add(fresh, "%s", unpacked(after))
+	for _, line := range after.Ignored {
+		add(fresh, "ignored: %s", line)
+	}
 	return lines
 }
 
