@@ -24,7 +24,7 @@ func TestUnmodifiedSource(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0"))
-	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	settle(t, ns)
@@ -47,7 +47,7 @@ func TestInterval(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0"))
-	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
 	r.Spec.Interval = every(30 * time.Second)
 	env.Create(t, r)
 	awaitReady(t, r)
@@ -60,7 +60,7 @@ func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0"))
-	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	failing := func(reason string, texts ...string) func(*corev1alpha1.PackageRepository) error {
@@ -97,7 +97,7 @@ func TestSecretIsFollowed(t *testing.T) {
 	server.password = "correct horse"
 	source := web(server.URL + "/repository.yaml")
 	source.HTTP.SecretRef = &corev1alpha1.LocalSecretReference{Name: "login"}
-	r := repository(ns, "web", source)
+	r := newRepository(ns, "web", source)
 	env.Create(t, r)
 	await(t, r, "to miss the Secret", func(r *corev1alpha1.PackageRepository) error {
 		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "Secret", "login")
@@ -124,7 +124,7 @@ func TestConfigMapIsFollowed(t *testing.T) {
 	ns := namespace(t)
 	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "files"}, Data: map[string]string{"a.yaml": document("shop@1.0.0")}}
 	env.Create(t, files)
-	r := repository(ns, "local", corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{
+	r := newRepository(ns, "local", corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{
 		FilesFrom: []corev1alpha1.RepositoryFilesSource{{ConfigMapRef: &corev1alpha1.LocalConfigMapReference{Name: "files"}}},
 	}})
 	env.Create(t, r)
@@ -138,7 +138,7 @@ func TestPause(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0"))
-	r := repository(ns, "web", web(server.URL+"/repository.yaml"))
+	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	edit(t, r, func(r *corev1alpha1.PackageRepository) {
@@ -162,10 +162,10 @@ func TestPause(t *testing.T) {
 func TestHangingServerDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	hangs := repository(ns, "hangs", web("http://"+hanging()+"/repository.yaml"))
+	hangs := newRepository(ns, "hangs", web("http://"+hanging()+"/repository.yaml"))
 	env.Create(t, hangs)
 	server := newServer(t, document("shop@1.0.0"))
-	works := repository(ns, "works", web(server.URL+"/repository.yaml"))
+	works := newRepository(ns, "works", web(server.URL+"/repository.yaml"))
 	env.Create(t, works)
 	awaitReady(t, works)
 	await(t, hangs, "to be fetched", func(r *corev1alpha1.PackageRepository) error {
@@ -180,7 +180,7 @@ func TestFlappingRepository(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0"))
-	r := repository(ns, "web", web(server.URL+"/0.yaml"))
+	r := newRepository(ns, "web", web(server.URL+"/0.yaml"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	settle(t, ns)
@@ -204,7 +204,7 @@ func TestFlappingRepository(t *testing.T) {
 func TestRestart(t *testing.T) {
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0", "cart@1.0.0"))
-	byWeb, byFiles := repository(ns, "web", web(server.URL+"/repository.yaml")), repository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
+	byWeb, byFiles := newRepository(ns, "web", web(server.URL+"/repository.yaml")), newRepository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
 	env.Create(t, byWeb)
 	awaitReady(t, byWeb)
 	env.Create(t, byFiles)
@@ -241,7 +241,7 @@ func TestRestart(t *testing.T) {
 // A repository that was deleted while no manager ran offers nothing any more.
 func TestDeletedWithoutManager(t *testing.T) {
 	ns := namespace(t)
-	r := repository(ns, "stable", inline("shop@1.0.0"))
+	r := newRepository(ns, "stable", inline("shop@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	manager.Stop()
@@ -269,8 +269,8 @@ func TestBadInput(t *testing.T) {
 		"other-digest": {source: pinned(server.URL + "/a.yaml"), reason: corev1alpha1.ReasonFetchFailed, texts: []string{"SHA-256", "http.sha256"}},
 	}
 	for name, tc := range cases {
-		env.Create(t, repository(ns, name, tc.source))
-		await(t, repository(ns, name, tc.source), "to report", func(r *corev1alpha1.PackageRepository) error {
+		env.Create(t, newRepository(ns, name, tc.source))
+		await(t, newRepository(ns, name, tc.source), "to report", func(r *corev1alpha1.PackageRepository) error {
 			if !tc.ready {
 				return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, tc.reason, tc.texts...)
 			}

@@ -67,8 +67,8 @@ func document(packages ...string) string {
 	return text
 }
 
-// repository returns a PackageRepository of a source.
-func repository(ns, name string, source corev1alpha1.RepositorySource) *corev1alpha1.PackageRepository {
+// newRepository returns a PackageRepository of a source.
+func newRepository(ns, name string, source corev1alpha1.RepositorySource) *corev1alpha1.PackageRepository {
 	r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 	r.Spec.Source = source
 	return r

@@ -17,7 +17,7 @@ func TestAddedRepositoryIsPublished(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	from := begin(t)
-	r := repository(ns, "stable", inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0"))
+	r := newRepository(ns, "stable", inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable")
@@ -57,7 +57,7 @@ func TestClusterRepository(t *testing.T) {
 func TestContentIsFollowed(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	r := repository(ns, "stable", inline("shop@1.0.0", "cart@2.0.0", "till@1.0.0"))
+	r := newRepository(ns, "stable", inline("shop@1.0.0", "cart@2.0.0", "till@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	settle(t, ns)
@@ -79,7 +79,7 @@ func TestContentIsFollowed(t *testing.T) {
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	first, second := repository(ns, "first", inline("shop@1.0.0", "shop@1.1.0")), repository(ns, "second", inline("shop@1.0.0@other", "shop@2.0.0"))
+	first, second := newRepository(ns, "first", inline("shop@1.0.0", "shop@1.1.0")), newRepository(ns, "second", inline("shop@1.0.0@other", "shop@2.0.0"))
 	env.Create(t, first)
 	awaitReady(t, first)
 	env.Create(t, second)
@@ -116,7 +116,7 @@ func lacksConflict(r *corev1alpha1.PackageRepository) error {
 func TestDeletedRepository(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	r := repository(ns, "stable", inline("shop@1.0.0"))
+	r := newRepository(ns, "stable", inline("shop@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = true })
@@ -132,7 +132,7 @@ func TestDeletedRepository(t *testing.T) {
 func TestEditedAvailablePackageIsPutBack(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	r := repository(ns, "stable", inline("shop@1.0.0", "cart@1.0.0"))
+	r := newRepository(ns, "stable", inline("shop@1.0.0", "cart@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	edit(t, available(t, ns, "shop"), func(a *corev1alpha1.AvailablePackage) { a.Spec.Versions[0].Repository = "forged" })

@@ -50,7 +50,7 @@ func TestLargeRepository(t *testing.T) {
 	}
 	content := many(t, packages, versions)
 	server := newServer(t, content)
-	r := repository(ns, "large", web(server.URL+"/repository.tar"))
+	r := newRepository(ns, "large", web(server.URL+"/repository.tar"))
 	memory := residentMiB(t)
 	from, began := begin(t), time.Now()
 	env.Create(t, r)
@@ -86,7 +86,7 @@ func TestLargeRepository(t *testing.T) {
 	t.Logf("a new version took %s; resident memory %d MiB", took.Round(10*time.Millisecond), residentMiB(t))
 
 	manager.Stop()
-	from, began = begin(t), time.Now()
+	from = begin(t)
 	manager = env.StartManager(shared, extraFlags()...)
 	for _, e := range from.rest(t, ns) {
 		if sandbox.Writes()(e) {

@@ -280,13 +280,12 @@ func (w *world) change(ctx context.Context, t *rapid.T, change, name string, pre
 		if err := w.server.List(ctx, list); err != nil {
 			t.Fatal(err)
 		}
-		for i := range list.Items {
+		if len(list.Items) > 0 {
 			w.refused = false
-			list.Items[i].Spec.Versions[0].Image = "registry.test/forged"
-			if err := w.server.Update(ctx, &list.Items[i]); err != nil {
+			list.Items[0].Spec.Versions[0].Image = "registry.test/forged"
+			if err := w.server.Update(ctx, &list.Items[0]); err != nil {
 				t.Fatal(err)
 			}
-			break
 		}
 	}
 	w.now = w.now.Add(15 * time.Minute)

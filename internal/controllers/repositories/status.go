@@ -22,10 +22,10 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	if v.published != nil {
 		reportContent(status, v.published)
 	}
-	switch {
-	case v.step == stepPublish, v.step == stepBackOff:
+	switch v.step {
+	case stepPublish, stepBackOff:
 		status.LastHandledRetry = v.attempt.retryValue
-	case v.step == stepRest:
+	case stepRest:
 		status.LastHandledRetry = v.last.retryValue
 	}
 	if state, ok := stateOf(v, status); ok {
