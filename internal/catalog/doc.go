@@ -1,5 +1,6 @@
 // Package catalog holds what is known of packages before one is installed.
 //
+//	fetch       the content of a repository from where its source says
 //	repository  files and images of repositories
 //	versions    which of several versions is chosen, and why
 //	offers      which versions a namespace may choose from
