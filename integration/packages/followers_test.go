@@ -124,7 +124,7 @@ func TestReferenceToPlainManifests(t *testing.T) {
 		t.Errorf("phases %+v", phases)
 	}
 	settle(t, ns)
-	begin(t).silent(t, ns)
+	begin(t).unmoved(t, ns)
 	repo.offers(t, "plain.example.com", files("1.0.0"), files("1.1.0"))
 	awaitVersion(t, ns, "1.1.0")
 
