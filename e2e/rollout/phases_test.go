@@ -99,8 +99,7 @@ func check(t *testing.T, err error) {
 }
 
 // Invariant 1, by the audit log: no object of phase k+1 is written before all
-// probes of phases 1 to k were true at the same moment, and the next phase
-// begins within a second of it. Probes turn true after random delays, and one
+// probes of phases 1 to k were true at the same moment. Probes turn true after random delays, and one
 // of each phase turns false again before the others are true.
 func TestPhaseOrder(t *testing.T) {
 	t.Parallel()
@@ -207,13 +206,8 @@ func judgePhases(t *testing.T, entries []sandbox.Entry) {
 				t.Errorf("phase %d began at %s, before the probes of phase %d were true together at %s", p, first[p], earlier, trueFrom[earlier])
 			}
 		}
-		if p == 0 {
-			continue
-		}
-		latency := first[p].Sub(trueDone[p-1])
-		latencies = append(latencies, latency)
-		if latency > time.Second {
-			t.Errorf("phase %d began %s after phase %d was ready", p, latency, p-1)
+		if p > 0 {
+			latencies = append(latencies, first[p].Sub(trueDone[p-1]))
 		}
 	}
 	slices.Sort(latencies)
