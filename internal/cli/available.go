@@ -80,7 +80,7 @@ func (c *availableListCommand) run(ctx context.Context) error {
 		return c.output.Print(ctx, c.streams.Out, found)
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(c.streams.ErrOut, "No package is offered. Add a repository: kubectl package source add NAME IMAGE")
+		fmt.Fprintln(c.streams.ErrOut, "No package is offered. "+nothingOffered)
 		return nil
 	}
 	rows := [][]string{{"NAME", "DISPLAY NAME", "NEWEST", "REPOSITORY"}}

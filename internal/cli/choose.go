@@ -130,7 +130,7 @@ func (c *chooser) unknown(ctx context.Context, name string) error {
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("no repository offers %s %s: no package is offered at all. Add a repository: kubectl package source add NAME IMAGE", name, where)
+		return fmt.Errorf("no repository offers %s %s: no package is offered at all. %s", name, where, nothingOffered)
 	}
 	advice := violation.Suggest(name, names, "")
 	if advice == "" {
@@ -208,3 +208,6 @@ func (c *chooser) newest(ctx context.Context, name string) (*chosen, *offers.Off
 	}
 	return found, &newestFirst(found.offered)[0], nil
 }
+
+// nothingOffered is the remedy where no repository offers a package.
+const nothingOffered = "Add a repository: kubectl package source add NAME IMAGE; or see what is wrong with the present ones: kubectl package source list -A"
