@@ -125,6 +125,19 @@ const (
 	// status.lastHandledRetry.
 	RetryAnnotation = "package-operator.run/retry"
 
+	// AdoptAnnotation with the value "true" on a Package that the manager created for
+	// others makes it the user's own: the manager takes GeneratedLabel off, and its
+	// spec may be changed.
+	AdoptAnnotation = "package-operator.run/adopt"
+
+	// DeleteRequiredAnnotation with the value "true" lets a Package be deleted that
+	// other packages depend on.
+	DeleteRequiredAnnotation = "package-operator.run/delete-required"
+
+	// RequiredVersionsAnnotation is written on Packages that the manager created for
+	// others: the constraints on the version of all of them.
+	RequiredVersionsAnnotation = "package-operator.run/required-versions"
+
 	// ChunkingStrategyAnnotation says how a Package is split into slices: one of
 	// the ChunkingStrategy values.
 	ChunkingStrategyAnnotation = "packages.package-operator.run/chunking-strategy"

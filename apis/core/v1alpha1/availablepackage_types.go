@@ -100,6 +100,21 @@ type AvailableVersion struct {
 	// +optional
 	Provides []ProvidedAPI `json:"provides,omitempty"`
 
+	// Dependencies of the version.
+	// +listType=atomic
+	// +optional
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+
+	// UniqueInScope is the scope in which the package may be installed once.
+	// +optional
+	UniqueInScope UniqueScope `json:"uniqueInScope,omitempty"`
+
+	// Scopes in which the version may be installed: Cluster, as a ClusterPackage,
+	// Namespaced, as a Package. Empty means both.
+	// +listType=atomic
+	// +optional
+	Scopes []Scope `json:"scopes,omitempty"`
+
 	// ConfigSchema is the OpenAPI v3 schema of the package's config.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -66,6 +66,17 @@ const (
 	// False says why it did not; what is installed stays.
 	ConditionResolved = "Resolved"
 
+	// ConditionDependenciesReady is True when all that a package depends on is
+	// available. While it is False, nothing of a new revision is written.
+	ConditionDependenciesReady = "DependenciesReady"
+
+	// ConditionDeletionHeld is True while a package that is being deleted waits for
+	// those that depend on it. The message names them.
+	ConditionDeletionHeld = "DeletionHeld"
+
+	// ConditionSatisfied is True for a dependency that is there, in a version that fits.
+	ConditionSatisfied = "Satisfied"
+
 	// ConditionConflicting is True when a repository offers versions of packages
 	// with a content that another repository offers differently.
 	ConditionConflicting = "Conflicting"
@@ -145,6 +156,57 @@ const (
 
 	// ReasonVersionInvalid is that packageRef.version is no constraint.
 	ReasonVersionInvalid = "VersionInvalid"
+)
+
+// Reasons of ConditionDependenciesReady, ConditionSatisfied and ConditionDeletionHeld,
+// beside UnknownPackage and NoMatchingVersion.
+const (
+	// ReasonDependenciesReady is that all dependencies are available.
+	ReasonDependenciesReady = "DependenciesReady"
+
+	// ReasonWaitingForDependencies is that dependencies are installed and not
+	// available yet.
+	ReasonWaitingForDependencies = "WaitingForDependencies"
+
+	// ReasonDependenciesUnsatisfied is that a dependency cannot be satisfied.
+	ReasonDependenciesUnsatisfied = "DependenciesUnsatisfied"
+
+	// ReasonDependencyCycle is that a package depends on itself by way of others.
+	ReasonDependencyCycle = "DependencyCycle"
+
+	// ReasonResolutionLimit is that the search for versions that fit was ended by its
+	// limit.
+	ReasonResolutionLimit = "ResolutionLimit"
+
+	// ReasonInstalledByThisPackage is that the dependency was installed for this
+	// package.
+	ReasonInstalledByThisPackage = "InstalledByThisPackage"
+
+	// ReasonAlreadyInstalled is that the dependency was there before, or was installed
+	// for another package.
+	ReasonAlreadyInstalled = "AlreadyInstalled"
+
+	// ReasonAPIServed is that the cluster serves the API.
+	ReasonAPIServed = "ApiServed"
+
+	// ReasonVersionMismatch is that the package is installed in a version that does
+	// not fit, and may not be changed.
+	ReasonVersionMismatch = "VersionMismatch"
+
+	// ReasonNotAvailable is that the package is installed and not available yet.
+	ReasonNotAvailable = "NotAvailable"
+
+	// ReasonAmbiguousProvider is that several packages provide the API.
+	ReasonAmbiguousProvider = "AmbiguousProvider"
+
+	// ReasonFieldsMissing is that the API is served without fields that are required.
+	ReasonFieldsMissing = "FieldsMissing"
+
+	// ReasonManagedByUser is that the dependency is missing, and left to the user.
+	ReasonManagedByUser = "ManagedByUser"
+
+	// ReasonRequired is that other packages depend on the package.
+	ReasonRequired = "Required"
 )
 
 // Reasons of the conditions of repositories.

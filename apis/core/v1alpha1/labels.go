@@ -30,6 +30,16 @@ const (
 	// and their ObjectSetPhases.
 	ObjectDeploymentLabel = "package-operator.run/object-deployment"
 
+	// GeneratedLabel is "true" on Packages that the manager created because other
+	// packages depend on them.
+	GeneratedLabel = "package-operator.run/generated"
+
+	// RequiredByLabelPrefix begins a label for each package that depends on a
+	// generated one; the rest is the name of that package, shortened with a hash where it is
+	// longer than 63 characters or in another namespace. The value is its namespace,
+	// empty for a ClusterPackage.
+	RequiredByLabelPrefix = "required-by.package-operator.run/"
+
 	// PhaseClassLabel is the class of an ObjectSetPhase.
 	PhaseClassLabel = "package-operator.run/phase-class"
 

@@ -134,6 +134,14 @@ type PackageSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// Dependencies says how what the package depends on is installed.
+	// +optional
+	Dependencies *PackageDependencies `json:"dependencies,omitempty"`
+
+	// UpgradePolicy says who but its user may change the version of the package.
+	// +optional
+	UpgradePolicy *UpgradePolicy `json:"upgradePolicy,omitempty"`
+
 	// Paused stops the reconciliation of the package and of everything below it.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -353,8 +361,8 @@ const (
 
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
-	// Conditions of the package: Unpacked, Invalid, Available, Progressing,
-	// Paused, Drifted, TeardownForbidden, Ready, Reconciling, Stalled and mapped
+	// Conditions of the package: Unpacked, Resolved, DependenciesReady, Invalid,
+	// Available, Progressing, Paused, Drifted, DeletionHeld, TeardownForbidden, Ready, Reconciling, Stalled and mapped
 	// ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -386,6 +394,12 @@ type PackageStatus struct {
 	// it could be installed. A lower one is a downgrade.
 	// +optional
 	LastAttempted *AttemptedVersion `json:"lastAttempted,omitempty"`
+
+	// Dependencies of the package that was loaded last.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Dependencies []DependencyStatus `json:"dependencies,omitempty"`
 
 	// Phases of the current revision, in their order.
 	// +optional
@@ -423,6 +437,20 @@ type ResolvedPackage struct {
 	// PackageRepository/stable, where packageRef is set.
 	// +optional
 	Repository string `json:"repository,omitempty"`
+
+	// CatalogName is the name by which packages depend on it: that of packageRef, or
+	// else packageName of the manifest, or else the name in its metadata.
+	// +optional
+	CatalogName string `json:"catalogName,omitempty"`
+
+	// UniqueInScope is the scope in which the package may be installed once.
+	// +optional
+	UniqueInScope UniqueScope `json:"uniqueInScope,omitempty"`
+
+	// Provides are APIs that it brings.
+	// +listType=atomic
+	// +optional
+	Provides []ProvidedAPI `json:"provides,omitempty"`
 }
 
 // AttemptedVersion is a version that was chosen.

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+
 // PackageManifestConstraint is a constraint on the cluster. All fields that are
 // set have to be met.
 type PackageManifestConstraint struct {
@@ -42,18 +44,5 @@ type PackageManifestPlatformVersionConstraint struct {
 type PackageManifestUniqueInScopeConstraint struct {
 	// Scope in which there may be one installation. Empty means Namespace for a
 	// Package and Cluster for a ClusterPackage.
-	Scope UniqueScope `json:"scope,omitempty"`
+	Scope corev1alpha1.UniqueScope `json:"scope,omitempty"`
 }
-
-// UniqueScope is a scope in which there may be one installation of a package.
-// +kubebuilder:validation:Enum=Cluster;Namespace
-type UniqueScope string
-
-const (
-	// UniqueScopeCluster allows one installation in the whole cluster, Packages
-	// and ClusterPackages together.
-	UniqueScopeCluster UniqueScope = "Cluster"
-
-	// UniqueScopeNamespace allows one installation in each namespace.
-	UniqueScopeNamespace UniqueScope = "Namespace"
-)

@@ -60,6 +60,13 @@ type RepositoryEntryData struct {
 	// Provides are APIs that the image brings.
 	Provides []corev1alpha1.ProvidedAPI `json:"provides,omitempty"`
 
+	// Dependencies of the image on packages and APIs.
+	Dependencies []corev1alpha1.Dependency `json:"dependencies,omitempty"`
+
+	// Scopes in which the image may be installed: Cluster, Namespaced. Empty means
+	// both. What is unique in its scope is among the constraints.
+	Scopes []PackageManifestScope `json:"scopes,omitempty"`
+
 	// ConfigSchema is the OpenAPI v3 schema of the package's config.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields

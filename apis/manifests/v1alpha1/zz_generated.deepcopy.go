@@ -933,6 +933,18 @@ func (in *RepositoryEntryData) DeepCopyInto(out *RepositoryEntryData) {
 		*out = make([]corev1alpha1.ProvidedAPI, len(*in))
 		copy(*out, *in)
 	}
+	if in.Dependencies != nil {
+		in, out := &in.Dependencies, &out.Dependencies
+		*out = make([]corev1alpha1.Dependency, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.Scopes != nil {
+		in, out := &in.Scopes, &out.Scopes
+		*out = make([]PackageManifestScope, len(*in))
+		copy(*out, *in)
+	}
 	if in.ConfigSchema != nil {
 		in, out := &in.ConfigSchema, &out.ConfigSchema
 		*out = new(runtime.RawExtension)

@@ -34,7 +34,7 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 			c.versionRange(field+".platformVersion.range", pv.Range)
 		}
 		if u := constraint.UniqueInScope; u != nil && u.Scope != "" {
-			c.oneOf(c.invalid, field+".uniqueInScope.scope", string(u.Scope), string(manifestsv1alpha1.UniqueScopeCluster), string(manifestsv1alpha1.UniqueScopeNamespace))
+			c.oneOf(c.invalid, field+".uniqueInScope.scope", string(u.Scope), string(corev1alpha1.UniqueScopeCluster), string(corev1alpha1.UniqueScopeNamespace))
 		}
 	}
 }
@@ -125,10 +125,10 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 		}
 		scope := constraint.UniqueInScope.Scope
 		if scope == "" && own.Namespace == "" {
-			scope = manifestsv1alpha1.UniqueScopeCluster
+			scope = corev1alpha1.UniqueScopeCluster
 		}
 		at := slices.IndexFunc(others, func(o Other) bool {
-			return o != own && (scope == manifestsv1alpha1.UniqueScopeCluster || o.Namespace == own.Namespace)
+			return o != own && (scope == corev1alpha1.UniqueScopeCluster || o.Namespace == own.Namespace)
 		})
 		if at < 0 {
 			continue
@@ -140,9 +140,9 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	return unmet
 }
 
-func within(scope manifestsv1alpha1.UniqueScope, own Other) string {
+func within(scope corev1alpha1.UniqueScope, own Other) string {
 	switch {
-	case scope == manifestsv1alpha1.UniqueScopeCluster:
+	case scope == corev1alpha1.UniqueScopeCluster:
 		return "cluster"
 	case own.Namespace == "":
 		return "cluster as a ClusterPackage"
