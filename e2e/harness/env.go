@@ -2,9 +2,11 @@ package harness
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +70,15 @@ func Shared(tb testing.TB) *Env {
 	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.ready)
 	shared.env = env
 	return env
+}
+
+// MainParallel is Main for tests that mostly wait: so many run at a time, whatever -parallel says.
+func MainParallel(m *testing.M, tests int) int {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err)
+	}
+	return Main(m)
 }
 
 // Main runs the tests of a package and removes what they shared.

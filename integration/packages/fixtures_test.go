@@ -73,7 +73,8 @@ func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // metrics is the address of the metrics of the manager that was started last.
 var metrics string
 
-// extraFlags are the manager's flags beside those of the harness. Each manager
+// extraFlags are the manager's flags beside those of the harness: what waits for an
+// interval or a repair waits for a tenth of it. Each manager
 // has an address of its own for metrics: two may run at a time.
 func extraFlags() []string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +83,7 @@ func extraFlags() []string {
 	}
 	metrics = l.Addr().String()
 	_ = l.Close()
-	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--insecure-registry", private(), "--metrics-bind-address", metrics}
+	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--insecure-registry", private(), "--metrics-bind-address", metrics, "--pace=0.1"}
 }
 
 // loadsOf reads how often the manager loaded the Package named shop.

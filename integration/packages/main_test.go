@@ -34,5 +34,5 @@ func run(m *testing.M) (code int) {
 	if !ok {
 		return 1
 	}
-	return harness.Main(m)
+	return harness.MainParallel(m, 12)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -42,15 +43,33 @@ func TestUnmodifiedSource(t *testing.T) {
 	awaitOffers(t, ns, "shop@1.0.0=web", "shop@1.1.0=web")
 }
 
-// The source of a repository is fetched again in its interval.
+// The source of a repository is fetched again in its interval. Where it has nothing new, the manager sends the API server
+// no request at all, not even for a status.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	server := newServer(t, document("shop@1.0.0"))
 	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
-	r.Spec.Interval = every(30 * time.Second)
+	r.Spec.Interval = every(limits.RepositoryIntervalMin)
 	env.Create(t, r)
 	awaitReady(t, r)
+	settle(t, ns)
+	from, version := begin(t), r.ResourceVersion
+	_, before, _ := server.counts()
+	const refreshes = 2
+	harness.Eventually(t, patience, "the source to be fetched again", func(context.Context) error {
+		if _, unmodified, _ := server.counts(); unmodified < before+refreshes {
+			return fmt.Errorf("%d requests", unmodified-before)
+		}
+		return nil
+	})
+	requests := from.rest(t, ns)
+	full, unmodified, _ := server.counts()
+	t.Logf("%d conditional and %d full requests to the source: %d requests to the API server", unmodified, full, len(requests))
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r))
+	if len(requests) > 0 || full != 1 || r.ResourceVersion != version {
+		t.Errorf("requests %v, %d full ones to the source, resource version %s and then %s", tally(requests), full, version, r.ResourceVersion)
+	}
 	server.set(document("shop@2.0.0"))
 	awaitOffers(t, ns, "shop@2.0.0=web")
 }
@@ -192,7 +211,7 @@ func TestFlappingRepository(t *testing.T) {
 	}
 	awaitReady(t, r)
 	full, unmodified, _ := server.counts()
-	if most := 3 + int(time.Since(began)/limits.RepositoryPause); full+unmodified > most {
+	if most := 3 + int(time.Since(began)/pace.Of(limits.RepositoryPause)); full+unmodified > most {
 		t.Errorf("fetched %d times, at most %d were due", full+unmodified, most)
 	}
 	if statuses := tally(from.rest(t, ns))["update packagerepositories/status"]; statuses > 5 {
@@ -203,8 +222,9 @@ func TestFlappingRepository(t *testing.T) {
 // A restart with everything in place writes nothing, and asks the sources for changes alone.
 func TestRestart(t *testing.T) {
 	ns := namespace(t)
-	server := newServer(t, document("shop@1.0.0", "cart@1.0.0"))
-	byWeb, byFiles := newRepository(ns, "web", web(server.URL+"/repository.yaml")), newRepository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
+	packages, versions := large()
+	server := newServer(t, many(t, packages, versions, "---\n"+entry("shop", "1.0.0", "")))
+	byWeb, byFiles := newRepository(ns, "web", web(server.URL+"/repository.tar")), newRepository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
 	env.Create(t, byWeb)
 	awaitReady(t, byWeb)
 	env.Create(t, byFiles)
@@ -233,6 +253,7 @@ func TestRestart(t *testing.T) {
 	if n, _, _ := server.counts(); n != full {
 		t.Errorf("fetched %d times", n-full)
 	}
+	t.Logf("%d packages of %d versions after a restart: resident memory %d MiB", packages, versions, residentMiB(t))
 	// What was shadowed before the restart steps in.
 	must(t, env.Client.Delete(t.Context(), byWeb))
 	awaitOffers(t, ns, "shop@1.0.0=files", "shop@2.0.0=files")

@@ -25,13 +25,17 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // patience is how long a test waits for what has to happen.
 const patience = 60 * time.Second
 
+// pace of the manager: what waits for an interval, a pause or a repair waits for a tenth of it.
+const pace limits.Pace = 0.1
+
 // extraFlags are the manager's flags beside those of the harness.
-func extraFlags() []string { return []string{"--allow-local-sources"} }
+func extraFlags() []string { return []string{"--allow-local-sources", fmt.Sprintf("--pace=%v", pace)} }
 
 // namespace makes a namespace named after the test.
 func namespace(t *testing.T) string {

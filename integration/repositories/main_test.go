@@ -32,5 +32,5 @@ func run(m *testing.M) (code int) {
 	if !ok {
 		return 1
 	}
-	return harness.Main(m)
+	return harness.MainParallel(m, 20)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
@@ -54,6 +55,8 @@ type Config struct {
 	RegistryCAFile string
 	// AllowLocalSources permits repositories on loopback and link-local addresses.
 	AllowLocalSources bool
+	// Pace of the controllers of packages and repositories.
+	Pace limits.Pace
 	// Version asks for the version instead of a run.
 	Version bool
 }
@@ -99,6 +102,8 @@ func Parse(args []string) (*Config, error) {
 		"FROM=HOST,…: the registry that packages are pulled from instead; after the prefixes [LOCKSTEP_REGISTRY_HOST_OVERRIDES, PKO_REGISTRY_HOST_OVERRIDES]")
 	modifier := os.Getenv("PKO_PACKAGE_HASH_MODIFIER")
 	flags.StringVar(&modifier, "package-hash-modifier", modifier, "a number; another one has every package rendered anew [PKO_PACKAGE_HASH_MODIFIER]")
+	flags.Float64Var((*float64)(&c.Pace), "pace", 1, "share of the pauses between fetches and repairs; for tests")
+	flags.Lookup("pace").Hidden = true
 	flags.BoolVar(&c.Version, "version", false, "print the version and exit")
 	former := formerFlags(flags)
 	if err := flags.Parse(doubleDashes(args)); err != nil {
@@ -143,6 +148,9 @@ func (c *Config) validate() error {
 	}
 	if _, err := level(c.LogLevel); err != nil {
 		return fmt.Errorf("--log-level: %w", err)
+	}
+	if !(c.Pace > 0 && c.Pace <= 1) {
+		return fmt.Errorf("--pace %v: want more than 0 and at most 1", c.Pace)
 	}
 	if c.CacheDir != "" {
 		if _, err := filepath.Abs(c.CacheDir); err != nil {

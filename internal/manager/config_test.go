@@ -26,12 +26,12 @@ func TestParse(t *testing.T) {
 		"all flags": {
 			args: []string{
 				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
-				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--allow-local-sources", "--version",
+				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--allow-local-sources", "--pace=0.1", "--version",
 			},
 			want: func(c *Config) {
 				*c = Config{
 					Kubeconfig: "k", Namespace: "n", ServiceAccount: "sa", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
-					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", AllowLocalSources: true, Version: true,
+					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", AllowLocalSources: true, Pace: 0.1, Version: true,
 				}
 			},
 		},
@@ -76,7 +76,7 @@ func TestParse(t *testing.T) {
 			}
 			want := &Config{
 				Namespace: "package-operator-system", ServiceAccount: config.ServiceAccount, LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
-				InsecureRegistries: []string{},
+				InsecureRegistries: []string{}, Pace: 1,
 			}
 			tc.want(want)
 			got, err := Parse(tc.args)
@@ -100,6 +100,7 @@ func TestParseRefuses(t *testing.T) {
 		"--unknown":                      "unknown flag",
 		"--image-prefix-overrides=a":     "--image-prefix-overrides",
 		"--registry-host-overrides=a=b/": "want a host",
+		"--pace=2":                       "at most 1",
 		"--package-hash-modifier=x":      "no number of 32 bits",
 		"--self-bootstrap=image":         "-k config",
 		"-service-account-namespace=o":   "--namespace",

@@ -70,7 +70,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		Overrides: c.overrides(),
 		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
-		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(),
+		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(), Pace: c.Pace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
@@ -101,7 +101,7 @@ func connectRepositories(
 	fetcher := fetch.New(fetch.Options{Puller: puller, AllowLocal: c.AllowLocalSources, UserAgent: "lockstep-manager/" + buildversion.Get()})
 	err := repositories.Setup(mgr, repositories.Options{
 		Pipeline: &repositories.Pipeline{Fetcher: fetcher, Get: get, Credentials: sources.NewCredentials(get, watches, account)},
-		Sources:  watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace,
+		Sources:  watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of repositories: %w", err)

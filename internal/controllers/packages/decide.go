@@ -26,6 +26,7 @@ type view struct {
 	drifted  bool
 	repaired time.Time
 	now      time.Time
+	pace     limits.Pace
 	// forbidden is why the manager does not install the package as it is; empty if it does.
 	forbidden string
 	outcome

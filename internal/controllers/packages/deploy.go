@@ -20,7 +20,7 @@ import (
 // deploy writes what was loaded, once, and else the settings that need no rendering.
 func (s *reconciliation) deploy(ctx context.Context) error {
 	if lacksSlices(s.dep) || s.drifted {
-		s.requeue(limits.RepairInterval)
+		s.requeue(s.Pace.Of(limits.RepairInterval))
 	}
 	var err error
 	switch {

@@ -47,7 +47,7 @@ func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
 func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
 
 func mayRepair(v view) bool {
-	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= limits.RepairInterval
+	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= v.pace.Of(limits.RepairInterval)
 }
 
 // lacksSlices reports whether slices are missing that the deployment's template names.

@@ -57,7 +57,7 @@ func (s *reconciliation) lookUpTag() tag {
 	s.memory.Lock()
 	defer s.memory.Unlock()
 	spec, retry, unpacked := s.pkg.PackageSpec(), retryValue(s.pkg), digestOf(s.pkg.PackageStatus())
-	interval := max(spec.Interval.Duration, limits.TagIntervalMin)
+	interval := s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))
 	known, image := s.state.tag, s.choice.origin.image
 	if known == nil || known.image != image || known.interval != interval {
 		known = &tag{image: image, interval: interval, due: s.now.Add(s.spread(interval)), retryValue: retry}

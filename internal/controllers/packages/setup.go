@@ -47,6 +47,8 @@ type Options struct {
 	Accounts Accounts
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
+	// Pace of resolutions and repairs.
+	Pace limits.Pace
 }
 
 var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}

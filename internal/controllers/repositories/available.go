@@ -79,7 +79,7 @@ func (s *reconciliation) compare() {
 	if len(changed) == 0 {
 		return
 	}
-	if wait := s.repaired.Add(limits.AvailableRepair).Sub(s.now); wait > 0 && !s.repaired.IsZero() {
+	if wait := s.repaired.Add(s.Pace.Of(limits.AvailableRepair)).Sub(s.now); wait > 0 && !s.repaired.IsZero() {
 		s.requeue(wait)
 		return
 	}

@@ -22,6 +22,7 @@ type view struct {
 	// began is when the last fetch began.
 	began time.Time
 	now   time.Time
+	pace  limits.Pace
 	outcome
 }
 
@@ -68,7 +69,7 @@ func decide(v view) (step, time.Duration) {
 	if wait := next.Sub(v.now); wait > 0 {
 		return why, wait
 	}
-	if wait := v.began.Add(limits.RepositoryPause).Sub(v.now); wait > 0 && !v.began.IsZero() {
+	if wait := v.began.Add(v.pace.Of(limits.RepositoryPause)).Sub(v.now); wait > 0 && !v.began.IsZero() {
 		return stepWait, wait
 	}
 	return stepFetch, 0
@@ -88,7 +89,7 @@ func due(v view) (time.Time, step) {
 	case fetch.Static(spec.Source), spec.Source.Inline != nil && !last.restored:
 		return time.Time{}, stepRest
 	}
-	return last.at.Add(withJitter(intervalOf(spec), last.jitter)), stepRest
+	return last.at.Add(withJitter(intervalOf(spec, v.pace), last.jitter)), stepRest
 }
 
 // covers reports whether a success is one of the input. Whether Secrets and ConfigMaps have changed since an earlier
@@ -97,11 +98,11 @@ func (s *success) covers(in input) bool {
 	return s.input == in || s.restored && s.input.source == in.source
 }
 
-func intervalOf(spec *corev1alpha1.PackageRepositorySpec) time.Duration {
+func intervalOf(spec *corev1alpha1.PackageRepositorySpec, pace limits.Pace) time.Duration {
 	if spec.Interval == nil {
-		return limits.RepositoryInterval
+		return pace.Of(limits.RepositoryInterval)
 	}
-	return max(spec.Interval.Duration, limits.RepositoryIntervalMin)
+	return pace.Of(max(spec.Interval.Duration, limits.RepositoryIntervalMin))
 }
 
 func withJitter(interval time.Duration, jitter float64) time.Duration {

@@ -147,3 +147,22 @@ func TestBackoff(t *testing.T) {
 		t.Errorf("beyond the interval: %s", got)
 	}
 }
+
+func TestIntervalOf(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		interval *metav1.Duration
+		pace     limits.Pace
+		want     time.Duration
+	}{
+		"none":             {want: limits.RepositoryInterval},
+		"an hour":          {interval: &metav1.Duration{Duration: time.Hour}, want: time.Hour},
+		"too short":        {interval: &metav1.Duration{Duration: time.Second}, want: limits.RepositoryIntervalMin},
+		"at another pace":  {interval: &metav1.Duration{Duration: time.Hour}, pace: 0.1, want: 6 * time.Minute},
+		"at the same pace": {interval: &metav1.Duration{Duration: time.Hour}, pace: 1, want: time.Hour},
+	} {
+		if got := intervalOf(&corev1alpha1.PackageRepositorySpec{Interval: tc.interval}, tc.pace); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}

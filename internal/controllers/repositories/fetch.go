@@ -91,7 +91,7 @@ func (r *Reconciler) end(j job, a *attempt, fetched *result, err error) *attempt
 	if errors.As(ended.err, &ended.rejected) && fetch.Static(spec.Source) {
 		return &ended // it stays so
 	}
-	ended.retry = r.Now().Add(backoff(a.failures, intervalOf(spec)))
+	ended.retry = r.Now().Add(backoff(a.failures, intervalOf(spec, r.Pace)))
 	ended.failures++
 	return &ended
 }

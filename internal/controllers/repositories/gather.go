@@ -49,7 +49,7 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	st := s.stateOf(repository)
 	refs := refsOf(&repository.RepositorySpec().Source, s.namespaceOf(repository))
 	s.Sources.Use(keyOf(repository), refs)
-	v := &view{repository: repository, attempt: s.memory.attemptOf(st), began: st.began, now: s.now}
+	v := &view{repository: repository, attempt: s.memory.attemptOf(st), began: st.began, now: s.now, pace: s.Pace}
 	var versions strings.Builder
 	for _, ref := range refs {
 		switch state := s.Sources.State(ref); {

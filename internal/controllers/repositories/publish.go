@@ -74,7 +74,7 @@ func (s *reconciliation) succeed(v *view) {
 		st.unreported = a.result
 	}
 	s.memory.setAttempt(st, nil)
-	if _, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now}); wait > 0 {
+	if _, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now, pace: s.Pace}); wait > 0 {
 		s.requeue(wait)
 	}
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Fresh *mutationcache.Store
 	// Namespace of the manager has what ClusterPackageRepositories name.
 	Namespace string
+	// Pace of fetches and repairs.
+	Pace limits.Pace
 }
 
 var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
