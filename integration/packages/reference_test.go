@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,9 +188,10 @@ func TestReferenceDowngrades(t *testing.T) {
 		pkg.Spec.DowngradePolicy, pkg.Spec.PackageRef.Version = "", ""
 	})
 	awaitVersion(t, ns, "2.0.0")
+	edit(t, named(ns), constrain("1.0.0"))
+	awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0")
 	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{"packaging.carvel.dev/downgradable": ""}
-		pkg.Spec.PackageRef.Version = "1.0.0"
 	})
 	awaitVersion(t, ns, "1.0.0")
 
@@ -237,6 +239,12 @@ func TestReferenceRefusals(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err == nil {
 		t.Error("a deployment was made")
 	}
+	// Constraints on Kubernetes do not count where an annotation says so, which is not part of the spec.
+	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Annotations = map[string]string{"packaging.carvel.dev/ignore-kubernetes-version-selection": ""}
+	})
+	awaitVersion(t, ns, "1.1.0")
+
 	edit(t, named(ns), constrain("about 1"))
 	awaitRefusal(t, ns, corev1alpha1.ReasonVersionInvalid, "about 1")
 	settle(t, ns)
@@ -252,6 +260,29 @@ func TestReferenceRefusals(t *testing.T) {
 		}
 		return lacks(pkg, corev1alpha1.ConditionResolved)
 	})
+}
+
+// While a repository is fetched for the first time, an unknown package is not final.
+func TestReferenceWhileRepositoriesAreFetched(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	repo := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "slow"}}
+	repo.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: hanging() + "/stable:v1"}
+	env.Create(t, repo)
+	env.Create(t, following(ns, "shop", "^1"))
+	await(t, named(ns), "waits", func(pkg *corev1alpha1.Package) error {
+		if err := says(pkg, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonUnknownPackage, "PackageRepository/slow"); err != nil {
+			return err
+		}
+		return lacks(pkg, corev1alpha1.ConditionStalled)
+	})
+	edit(t, repo, func(r *corev1alpha1.PackageRepository) {
+		r.Spec.Source = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{}}
+	})
+	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage)
+	if c := meta.FindStatusCondition(pkg.Status.Conditions, corev1alpha1.ConditionResolved); strings.Contains(c.Message, "slow") {
+		t.Error(c.Message)
+	}
 }
 
 // A paused Package stays with its version until it is resumed.

@@ -5,8 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -38,6 +42,23 @@ func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec,
 		}
 	}
 	return offered
+}
+
+// Visible reports whether the repository of the cluster with this spec is for namespaces with these labels. A selector
+// that cannot be read selects none.
+func Visible(repository *corev1alpha1.PackageRepositorySpec, namespace labels.Set) bool {
+	if repository.NamespaceSelector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(repository.NamespaceSelector)
+	return err == nil && selector.Matches(namespace)
+}
+
+// Pending reports whether it is not known yet what a repository offers: it was never fetched, and will be.
+func Pending(repository corev1alpha1.GenericPackageRepository) bool {
+	status := repository.RepositoryStatus()
+	return status.Artifact == nil && !repository.RepositorySpec().Paused && repository.GetDeletionTimestamp() == nil &&
+		!conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionStalled, repository.GetGeneration())
 }
 
 // parts returns the specs of a package in the order of their parts.

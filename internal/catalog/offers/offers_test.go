@@ -5,8 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
 func spec(name string, part int32, repository string, versions ...string) corev1alpha1.AvailablePackageSpec {
@@ -40,6 +43,11 @@ func TestCandidates(t *testing.T) {
 			cluster: specs{spec("shop", 0, "secret", "1.0.0"), spec("shop", 1, "all", "2.0.0")},
 		},
 		{
+			reason: "the next repository that offers a version has it where the first is not visible", hidden: "secret",
+			want:    []string{"ClusterPackageRepository/all 1.0.0"},
+			cluster: specs{spec("shop", 0, "secret", "1.0.0"), spec("shop", 1, "all", "1.0.0"), spec("shop", 2, "third", "1.0.0")},
+		},
+		{
 			reason: "a repository of the namespace is visible whatever its name", hidden: "secret", want: []string{"PackageRepository/secret 1.0.0"},
 			local: specs{spec("shop", 0, "secret", "1.0.0")},
 		},
@@ -55,6 +63,53 @@ func TestCandidates(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
+	for reason, c := range map[string]struct {
+		selector  *metav1.LabelSelector
+		namespace labels.Set
+		want      bool
+	}{
+		"no selector":         {nil, nil, true},
+		"it selects":          {gold, labels.Set{"tier": "gold"}, true},
+		"it does not":         {gold, nil, false},
+		"another value":       {gold, labels.Set{"tier": ""}, false},
+		"an empty selector":   {&metav1.LabelSelector{}, nil, true},
+		"an invalid selector": {&metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}, labels.Set{"a b": "c"}, false},
+	} {
+		if got := Visible(&corev1alpha1.PackageRepositorySpec{NamespaceSelector: c.selector}, c.namespace); got != c.want {
+			t.Errorf("%s: %t", reason, got)
+		}
+	}
+}
+
+func TestPending(t *testing.T) {
+	t.Parallel()
+	stalled := func(generation int64) func(*corev1alpha1.PackageRepository) {
+		return func(r *corev1alpha1.PackageRepository) {
+			conditions.Set(&r.Status.Conditions, generation, corev1alpha1.ConditionStalled, true, corev1alpha1.ReasonFetchFailed, "")
+		}
+	}
+	for reason, c := range map[string]struct {
+		change func(*corev1alpha1.PackageRepository)
+		want   bool
+	}{
+		"new":               {func(*corev1alpha1.PackageRepository) {}, true},
+		"fetched":           {func(r *corev1alpha1.PackageRepository) { r.Status.Artifact = &corev1alpha1.RepositoryArtifact{} }, false},
+		"paused":            {func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = true }, false},
+		"cannot be fetched": {stalled(2), false},
+		"changed since":     {stalled(1), true},
+		"deleted":           {func(r *corev1alpha1.PackageRepository) { r.DeletionTimestamp = &metav1.Time{} }, false},
+	} {
+		r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		c.change(r)
+		if got := Pending(r); got != c.want {
+			t.Errorf("%s: %t", reason, got)
+		}
 	}
 }
 

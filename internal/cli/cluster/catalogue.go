@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -179,8 +178,7 @@ func (c *Catalogue) readHidden(ctx context.Context) error {
 	}
 	var namespace *metav1.PartialObjectMetadata
 	for _, r := range list.GenericRepositories() {
-		selector := r.RepositorySpec().NamespaceSelector
-		if selector == nil {
+		if r.RepositorySpec().NamespaceSelector == nil {
 			continue
 		}
 		if namespace == nil {
@@ -194,8 +192,7 @@ func (c *Catalogue) readHidden(ctx context.Context) error {
 				return c.cluster.Explain(fmt.Sprintf("cannot read the namespace %s", c.namespace), err)
 			}
 		}
-		matches, err := metav1.LabelSelectorAsSelector(selector)
-		c.hidden[r.GetName()] = err != nil || !matches.Matches(labels.Set(namespace.GetLabels()))
+		c.hidden[r.GetName()] = !offers.Visible(r.RepositorySpec(), namespace.GetLabels())
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,6 +54,8 @@ type choice struct {
 	reason, message string
 	// fits reports whether what is installed is a version that packageRef would accept.
 	fits bool
+	// pending reports whether a repository that was never fetched may still offer a version.
+	pending bool
 }
 
 func (c choice) chosen() bool { return c.reason == corev1alpha1.ReasonResolved }
@@ -105,8 +108,8 @@ func lastOf(pkg corev1alpha1.GenericPackage) *corev1alpha1.AttemptedVersion {
 	return last
 }
 
-// choose selects among the versions that are offered.
-func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, request versions.Request) choice {
+// choose selects among the versions that are offered. pending are repositories that were never fetched.
+func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, pending []string, request versions.Request) choice {
 	name, candidates := pkg.PackageSpec().PackageRef.Name, make([]versions.Candidate, len(offered))
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
@@ -118,6 +121,9 @@ func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, request v
 		return c
 	}
 	c.origin = installed(pkg)
+	if len(pending) > 0 && c.reason != corev1alpha1.ReasonVersionInvalid {
+		c.pending, c.message = true, c.message+"; not fetched yet: "+strings.Join(pending, ", ")
+	}
 	if constraint, err := versions.ParseConstraint(request.Selection.Version); err == nil && request.Installed != "" {
 		c.fits = constraint.Matches(request.Installed, request.Selection.Prereleases)
 	}
@@ -171,7 +177,7 @@ func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
 		return false
 	}
 	last := lastOf(pkg)
-	if last == nil || !conditions.IsTrueFor(*pkg.StatusConditions(), corev1alpha1.ConditionResolved, pkg.GetGeneration()) {
+	if last == nil || unresolved(pkg) {
 		return true
 	}
 	constraint, err := versions.ParseConstraint(spec.PackageRef.Version)
@@ -183,4 +189,9 @@ func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
 		to, err := semver.NewVersion(version)
 		return version == last.Version || err == nil && !to.LessThan(from) && constraint.Matches(version, spec.PackageRef.Prereleases)
 	})
+}
+
+// unresolved reports whether packageRef of a Package has led to no version so far.
+func unresolved(pkg corev1alpha1.GenericPackage) bool {
+	return !conditions.IsTrueFor(*pkg.StatusConditions(), corev1alpha1.ConditionResolved, pkg.GetGeneration())
 }

@@ -1,11 +1,11 @@
 package packages
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -70,7 +70,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := choose(tc.pkg, tc.offered, requestOf(tc.pkg, versions.Platform{}))
+			got := choose(tc.pkg, tc.offered, nil, requestOf(tc.pkg, versions.Platform{}))
 			if got.origin.version != tc.version || got.reason != tc.reason || got.fits != tc.fits || got.message == "" {
 				t.Errorf("got %+v", got)
 			}
@@ -78,6 +78,22 @@ func TestChoose(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// While a repository was never fetched, a refusal is not final.
+func TestChooseWhilePending(t *testing.T) {
+	t.Parallel()
+	for constraint, final := range map[string]bool{"^1": false, "about": true} {
+		pkg := newPackage(follows(constraint))
+		c := choose(pkg, nil, []string{"PackageRepository/stable"}, requestOf(pkg, versions.Platform{}))
+		state := stateOf(view{pkg: pkg, choice: c, outcome: outcome{step: stepHold}})
+		if state.Ready || state.Stalled != final || strings.Contains(state.Message, "not fetched yet: PackageRepository/stable") == final {
+			t.Errorf("%s: %+v", constraint, state)
+		}
+	}
+	if c := choose(newPackage(follows("^1")), offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}); c.pending {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -159,7 +175,7 @@ func TestChangedVersions(t *testing.T) {
 		return s
 	}
 	got := changedVersions(spec("1.0.0", "a", "1.1.0", "b", "1.2.0", "c"), spec("1.0.0", "a", "1.1.0", "new", "2.0.0", "d"))
-	if diff := cmp.Diff([]string{"1.1.0", "2.0.0", "1.1.0", "1.2.0"}, got, cmp.Transformer("set", func(in []string) map[string]bool {
+	if diff := cmp.Diff([]string{"1.1.0", "2.0.0", "1.2.0"}, got, cmp.Transformer("set", func(in []string) map[string]bool {
 		set := map[string]bool{}
 		for _, v := range in {
 			set[v] = true
@@ -168,34 +184,20 @@ func TestChangedVersions(t *testing.T) {
 	})); diff != "" {
 		t.Error(diff)
 	}
-	if got := changedVersions(spec("1.0.0", "a"), spec("1.0.0", "a")); len(got) > 0 {
+	if got := changedVersions(spec("1.0.0", "a", "1.0.0", "b"), spec("1.0.0", "a", "1.0.0", "b")); len(got) > 0 {
 		t.Errorf("nothing changed: %v", got)
+	}
+	if got := changedVersions(spec("1.0.0", "a", "1.0.0", "b"), spec("1.0.0", "b", "1.0.0", "a")); len(got) != 1 {
+		t.Errorf("another repository comes first: %v", got)
 	}
 }
 
-func TestSelects(t *testing.T) {
+func TestSeesOthers(t *testing.T) {
 	t.Parallel()
 	repository := func(selector *metav1.LabelSelector) *corev1alpha1.ClusterPackageRepository {
 		return &corev1alpha1.ClusterPackageRepository{Spec: corev1alpha1.PackageRepositorySpec{NamespaceSelector: selector}}
 	}
 	gold := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
-	for name, tc := range map[string]struct {
-		repository *corev1alpha1.ClusterPackageRepository
-		own        labels.Set
-		want       bool
-	}{
-		"no selector":      {repository(nil), nil, true},
-		"it selects":       {repository(gold), labels.Set{"tier": "gold"}, true},
-		"it does not":      {repository(gold), nil, false},
-		"deleted":          {nil, labels.Set{"tier": "gold"}, false},
-		"an invalid one":   {repository(&metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}), nil, false},
-		"an empty one":     {repository(&metav1.LabelSelector{}), nil, true},
-		"unlabelled value": {repository(gold), labels.Set{"tier": ""}, false},
-	} {
-		if got := selects(tc.repository, tc.own); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
 	shown := []corev1alpha1.ClusterPackageRepository{*repository(nil), *repository(gold)}
 	was, is := &corev1alpha1.Package{}, &corev1alpha1.Package{}
 	is.Labels = map[string]string{"tier": "gold"}

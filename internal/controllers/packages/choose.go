@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +51,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	}
 	if s.state.chosen.key != key {
 		offered := offers.Candidates(spec.PackageRef.Name, listed.local, listed.cluster, listed.visible)
-		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, offered, request)}
+		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, offered, listed.pending, request)}
 	}
 	s.choice = s.state.chosen.choice
 	return s.recordAttempt(ctx)
@@ -84,13 +83,15 @@ type offerings struct {
 	read []string
 	// hidden are the cluster repositories that the namespace does not see.
 	hidden map[string]bool
+	// pending are the repositories, such as PackageRepository/stable, that it sees and that were never fetched.
+	pending []string
 }
 
 func (o *offerings) visible(repository string) bool { return !o.hidden[repository] }
 
 // key identifies everything that a choice depends on.
 func (o *offerings) key(request versions.Request, name string, installed origin) (string, error) {
-	key, err := json.Marshal([]any{request, name, installed.image, installed.digest, installed.version, o.read, o.hidden})
+	key, err := json.Marshal([]any{request, name, installed.image, installed.digest, installed.version, o.read, o.hidden, o.pending})
 	return string(key), err
 }
 
@@ -98,41 +99,60 @@ func (o *offerings) key(request versions.Request, name string, installed origin)
 func (r *Reconciler) listOffers(ctx context.Context, name, namespace string) (*offerings, error) {
 	o := &offerings{}
 	var err error
-	if o.cluster, err = r.listAvailable(ctx, corev1alpha1.ScopeCluster, name, "", &o.read); err != nil || namespace == "" {
-		return o, err
-	}
-	if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, name, namespace, &o.read); err != nil || len(o.cluster) == 0 {
-		return o, err
-	}
-	o.hidden, err = r.hiddenFrom(ctx, namespace, o.cluster)
-	return o, err
-}
-
-// hiddenFrom returns the repositories of specs that do not select a namespace, or do not exist any more.
-func (r *Reconciler) hiddenFrom(ctx context.Context, namespace string, specs []corev1alpha1.AvailablePackageSpec) (map[string]bool, error) {
-	own, err := r.namespaceLabels(ctx, namespace)
-	if err != nil {
+	if o.cluster, err = r.listAvailable(ctx, corev1alpha1.ScopeCluster, name, "", &o.read); err != nil {
 		return nil, err
 	}
-	seen, hidden := map[string]bool{}, map[string]bool{}
-	for _, spec := range specs {
-		for i := range spec.Versions {
-			name := spec.Versions[i].Repository
-			if seen[name] {
+	if namespace != "" {
+		if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, name, namespace, &o.read); err != nil {
+			return nil, err
+		}
+	}
+	return o, r.readRepositories(ctx, namespace, o)
+}
+
+// readRepositories sets which repositories are hidden, or pending. ClusterPackages see all repositories of the cluster.
+func (r *Reconciler) readRepositories(ctx context.Context, namespace string, o *offerings) error {
+	own, err := r.namespaceLabels(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	visible := map[string]bool{}
+	for _, scope := range scopes {
+		list, in := scope.NewPackageRepositoryList(), ""
+		if scope == corev1alpha1.ScopeNamespaced {
+			if in = namespace; in == "" {
 				continue
 			}
-			seen[name] = true
-			repository := &corev1alpha1.ClusterPackageRepository{}
-			err := r.Client.Get(ctx, types.NamespacedName{Name: name}, repository)
-			if client.IgnoreNotFound(err) != nil {
-				return nil, fmt.Errorf("read ClusterPackageRepository %s: %w", name, err)
-			}
-			if err != nil || !selects(repository, own) {
-				hidden[name] = true
+		}
+		if err := r.Client.List(ctx, list, client.InNamespace(in), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("read repositories: %w", err)
+		}
+		for _, repository := range list.GenericRepositories() {
+			name, seen := repository.GetName(), in != "" || namespace == "" || offers.Visible(repository.RepositorySpec(), own)
+			visible[name] = visible[name] || in == "" && seen
+			if seen && offers.Pending(repository) {
+				o.pending = append(o.pending, scope.Kind("PackageRepository")+"/"+name)
 			}
 		}
 	}
-	return hidden, nil
+	slices.Sort(o.pending)
+	if namespace != "" {
+		o.hidden = hidden(o.cluster, visible)
+	}
+	return nil
+}
+
+// hidden returns the repositories of specs that are not visible, or do not exist any more.
+func hidden(specs []corev1alpha1.AvailablePackageSpec, visible map[string]bool) map[string]bool {
+	found := map[string]bool{}
+	for _, spec := range specs {
+		for i := range spec.Versions {
+			if name := spec.Versions[i].Repository; !visible[name] {
+				found[name] = true
+			}
+		}
+	}
+	return found
 }
 
 func (r *Reconciler) listAvailable(
@@ -152,14 +172,17 @@ func (r *Reconciler) listAvailable(
 	return specs, nil
 }
 
-// namespaceLabels returns the labels of a namespace; none where it does not exist yet.
+// namespaceLabels returns the labels of a namespace; none where it does not exist yet, or is none.
 func (r *Reconciler) namespaceLabels(ctx context.Context, name string) (labels.Set, error) {
+	if name == "" {
+		return nil, nil
+	}
 	ns := namespaceMetadata()
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, ns)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the labels of the namespace: %w", err)
 	}
-	if apierrors.IsNotFound(err) {
+	if err != nil {
 		return nil, nil
 	}
 	return ns.Labels, nil
@@ -169,16 +192,4 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ns
-}
-
-// selects reports whether a repository is for the namespaces with some labels. One that cannot be read selects none.
-func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) bool {
-	if repository == nil {
-		return false
-	}
-	if repository.Spec.NamespaceSelector == nil {
-		return true
-	}
-	selector, err := metav1.LabelSelectorAsSelector(repository.Spec.NamespaceSelector)
-	return err == nil && selector.Matches(own)
 }

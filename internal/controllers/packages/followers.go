@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 )
 
 // Indexes of the caches by the name of a package.
@@ -54,10 +55,10 @@ func offered(obj client.Object) []string {
 // watchOffers has Packages reconciled whose choice may change with what repositories offer, or to whom.
 func (r *Reconciler) watchOffers(build *builder.Builder) *builder.Builder {
 	for _, scope := range scopes {
-		build = build.Watches(scope.NewAvailablePackage(), changes(r.offersChanged))
+		build = build.Watches(scope.NewAvailablePackage(), changes(r.offersChanged)).
+			Watches(scope.NewPackageRepository(), changes(r.repositoryChanged))
 	}
-	return build.Watches(&corev1alpha1.ClusterPackageRepository{}, changes(r.repositoryChanged)).
-		WatchesMetadata(namespaceMetadata(), changes(r.namespaceChanged))
+	return build.WatchesMetadata(namespaceMetadata(), changes(r.namespaceChanged))
 }
 
 // changes calls changed with the states before and after; nil for one that does not exist.
@@ -76,19 +77,21 @@ func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Obj
 	changed := changedVersions(was, is)
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}
 	delete(names, "")
-	namespace := ""
-	for _, obj := range []client.Object{before, after} {
-		if obj != nil {
-			namespace = obj.GetNamespace()
-		}
-	}
 	for name := range names {
-		for _, pkg := range r.followers(ctx, name, namespace) {
+		for _, pkg := range r.followers(ctx, name, namespaceOf(before, after)) {
 			if mayMove(pkg, changed) {
 				r.enqueue(keyOf(pkg))
 			}
 		}
 	}
+}
+
+// namespaceOf returns the namespace of the states of an object, of which one may be nil.
+func namespaceOf(before, after client.Object) string {
+	if after == nil {
+		return before.GetNamespace()
+	}
+	return after.GetNamespace()
 }
 
 func specOf(obj client.Object) *corev1alpha1.AvailablePackageSpec {
@@ -100,23 +103,28 @@ func specOf(obj client.Object) *corev1alpha1.AvailablePackageSpec {
 
 // changedVersions returns the versions that differ between two states of an object.
 func changedVersions(before, after *corev1alpha1.AvailablePackageSpec) []string {
-	was := make(map[string]*corev1alpha1.AvailableVersion, len(before.Versions))
-	for i := range before.Versions {
-		was[before.Versions[i].Version] = &before.Versions[i]
-	}
-	changed := []string{}
-	for i := range after.Versions {
-		is := &after.Versions[i]
-		if old := was[is.Version]; old == nil || before.PackageName != after.PackageName || !equality.Semantic.DeepEqual(old, is) {
-			changed = append(changed, is.Version)
-			continue
+	was, is, changed := byVersion(before), byVersion(after), []string{}
+	for version, offers := range is {
+		if before.PackageName != after.PackageName || !equality.Semantic.DeepEqual(was[version], offers) {
+			changed = append(changed, version)
 		}
-		delete(was, is.Version)
 	}
 	for version := range was {
-		changed = append(changed, version)
+		if _, found := is[version]; !found {
+			changed = append(changed, version)
+		}
 	}
 	return changed
+}
+
+// byVersion returns the offers of each version in their order.
+func byVersion(spec *corev1alpha1.AvailablePackageSpec) map[string][]*corev1alpha1.AvailableVersion {
+	offers := make(map[string][]*corev1alpha1.AvailableVersion, len(spec.Versions))
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		offers[v.Version] = append(offers[v.Version], v)
+	}
+	return offers
 }
 
 // followers returns the Packages that follow a package: of a namespace, or all of them, for reading only.
@@ -136,11 +144,15 @@ func (r *Reconciler) followers(ctx context.Context, name, namespace string) []co
 	return all
 }
 
-// repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more.
+// repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more,
+// and the Packages without a version where it was fetched for the first time.
 func (r *Reconciler) repositoryChanged(ctx context.Context, before, after client.Object) {
+	if isPending(before) != isPending(after) {
+		r.enqueueUnresolved(ctx, before, after)
+	}
 	was, _ := before.(*corev1alpha1.ClusterPackageRepository)
 	is, _ := after.(*corev1alpha1.ClusterPackageRepository)
-	if was != nil && is != nil && equality.Semantic.DeepEqual(was.Spec.NamespaceSelector, is.Spec.NamespaceSelector) {
+	if was == nil && is == nil || was != nil && is != nil && equality.Semantic.DeepEqual(was.Spec.NamespaceSelector, is.Spec.NamespaceSelector) {
 		return
 	}
 	own := map[string]labels.Set{}
@@ -158,6 +170,35 @@ func (r *Reconciler) repositoryChanged(ctx context.Context, before, after client
 			}
 		}
 	}
+}
+
+func isPending(obj client.Object) bool {
+	repository, ok := obj.(corev1alpha1.GenericPackageRepository)
+	return ok && offers.Pending(repository)
+}
+
+// enqueueUnresolved enqueues the Packages in the scope of a repository that have no version.
+func (r *Reconciler) enqueueUnresolved(ctx context.Context, before, after client.Object) {
+	namespace := namespaceOf(before, after)
+	for _, scope := range scopes {
+		if namespace != "" && scope == corev1alpha1.ScopeCluster {
+			continue
+		}
+		list := scope.NewPackageList()
+		if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return // the cache has stopped, and with it this process
+		}
+		for _, pkg := range list.GenericPackages() {
+			if pkg.PackageSpec().PackageRef != nil && unresolved(pkg) {
+				r.enqueue(keyOf(pkg))
+			}
+		}
+	}
+}
+
+// selects reports whether a repository exists and is for the namespaces with some labels.
+func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) bool {
+	return repository != nil && offers.Visible(&repository.Spec, own)
 }
 
 // offeredBy returns the names of packages of which a repository offers a version.

@@ -257,7 +257,7 @@ func stateOf(v view) conditions.State {
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}
 	if v.choice.refused() {
-		return conditions.State{Stalled: true, Reason: v.choice.reason, Message: v.choice.message}
+		return conditions.State{Stalled: !v.choice.pending, Reason: v.choice.reason, Message: v.choice.message}
 	}
 	switch v.step {
 	case stepPaused:
