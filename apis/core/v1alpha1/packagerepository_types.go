@@ -260,4 +260,10 @@ type RepositoryArtifact struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Validator string `json:"validator,omitempty"`
+
+	// OffersDigest is a digest of all versions that the content offers. A manager that
+	// starts finds by it whether they are published.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	OffersDigest string `json:"offersDigest,omitempty"`
 }

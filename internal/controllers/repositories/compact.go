@@ -28,7 +28,9 @@ func Compact(object corev1alpha1.GenericAvailablePackage) {
 		annotations = map[string]string{}
 	}
 	spec := object.AvailableSpec()
-	annotations[digestAnnotation] = digestOf(spec)
+	spec.Versions = canonical(spec.Versions)
+	annotations[digestAnnotation] = digestOfCanonical(spec)
+	annotations[offersAnnotation] = offersOf(spec)
 	object.SetAnnotations(annotations)
 	object.SetManagedFields(nil)
 	spec.Display = nil
@@ -40,15 +42,15 @@ func Compact(object corev1alpha1.GenericAvailablePackage) {
 
 // digestOf returns a digest of a spec, the same before and after the API server stored it.
 func digestOf(spec *corev1alpha1.AvailablePackageSpec) string {
-	sum := sha256.Sum256(encode(*spec))
-	return hex.EncodeToString(sum[:16])
+	canon := *spec
+	canon.Versions = canonical(spec.Versions)
+	return digestOfCanonical(&canon)
 }
 
-// encode returns canonical JSON of a spec.
-func encode(spec corev1alpha1.AvailablePackageSpec) []byte {
-	spec.Versions = canonical(spec.Versions)
+func digestOfCanonical(spec *corev1alpha1.AvailablePackageSpec) string {
 	encoded, _ := json.Marshal(spec) // cannot fail: all of it is data, and schemas are valid JSON
-	return encoded
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:16])
 }
 
 // canonical returns versions whose schemas have sorted keys and no spaces.

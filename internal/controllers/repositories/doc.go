@@ -11,8 +11,9 @@
 // annotation package-operator.run/retry; a static source once. What it offered last stays published until a valid
 // content replaces it. A deleted repository needs no finalizer: versions of one that does not exist are withdrawn.
 //
-// What is published is the record of what repositories offer: after a restart nothing has to be fetched in whole,
-// unless a repository has versions that are published as another one has them. The caches keep a digest in place of
+// What is published is the record of what repositories offer: after a restart nothing has to be fetched in whole, where
+// its digest is the one in the status (offers.go). It differs where a repository has versions that are published as
+// another one has them, and where an earlier process ended amid its writes. The caches keep a digest in place of
 // texts and schemas (compact.go); contents are compressed in memory.
 //
 // Requests of a new version of one package: the part that has it, the status, one event. At rest there are none, and

@@ -96,14 +96,14 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 		!conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionReady, repository.GetGeneration()) {
 		return nil
 	}
-	published := 0
+	var published offersDigest
 	for _, p := range s.available {
-		published += offeredBy(p, repository.GetName())
+		published.addPart(p, repository.GetName())
 	}
 	return &success{
 		input:    input{source: sourceHash(repository.RepositorySpec().Source)},
 		restored: true, validator: status.Artifact.Validator, retryValue: status.LastHandledRetry,
-		incomplete: published != int(status.Versions),
+		incomplete: published.String() != status.Artifact.OffersDigest,
 	}
 }
 

@@ -16,6 +16,8 @@ type packed struct {
 	packages map[string]packedPackage
 	versions int
 	problems []string
+	// offers is the digest of all versions.
+	offers offersDigest
 }
 
 type packedPackage struct {
@@ -46,6 +48,9 @@ func pack(content *repository.Content) (*packed, error) {
 		}
 		p.packages[pkg.Name] = packedPackage{digest: sha256.Sum256(encoded), data: bytes.Clone(data.Bytes())}
 		p.versions += len(pkg.Versions)
+		for i := range pkg.Versions {
+			p.offers.add(pkg.Name, pkg.Versions[i])
+		}
 	}
 	return p, nil
 }

@@ -60,6 +60,9 @@ func (s *reconciliation) takeOver(v *view) {
 	default:
 		s.mergeAll(v.repository.GetName(), st.content)
 	}
+	if st.last != nil {
+		st.last.incomplete = true // until all of it is published, its validator stands for nothing that is
+	}
 }
 
 // succeed records that the result of a fetch is published.
@@ -257,6 +260,7 @@ func copyMeta(to, from client.Object) {
 	to.SetFinalizers(slices.Clone(from.GetFinalizers()))
 	annotations := maps.Clone(from.GetAnnotations())
 	delete(annotations, digestAnnotation)
+	delete(annotations, offersAnnotation)
 	to.SetAnnotations(annotations)
 }
 

@@ -29,14 +29,18 @@ import (
 // world is an API server, sources with contents, and a manager that may be started again.
 type world struct {
 	*Reconciler
-	server   client.WithWatch
-	contents map[string]*repository.Content
+	server client.WithWatch
+	// contents are what the repositories have, and before what they had.
+	contents, before map[string]*repository.Content
 	// broken sources fail; writes fail while refused is set, and are counted.
 	broken  map[string]bool
 	refused bool
 	writes  int
-	now     time.Time
-	woken   chan string
+	// left is how many writes succeed yet where dies is set.
+	dies  bool
+	left  int
+	now   time.Time
+	woken chan string
 }
 
 func newWorld() *world {
@@ -44,9 +48,13 @@ func newWorld() *world {
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
 		panic(err)
 	}
-	w := &world{contents: map[string]*repository.Content{}, broken: map[string]bool{}, now: start}
+	w := &world{contents: map[string]*repository.Content{}, before: map[string]*repository.Content{}, broken: map[string]bool{}, now: start}
 	refuse := func() error {
 		w.writes++
+		if w.dies && w.left == 0 {
+			return errors.New("the manager is being killed")
+		}
+		w.left--
 		if w.refused && rand.IntN(2) == 0 {
 			return errors.New("the API server is away")
 		}
@@ -136,6 +144,21 @@ func digestOfContent(p *packed) (sum [32]byte) {
 	return sum
 }
 
+// addHTTP adds a repository with a content.
+func (w *world) addHTTP(t *testing.T, name string, content *repository.Content, change ...func(*corev1alpha1.PackageRepository)) *corev1alpha1.PackageRepository {
+	t.Helper()
+	w.contents[name] = content
+	r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Generation: 1, UID: types.UID(name)}}
+	r.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://registry.test/" + name}
+	for _, c := range change {
+		c(r)
+	}
+	if err := w.server.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // settle reconciles until nothing is due but what an interval brings.
 func (w *world) settle(t require) {
 	for range 200 {
@@ -216,7 +239,7 @@ func TestCatalogueConverges(t *testing.T) {
 		present := map[string]*corev1alpha1.PackageRepository{}
 		for range rapid.IntRange(1, 12).Draw(t, "changes") {
 			name := rapid.SampledFrom(names).Draw(t, "repository")
-			change := rapid.SampledFrom([]string{"content", "content", "priority", "delete", "break", "refuse", "restart", "tamper", "settle"}).Draw(t, "change")
+			change := rapid.SampledFrom([]string{"content", "content", "back", "priority", "delete", "break", "refuse", "restart", "tamper", "settle"}).Draw(t, "change")
 			w.change(ctx, t, change, name, present)
 			if rapid.Bool().Draw(t, "settle") {
 				w.settle(t)
@@ -244,8 +267,15 @@ func TestCatalogueConverges(t *testing.T) {
 func (w *world) change(ctx context.Context, t *rapid.T, change, name string, present map[string]*corev1alpha1.PackageRepository) {
 	r := present[name]
 	switch change {
+	case "back":
+		if r != nil {
+			w.contents[name], w.before[name] = w.before[name], w.contents[name]
+		}
 	case "content":
-		w.contents[name] = drawn(t)
+		w.before[name], w.contents[name] = w.contents[name], drawn(t)
+		if w.before[name] == nil {
+			w.before[name] = w.contents[name]
+		}
 		if r == nil {
 			r = &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "team", Name: name, Generation: 1, CreationTimestamp: metav1.Time{Time: start}, UID: types.UID(fmt.Sprint(name, rand.Int64())), //nolint:gosec // a name
@@ -355,14 +385,7 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 		w = newWorld()
 		w.restart(ctx)
 		add = func(name, image string, priority int32) *corev1alpha1.PackageRepository {
-			w.contents[name] = one(image)
-			r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Generation: 1, UID: types.UID(name)}}
-			r.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://registry.test/" + name}
-			r.Spec.Priority = priority
-			if err := w.server.Create(ctx, r); err != nil {
-				t.Fatal(err)
-			}
-			return r
+			return w.addHTTP(t, name, one(image), func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = priority })
 		}
 		add("first", "a", 0)
 		w.settle(t)

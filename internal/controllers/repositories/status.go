@@ -61,6 +61,7 @@ func reportConflicts(conds *[]metav1.Condition, generation int64, conflicts []st
 func reportContent(status *corev1alpha1.PackageRepositoryStatus, r *result) {
 	status.Artifact = &corev1alpha1.RepositoryArtifact{
 		Digest: r.digest, Revision: conditions.Cut(conditions.Message(r.revision), limits.RepositoryStatusBytes), Validator: r.validator,
+		OffersDigest: r.content.offers.String(),
 	}
 	if len(r.validator) > limits.RepositoryValidator {
 		status.Artifact.Validator = "" // a restart fetches it in whole
@@ -92,32 +93,33 @@ func stateOf(v view, status *corev1alpha1.PackageRepositoryStatus) (state condit
 	case v.step == stepPublish, v.step == stepRest:
 		return conditions.State{Ready: true, Reason: corev1alpha1.ReasonFetched, Message: offered(status)}, true
 	case v.step == stepBackOff:
-		return failure(v.attempt.err, status), true
+		return failure(v, status), true
 	case v.step == stepPaused && (v.last == nil || !v.last.covers(v.input)):
 		return conditions.State{
-			Reason: corev1alpha1.ReasonPaused, Message: withOffered("The repository is paused; this source is fetched when it is resumed.", status),
+			Reason: corev1alpha1.ReasonPaused, Message: withOffered(v, "The repository is paused; this source is fetched when it is resumed.", status),
 		}, true
 	case v.step == stepPaused:
 		return conditions.State{Ready: true, Reason: corev1alpha1.ReasonFetched, Message: offered(status)}, true
 	case v.step == stepGather:
-		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: withOffered(v.inputError, status)}, v.inputError != ""
+		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: withOffered(v, v.inputError, status)}, v.inputError != ""
 	case current && status.ObservedGeneration > 0, v.last != nil && v.last.input.source == v.input.source:
 		return state, false // as before, until the fetch has ended
 	}
 	return conditions.State{
-		Reason: corev1alpha1.ReasonProgressing, Message: withOffered("Fetching "+describe(&spec.Source)+".", status),
+		Reason: corev1alpha1.ReasonProgressing, Message: withOffered(v, "Fetching "+describe(&spec.Source)+".", status),
 	}, true
 }
 
 // failure returns the state of a repository that could not be fetched or read.
-func failure(err error, status *corev1alpha1.PackageRepositoryStatus) conditions.State {
+func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.State {
+	err := v.attempt.err
 	var invalid *contentError
 	if errors.As(err, &invalid) {
-		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonContentInvalid, Message: withOffered(err.Error(), status)}
+		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonContentInvalid, Message: withOffered(v, err.Error(), status)}
 	}
 	var failed *fetch.Error
 	permanent := errors.As(err, &failed) && failed.Permanent
-	return conditions.State{Stalled: permanent, Reason: corev1alpha1.ReasonFetchFailed, Message: withOffered(err.Error(), status)}
+	return conditions.State{Stalled: permanent, Reason: corev1alpha1.ReasonFetchFailed, Message: withOffered(v, err.Error(), status)}
 }
 
 // offered says what a repository offers.
@@ -130,13 +132,17 @@ func offered(status *corev1alpha1.PackageRepositoryStatus) string {
 }
 
 // withOffered adds to a message what stays offered meanwhile.
-func withOffered(message string, status *corev1alpha1.PackageRepositoryStatus) string {
+func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryStatus) string {
 	if status.Artifact == nil {
 		return message
 	}
 	const room = 256
 	message = conditions.Cut(conditions.Message(message), limits.MessageBytes-room)
-	return fmt.Sprintf("%s\nThe content of %s, fetched before, stays offered.", message, revision(status))
+	rest := "."
+	if v.last != nil && v.last.incomplete {
+		rest = "; some of it may be missing, or of another revision."
+	}
+	return fmt.Sprintf("%s\nThe content of %s, fetched before, stays offered%s", message, revision(status), rest)
 }
 
 func revision(status *corev1alpha1.PackageRepositoryStatus) string {

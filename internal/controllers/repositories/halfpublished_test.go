@@ -1,0 +1,137 @@
+package repositories
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+)
+
+// A manager that is killed between the writes of a publication leaves a part of it. Whatever the source has when the next
+// one starts, all of that is published at the end, also where it is what the status still names, and each version is in
+// the same number as before. While the source is away, the status says that what is offered may be of both.
+func TestHalfPublished(t *testing.T) {
+	t.Parallel()
+	first, second := contentOf("a", "1.0.0"), contentOf("b", "1.0.0")
+	// A version less and one more: the status has the number of both.
+	moved := contentOf("a", "1.0.0")
+	moved.Packages[0].Versions[0].Version = "1.1.0"
+	for name, next := range map[string]*repository.Content{"changed": second, "moved": moved} {
+		for written := range 4 {
+			t.Run(fmt.Sprintf("%s/%d", name, written), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld()
+				w.restart(t.Context())
+				r := w.addHTTP(t, "stable", first)
+				w.settle(t)
+				before := w.offered()
+
+				w.contents["stable"], w.now = next, w.now.Add(time.Hour)
+				w.dies, w.left = true, written
+				for range 3 {
+					_, _ = w.Reconcile(context.Background(), requestFor("team"))
+					for w.fetching() {
+						<-w.woken
+					}
+				}
+				half := w.offered()
+				w.restart(t.Context())
+				w.dies, w.broken["stable"] = false, true
+				w.now = w.now.Add(time.Hour)
+				w.settle(t)
+				ready := w.condition(t, r, corev1alpha1.ConditionReady)
+				warns := strings.Contains(ready.Message, "some of it may be missing, or of another revision")
+				if mixed := !cmp.Equal(half, before) && w.artifact(t, r) == digestNamed(t, first); ready.Status != metav1.ConditionFalse || mixed != warns {
+					t.Errorf("half published: %t; the status says %s: %s", mixed, ready.Status, ready.Message)
+				}
+				w.broken["stable"], w.contents["stable"], w.now = false, first, w.now.Add(time.Hour)
+				w.settle(t)
+				if diff := cmp.Diff(before, w.offered()); diff != "" {
+					t.Errorf("after the source went back: %s", diff)
+				}
+				if c := w.condition(t, r, corev1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || w.artifact(t, r) != digestNamed(t, first) {
+					t.Errorf("the status says %s: %s", c.Status, c.Message)
+				}
+				w.writes = 0
+				w.restart(t.Context())
+				w.settle(t)
+				if w.writes > 0 {
+					t.Errorf("after one more restart, %d writes", w.writes)
+				}
+			})
+		}
+	}
+}
+
+// A content that could not be published as a whole is superseded by a changed Secret, and the source is what it was: it
+// is fetched in whole.
+func TestHalfPublishedIsSuperseded(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.restart(t.Context())
+	w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
+	w.settle(t)
+	before := w.offered()
+	w.contents["stable"], w.now = contentOf("b", "1.0.0"), w.now.Add(time.Hour)
+	w.dies, w.left = true, 1
+	for range 3 {
+		_, _ = w.Reconcile(context.Background(), requestFor("team"))
+		for w.fetching() {
+			<-w.woken
+		}
+	}
+	w.dies, w.contents["stable"] = false, contentOf("a", "1.0.0")
+	c, _ := w.catalogueOf("team")
+	c.states["stable"].attempt.input.versions = "of an earlier Secret"
+	w.settle(t)
+	if diff := cmp.Diff(before, w.offered()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// contentOf is a content of two packages, each with a version of an image.
+func contentOf(image, version string) *repository.Content {
+	c := &repository.Content{}
+	for _, name := range []string{"cart", "shop"} {
+		c.Packages = append(c.Packages, repository.Package{
+			Name: name, Versions: []corev1alpha1.AvailableVersion{{Version: version, Image: "registry.test/" + name + ":" + image}},
+		})
+	}
+	return c
+}
+
+func digestNamed(t *testing.T, content *repository.Content) string {
+	t.Helper()
+	p, err := pack(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", digestOfContent(p))
+}
+
+func (w *world) condition(t *testing.T, r *corev1alpha1.PackageRepository, typ string) metav1.Condition {
+	t.Helper()
+	if err := w.server.Get(t.Context(), keyOf(r), r); err != nil {
+		t.Fatal(err)
+	}
+	if c := meta.FindStatusCondition(r.Status.Conditions, typ); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (w *world) artifact(t *testing.T, r *corev1alpha1.PackageRepository) string {
+	t.Helper()
+	if err := w.server.Get(t.Context(), keyOf(r), r); err != nil || r.Status.Artifact == nil {
+		t.Fatalf("%v, artifact %v", err, r.Status.Artifact)
+	}
+	return r.Status.Artifact.Digest
+}
