@@ -80,8 +80,11 @@ func TestMistakesDoNotFit(t *testing.T) {
 	t.Parallel()
 	manifests := schema(t, "PackageManifest")
 	const good = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: a}\nspec:\n  scopes: [Cluster]\n  phases: [{name: a}]\n"
-	if err := manifests.Validate(decode(t, []byte(good))); err != nil {
-		t.Error(err)
+	const bundle = "  dependencies: [{name: db, package: {name: db.example.com}}]\n"
+	for _, text := range []string{good, strings.Replace(good, "  phases: [{name: a}]\n", bundle, 1)} {
+		if err := manifests.Validate(decode(t, []byte(text))); err != nil {
+			t.Error(err)
+		}
 	}
 	for reason, replace := range map[string][2]string{
 		"an unknown field":        {"scopes:", "skopes: []\n  scopes:"},

@@ -99,6 +99,7 @@ func limitTables() string {
 		}},
 		{"Package", []row{
 			{"objects", number(limits.PackageObjects)}, {"phases", number(limits.PackagePhases)},
+			{"dependencies on packages and APIs; all of them, as JSON; APIs that it provides", number(limits.Dependencies) + "; " + size(limits.DependenciesBytes) + "; " + number(limits.ProvidedAPIs)},
 			{"one object, as JSON", size(limits.ObjectBytes)}, {"annotations of an object", size(limits.AnnotationBytes)},
 			{"configuration, as JSON; with its defaults", size(limits.ConfigBytes) + "; " + number(limits.ConfigValues) + " values"},
 			{"schema of the configuration", fmt.Sprintf("%s schemas, %s rules", number(limits.SchemaNodes), number(limits.SchemaRules))},

@@ -94,6 +94,10 @@ func strict(schema map[string]any, path string) map[string]any {
 	if out["properties"] != nil && out["additionalProperties"] == nil {
 		out["additionalProperties"] = false
 	}
+	if properties, _ := out["properties"].(map[string]any); path == ".spec" && properties["phases"] != nil {
+		// A package without phases is nothing but what it depends on.
+		out["anyOf"] = []any{map[string]any{"required": []string{"phases"}}, map[string]any{"required": []string{"dependencies"}}}
+	}
 	// A package without components writes {} in their place.
 	if out["type"] == "object" && out["properties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] == nil && out["additionalProperties"] == nil {
 		out["additionalProperties"] = false

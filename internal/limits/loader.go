@@ -61,6 +61,11 @@ const (
 	AnnotationBytes   = 256 << 10   // the API server's limit on all annotations of an object
 	PackageObjects    = 50_000      // of a package
 	PackagePhases     = 150         // of a package; each has an entry in every status
+	Dependencies      = 50          // of a package on packages and APIs; each has an entry in its status
+	DependenciesBytes = 12 << 10    // of all of them as JSON: a third of a status, which repeats them
+	FieldPaths        = 50          // of a dependency on an API
+	PrereleaseNames   = 32          // identifiers of prereleases of a dependency, as of a Package
+	ProvidedAPIs      = 2000        // of a package; the largest of cloud providers bring 1,000
 	ConfigBytes       = 200 << 10   // of a config as JSON, which is kept in an annotation
 	ConfigValues      = 10_000      // of a config with defaults, where the validator compares each error with every other: some seconds
 	ConfigMatchWork   = 100_000_000 // text of a config times size of the patterns that match one: some seconds

@@ -136,7 +136,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
   dependencies: [{name: db, optional: true, package: {name: db.shared.example.com, version: '>=1', prereleases: {identifiers: [rc]}}}, {name: c, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate, fieldPaths: [spec.dnsNames]}}]
 `
 	files := pkg("manifest.yaml", manifest, "shop.svg", "<svg/>", "README.md", "# Shop\n", "a.yaml", configMap("a", "first", ""))
-	p, err := Load(context.Background(), files, namespaced())
+	p, err := Load(context.Background(), files, namespaced(inCluster("v1.36.3", "")))
 	if err != nil {
 		t.Fatal(err)
 	}

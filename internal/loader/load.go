@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,7 @@ func (l *load) run() *Package {
 			l.add(unmet...)
 			return nil
 		}
+		l.unresolved()
 	}
 	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
 	if !l.sensitiveValues() {
@@ -92,9 +94,12 @@ func (l *load) run() *Package {
 	}
 	out := &Package{
 		Name: l.unit.name, Manifest: r.Manifest, Lock: r.Lock, Config: values, Probes: spec.AvailabilityProbes,
-		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec),
+		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec), CatalogName: cmp.Or(spec.PackageName, l.unit.name),
+		Dependencies: manifest.Dependencies(spec.Dependencies), UniqueInScope: manifest.UniqueIn(spec.Constraints, l.opts.scope()),
 	}
-	out.Phases, out.Sources, out.Sensitive = collect(l.objects(context, patches), spec.Phases)
+	objects := l.objects(context, patches)
+	out.Provides = l.provided(objects)
+	out.Phases, out.Sources, out.Sensitive = collect(objects, spec.Phases)
 	if l.secrets.Empty() {
 		out.Sensitive = nil
 	}

@@ -254,6 +254,7 @@ func (c *check) finish(annotations map[string]any) *object {
 		labels[key] = value
 	}
 	c.out.defines = definitionOf(c.out.gvk.GroupKind(), c.body)
+	c.out.aggregates = aggregationOf(c.out.gvk.GroupKind(), c.body)
 	raw, err := json.Marshal(c.body)
 	if err != nil {
 		c.invalid("", "", "%v", err)

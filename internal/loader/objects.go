@@ -32,11 +32,16 @@ type object struct {
 	stored    corev1alpha1.ObjectSetObject
 	sensitive bool
 	defines   *definition
+	// aggregates is the API of an APIService with a server of its own.
+	aggregates schema.GroupVersion
 }
 
+// definition is what a CustomResourceDefinition defines.
 type definition struct {
 	kind       schema.GroupKind
 	namespaced bool
+	// served versions.
+	served []string
 }
 
 type reader struct {

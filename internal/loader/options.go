@@ -33,6 +33,9 @@ type Options struct {
 	Environment *manifestsv1alpha1.PackageEnvironment
 	// Others returns the other installations of a package. Nil: a package that has to be unique is refused.
 	Others func(packageName string) []Other
+	// ResolvesDependencies says that dependencies on packages and APIs are resolved before anything is written. Without it
+	// they are refused in a cluster, and optional ones are named in a warning.
+	ResolvesDependencies bool
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
 	// StaticImages gives templates StaticImage for every image.

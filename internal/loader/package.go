@@ -16,7 +16,17 @@ import (
 // Package is a loaded package.
 type Package struct {
 	// Name that identifies the package; shop/backend for a component.
-	Name     string
+	Name string
+	// CatalogName is the name by which other packages depend on it: packageName of the manifest, or else Name.
+	CatalogName string
+	// Dependencies on packages and APIs, as written.
+	Dependencies []corev1alpha1.Dependency
+	// Provides are the APIs of the CustomResourceDefinitions in it, in all served versions, and those of the manifest,
+	// sorted; at most limits.ProvidedAPIs.
+	Provides []corev1alpha1.ProvidedAPI
+	// UniqueInScope is the scope in which the package may be installed once; empty for any number.
+	UniqueInScope corev1alpha1.UniqueScope
+
 	Manifest *manifestsv1alpha1.PackageManifest
 	Lock     *manifestsv1alpha1.PackageManifestLock
 	// Phases with objects, in the order of the manifest, files and documents.

@@ -94,11 +94,11 @@ func (p *plainSet) value(d *document.Document, value any, lists bool) {
 	spec, _ := body["spec"].(map[string]any)
 	group, _ := spec["group"].(string)
 	switch o.kind {
-	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+	case crdKind:
 		names, _ := spec["names"].(map[string]any)
 		defined, _ := names["kind"].(string)
 		p.defined[schema.GroupKind{Group: group, Kind: defined}] = true
-	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+	case apiServiceKind:
 		p.aggregated[group] = spec["service"] != nil
 	}
 }

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	crdKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+	crdKind        = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
 )
 
 const (
@@ -122,7 +123,24 @@ func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 	d.kind.Group, _ = spec["group"].(string)
 	d.kind.Kind, _ = names["kind"].(string)
 	d.namespaced = fmt.Sprint(spec["scope"]) == "Namespaced"
+	versions, _ := spec["versions"].([]any)
+	for _, entry := range versions {
+		version, _ := entry.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			d.served = append(d.served, name)
+		}
+	}
 	return d
+}
+
+// aggregationOf returns the API of an APIService that another server than the API server serves.
+func aggregationOf(kind schema.GroupKind, body map[string]any) (gv schema.GroupVersion) {
+	spec, _ := body["spec"].(map[string]any)
+	if kind == apiServiceKind && spec["service"] != nil {
+		gv.Group, _ = spec["group"].(string)
+		gv.Version, _ = spec["version"].(string)
+	}
+	return gv
 }
 
 // defaultNamespaces sets the default namespace on objects of kinds that the package defines or the cluster knows.

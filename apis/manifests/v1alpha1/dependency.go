@@ -14,7 +14,9 @@ type PackageManifestRepository struct {
 // PackageManifestDependency is a dependency of a package. Exactly one of image,
 // package and api is set.
 type PackageManifestDependency struct {
-	// Name of the dependency, unique. Required for package and api.
+	// Name of the dependency, unique, by which overrides and the status of a Package
+	// refer to it: lower case letters, digits and -, at most 63. Required for package
+	// and api.
 	Name string `json:"name,omitempty"`
 
 	// Optional says that the package works without it.
@@ -24,22 +26,21 @@ type PackageManifestDependency struct {
 	// writes it into the lock; templates have it as .dependencies.NAME.
 	Image *PackageManifestDependencyImage `json:"image,omitempty"`
 
-	// Package is a dependency on another package, resolved in the cluster. Not
-	// resolved yet: refused, unless it is optional.
+	// Package is a dependency on another package, resolved in the cluster.
 	Package *PackageManifestDependencyPackage `json:"package,omitempty"`
 
-	// API is a dependency on an API that the cluster serves. Not resolved yet:
-	// refused, unless it is optional.
+	// API is a dependency on an API that the cluster serves.
 	API *PackageManifestDependencyAPI `json:"api,omitempty"`
 }
 
 // PackageManifestDependencyPackage is a dependency on another package.
 type PackageManifestDependencyPackage struct {
-	// Name is the package name, of three or more segments.
+	// Name of the package, as repositories offer it, such as shop.example.com. A
+	// package cannot depend on itself.
 	Name string `json:"name"`
 
 	// Version is a constraint on semantic versions, such as ">=1.2, <2". Empty means
-	// any release.
+	// any release. At most 4 KiB, 32 alternatives and 64 comparisons.
 	Version string `json:"version,omitempty"`
 
 	// Prereleases, where present, lets versions with a prerelease take part.
@@ -48,7 +49,7 @@ type PackageManifestDependencyPackage struct {
 
 // PackageManifestPrereleases lets versions with a prerelease take part.
 type PackageManifestPrereleases struct {
-	// Identifiers that a prerelease may have, such as rc. Empty means any.
+	// Identifiers that a prerelease may have, such as rc. Empty means any. At most 32.
 	Identifiers []string `json:"identifiers,omitempty"`
 }
 
@@ -60,7 +61,8 @@ type PackageManifestDependencyAPI struct {
 	// Kind such as Certificate.
 	Kind string `json:"kind"`
 
-	// FieldPaths that its schema has to have, such as spec.privateKey.
+	// FieldPaths that its schema has to have, such as spec.privateKey, as kubectl
+	// explain takes them: lists are passed through. At most 50.
 	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
 

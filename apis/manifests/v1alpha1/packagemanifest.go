@@ -24,9 +24,9 @@ type PackageManifestSpec struct {
 	// Scopes say by which kind the package may be installed. At least one.
 	Scopes []PackageManifestScope `json:"scopes"`
 
-	// Phases in the order of their rollout. At least one, at most 1,000; names are
-	// unique.
-	Phases []PackageManifestPhase `json:"phases"`
+	// Phases in the order of their rollout, at most 150; names are unique. At least
+	// one, unless the package depends on packages or APIs.
+	Phases []PackageManifestPhase `json:"phases,omitempty"`
 
 	// AvailabilityProbes check the objects of the package.
 	AvailabilityProbes []corev1alpha1.ObjectSetProbe `json:"availabilityProbes,omitempty"`
@@ -74,11 +74,12 @@ type PackageManifestSpec struct {
 	Repositories []PackageManifestRepository `json:"repositories,omitempty"`
 
 	// Dependencies of the package. Those of the form image are resolved into the
-	// lock when the package is updated.
+	// lock when the package is updated; there are at most 50 of the others, of 12 KiB
+	// as JSON.
 	Dependencies []PackageManifestDependency `json:"dependencies,omitempty"`
 
 	// Provides are the APIs that the package brings, beside those of the
-	// CustomResourceDefinitions in it, which need not be listed.
+	// CustomResourceDefinitions in it, which need not be listed. At most 2,000.
 	Provides []PackageManifestAPI `json:"provides,omitempty"`
 
 	// Permissions that the package asks for, and those that it gives to users.

@@ -113,6 +113,32 @@ func (r *Result) Unique() bool {
 	return slices.ContainsFunc(r.Manifest.Spec.Constraints, func(c manifestsv1alpha1.PackageManifestConstraint) bool { return c.UniqueInScope != nil })
 }
 
+// UniqueIn returns the scope in which constraints allow one installation of a package that is installed in a scope; empty
+// for any number.
+func UniqueIn(constraints []manifestsv1alpha1.PackageManifestConstraint, installed corev1alpha1.Scope) (unique corev1alpha1.UniqueScope) {
+	for _, c := range constraints {
+		if c.UniqueInScope == nil {
+			continue
+		}
+		if scopeOf(c.UniqueInScope, installed) == corev1alpha1.UniqueScopeCluster {
+			return corev1alpha1.UniqueScopeCluster
+		}
+		unique = corev1alpha1.UniqueScopeNamespace
+	}
+	return unique
+}
+
+// scopeOf is by default that of the installation.
+func scopeOf(u *manifestsv1alpha1.PackageManifestUniqueInScopeConstraint, installed corev1alpha1.Scope) corev1alpha1.UniqueScope {
+	switch {
+	case u.Scope != "":
+		return u.Scope
+	case installed == corev1alpha1.ScopeCluster:
+		return corev1alpha1.UniqueScopeCluster
+	}
+	return corev1alpha1.UniqueScopeNamespace
+}
+
 // NotUnique returns the constraints that other installations violate; own may be among them.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
@@ -123,10 +149,7 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 		if constraint.UniqueInScope == nil {
 			continue
 		}
-		scope := constraint.UniqueInScope.Scope
-		if scope == "" && own.Namespace == "" {
-			scope = corev1alpha1.UniqueScopeCluster
-		}
+		scope := scopeOf(constraint.UniqueInScope, corev1alpha1.ScopeOf(own.Namespace))
 		at := slices.IndexFunc(others, func(o Other) bool {
 			return o != own && (scope == corev1alpha1.UniqueScopeCluster || o.Namespace == own.Namespace)
 		})

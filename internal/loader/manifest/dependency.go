@@ -1,13 +1,12 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
-
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -19,11 +18,13 @@ func (c *checker) repositories(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
-// dependencies rejects required dependencies that are to be resolved in the cluster.
-func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependency) {
-	seen := map[string]bool{}
-	for i := range list {
-		d, field := &list[i], fmt.Sprintf("spec.dependencies[%d]", i)
+func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {
+	check := c.dependencyCheck(spec)
+	if !check.Whole("spec.dependencies", Dependencies(spec.Dependencies)) {
+		return
+	}
+	for i := range spec.Dependencies {
+		d, field := &spec.Dependencies[i], fmt.Sprintf("spec.dependencies[%d]", i)
 		set := 0
 		for _, is := range []bool{d.Image != nil, d.Package != nil, d.API != nil} {
 			if is {
@@ -36,25 +37,19 @@ func (c *checker) dependencies(list []manifestsv1alpha1.PackageManifestDependenc
 		if d.Image != nil {
 			c.imageDependency(field+".image", d.Image)
 		}
-		if d.Package == nil && d.API == nil {
-			continue
-		}
-		if c.required(field+".name", d.Name) {
-			c.unique(seen, field+".name", d.Name)
-		}
-		if d.Package != nil {
-			field += ".package"
-			c.packageDependency(field, d.Package)
-		} else {
-			field += ".api"
-			c.apiDependency(field, d.API)
-		}
-		if d.Optional {
-			c.unsupportedWarning(field, "the dependency is optional, and is not looked for yet")
-		} else {
-			c.add(violation.ReasonUnsupported, field, "Remove it, mark it as optional, or use a later version.", "dependencies of this form are not resolved yet")
+		if inCluster(d) {
+			converted := dependencyOf(d)
+			check.Check(field, &converted)
 		}
 	}
+}
+
+func (c *checker) dependencyCheck(spec *manifestsv1alpha1.PackageManifestSpec) *DependencyCheck {
+	check := &DependencyCheck{Self: cmp.Or(spec.PackageName, c.r.Manifest.Name), Invalid: violation.ReasonManifestInvalid, Fail: c.add}
+	for _, api := range spec.Provides {
+		check.Provides = append(check.Provides, corev1alpha1.ProvidedAPI(api))
+	}
+	return check
 }
 
 func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyImage) {
@@ -69,50 +64,19 @@ func (c *checker) imageDependency(field string, d *manifestsv1alpha1.PackageMani
 	}
 }
 
-func (c *checker) packageDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyPackage) {
-	if c.required(field+".name", d.Name) {
-		c.packageName(field+".name", d.Name)
-	}
-	if d.Version != "" {
-		c.versionRange(field+".version", d.Version)
-	}
-	if d.Prereleases == nil {
-		return
-	}
-	for i, identifier := range d.Prereleases.Identifiers {
-		if identifier == "" || strings.Trim(identifier, identifierCharacters) != "" {
-			c.invalid(fmt.Sprintf("%s.prereleases.identifiers[%d]", field, i), "Write it as rc.", "%q is no identifier of a prerelease", identifier)
-		}
-	}
-}
-
-const identifierCharacters = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-func (c *checker) apiDependency(field string, d *manifestsv1alpha1.PackageManifestDependencyAPI) {
-	c.api(field, d.APIVersion, d.Kind)
-	for i, path := range d.FieldPaths {
-		c.required(fmt.Sprintf("%s.fieldPaths[%d]", field, i), path)
-	}
-}
-
-func (c *checker) api(field, apiVersion, kind string) {
-	if c.required(field+".apiVersion", apiVersion) {
-		if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || gv.Version == "" {
-			c.invalid(field+".apiVersion", "Write it as v1 or group/v1.", "%q is no apiVersion", apiVersion)
-		}
-	}
-	if c.required(field+".kind", kind) {
-		if errs := validation.IsDNS1035Label(strings.ToLower(kind)); len(errs) > 0 {
-			c.invalid(field+".kind", "", "%q is no kind: %s", kind, errs[0])
-		}
-	}
+func (c *checker) api(field string, api manifestsv1alpha1.PackageManifestAPI) {
+	CheckAPI(corev1alpha1.ProvidedAPI(api), field, violation.ReasonManifestInvalid, c.add)
 }
 
 func (c *checker) provides(apis []manifestsv1alpha1.PackageManifestAPI) {
+	if len(apis) > limits.ProvidedAPIs {
+		c.add(violation.ReasonLimit, "spec.provides", "", "%d APIs; the limit is %d", len(apis), limits.ProvidedAPIs)
+		return
+	}
 	seen := map[string]bool{}
 	for i, api := range apis {
 		field := fmt.Sprintf("spec.provides[%d]", i)
-		c.api(field, api.APIVersion, api.Kind)
+		c.api(field, api)
 		c.unique(seen, field, api.APIVersion+" "+api.Kind)
 	}
 }

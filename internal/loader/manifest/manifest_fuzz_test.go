@@ -22,7 +22,7 @@ const fuzzHead = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: Pac
 // Whatever stands in a manifest, it is read, or refused with a reason that names
 // a field; twice the same. What it is means the same once it is written again.
 //
-// Code: manifest.go, decode.go, validate.go, probes.go, constraint.go
+// Code: manifest.go, decode.go, validate.go, probes.go, constraint.go, dependency.go, dependencycheck.go
 func FuzzManifest(f *testing.F) {
 	for _, text := range fuzzing.Examples(f, "manifest.yaml") {
 		f.Add(text)
@@ -33,6 +33,9 @@ func FuzzManifest(f *testing.F) {
 		"spec:\n  phases: [{name: a}]\n  scopes: [Cluster]\n  availabilityProbes:\n  - selector: {kind: {group: apps, kind: Deployment}, selector: {matchLabels: {a: b}}}\n    probes:\n    - condition: {type: Available, status: True}\n    - fieldsEqual: {fieldA: .a, fieldB: '.b | length'}\n    - cel: {rule: self.a == 1, message: m}\n",
 		"spec:\n  phases: [{name: a}]\n  scopes: [Cluster]\n  filter: {conditions: [{name: x, expression: 'true'}], paths: [{glob: '**/x', expression: cond.x}]}\n  constraints: [{platform: [OpenShift], platformVersion: {name: Kubernetes, range: '>=1 && <2'}}, {uniqueInScope: {}}]\n",
 		"spec:\n  phases: [{name: a}]\n  scopes: [Cluster]\n  components: {}\n  repositories: [{file: x}, {image: y}]\n  dependencies: [{image: {name: a, package: b.c, range: '>1'}}]\n  config: {openAPIV3Schema: {type: object, properties: {a: {type: string, default: b}}}}\ntest:\n  template: [{name: one, context: {package: {metadata: {name: n}}, config: {a: b}}}]\n  kubeconform: {kubernetesVersion: v1.36.3}\n",
+		"spec:\n  scopes: [Namespaced]\n  version: 1.0.0\n  packageName: a.b.c\n  dependencies:\n  - {name: db, package: {name: d.e.f, version: '>=1, <2 || 3.x', prereleases: {identifiers: [rc]}}}\n" +
+			"  - {name: certs, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate, fieldPaths: [spec.a.b-c]}}\n  provides: [{apiVersion: g.h/v1, kind: X}]\n",
+		"spec:\n  scopes: [Namespaced]\n  packageName: a.b.c\n  dependencies: [{name: A, package: {name: a.b.c, version: x}}, {name: A, api: {apiVersion: a/b/c, kind: '', fieldPaths: ['.']}}, {}]\n",
 	} {
 		f.Add(fuzzHead + seed)
 	}

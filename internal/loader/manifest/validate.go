@@ -74,7 +74,7 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	spec := &r.Manifest.Spec
 	c.required("metadata.name", r.Manifest.Name)
 	c.scopes(spec.Scopes)
-	c.phases(spec.Phases)
+	c.phases(spec)
 	c.probes(spec.AvailabilityProbes)
 	c.version(spec)
 	c.packageName("spec.packageName", spec.PackageName)
@@ -84,7 +84,7 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	c.filter(&spec.Filter)
 	c.constraints(spec.Constraints)
 	c.repositories(spec)
-	c.dependencies(spec.Dependencies)
+	c.dependencies(spec)
 	c.provides(spec.Provides)
 	c.permissions(spec.Permissions)
 	if spec.SuccessDelaySeconds < 0 {
@@ -104,8 +104,10 @@ func (c *checker) scopes(scopes []manifestsv1alpha1.PackageManifestScope) {
 	}
 }
 
-func (c *checker) phases(phases []manifestsv1alpha1.PackageManifestPhase) {
-	if len(phases) == 0 {
+func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
+	phases := spec.Phases
+	// A package may be nothing but what it depends on.
+	if len(phases) == 0 && !slices.ContainsFunc(spec.Dependencies, func(d manifestsv1alpha1.PackageManifestDependency) bool { return inCluster(&d) }) {
 		c.invalid("spec.phases", "List at least one phase.", "Required value")
 	}
 	if len(phases) > limits.PackagePhases {

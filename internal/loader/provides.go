@@ -1,0 +1,113 @@
+package loader
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// provided returns the APIs that a package brings, and checks what its manifest says of them.
+func (l *load) provided(all []*object) []corev1alpha1.ProvidedAPI {
+	defined := definitionsOf(all)
+	var out []corev1alpha1.ProvidedAPI
+	for _, d := range defined {
+		for _, version := range d.served {
+			api := corev1alpha1.ProvidedAPI{APIVersion: d.kind.Group + "/" + version, Kind: d.kind.Kind}
+			if manifest.IsAPI(api) {
+				out = append(out, api)
+			}
+		}
+	}
+	l.ownAPIs(out)
+	if len(l.problems) == 0 {
+		l.declared(all, defined)
+	}
+	for _, api := range l.unit.result.Manifest.Spec.Provides {
+		out = append(out, corev1alpha1.ProvidedAPI(api))
+	}
+	slices.SortFunc(out, func(a, b corev1alpha1.ProvidedAPI) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
+	})
+	out = slices.Compact(out)
+	if n := len(out); n > limits.ProvidedAPIs {
+		l.warnings = append(l.warnings, l.unit.result.At(violation.ReasonLimit, "").Because("Split the package.",
+			"the package brings %d APIs; the first %d of them are found by dependencies", n, limits.ProvidedAPIs))
+		out = slices.Clone(out[:limits.ProvidedAPIs])
+	}
+	return out
+}
+
+// ownAPIs refuses dependencies on APIs that the package brings: it would wait for itself.
+func (l *load) ownAPIs(provided []corev1alpha1.ProvidedAPI) {
+	for i, d := range l.unit.result.Manifest.Spec.Dependencies {
+		if d.API != nil && slices.Contains(provided, corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}) {
+			l.add(l.unit.result.At(violation.ReasonManifestInvalid, fmt.Sprintf("spec.dependencies[%d].api", i)).
+				Because("Remove it.", "the package brings %s %s itself", d.API.APIVersion, d.API.Kind))
+		}
+	}
+}
+
+// declared checks spec.provides against the definitions and APIServices of the package. What neither brings may be made
+// by the package at work: a warning for its author.
+func (l *load) declared(all []*object, defined map[schema.GroupKind]*definition) {
+	groups, aggregated := map[string]bool{}, map[schema.GroupVersion]bool{}
+	for kind := range defined {
+		groups[kind.Group] = true
+	}
+	for _, o := range all {
+		aggregated[o.aggregates] = true
+	}
+	r := l.unit.result
+	for i, api := range r.Manifest.Spec.Provides {
+		gv, err := schema.ParseGroupVersion(api.APIVersion)
+		if err != nil || aggregated[gv] {
+			continue
+		}
+		field := fmt.Sprintf("spec.provides[%d]", i)
+		d := defined[schema.GroupKind{Group: gv.Group, Kind: api.Kind}]
+		switch {
+		case d != nil && slices.Contains(d.served, gv.Version):
+		case d != nil:
+			l.add(r.At(violation.ReasonManifestInvalid, field+".apiVersion").Because("Remove the entry, or serve the version.",
+				"the CustomResourceDefinition of %s in the package serves %s, not %s", d.kind, cmp.Or(strings.Join(d.served, ", "), "no version"), gv.Version))
+		case groups[gv.Group]:
+			l.add(r.At(violation.ReasonManifestInvalid, field+".kind").Because("Remove the entry, or bring its CustomResourceDefinition.",
+				"the package brings CustomResourceDefinitions of %s, but none of %s", gv.Group, api.Kind))
+		case l.opts.Environment == nil:
+			l.warnings = append(l.warnings, r.At(violation.ReasonManifestInvalid, field).Because(
+				"Check the entry, unless the package makes the API when it runs.", "no CustomResourceDefinition or APIService in the package brings %s %s", api.APIVersion, api.Kind))
+		}
+	}
+}
+
+// unresolved refuses dependencies that are not resolved before anything is written.
+func (l *load) unresolved() {
+	if l.opts.ResolvesDependencies {
+		return
+	}
+	for i, d := range l.unit.result.Manifest.Spec.Dependencies {
+		field := fmt.Sprintf("spec.dependencies[%d].", i)
+		switch {
+		case d.Package != nil:
+			field += "package"
+		case d.API != nil:
+			field += "api"
+		default:
+			continue
+		}
+		at := l.unit.result.At(violation.ReasonUnsupported, field)
+		if d.Optional {
+			l.warnings = append(l.warnings, at.Because("Use a later version for it.", "the dependency is optional, and is not looked for yet"))
+		} else {
+			l.add(at.Because("Remove it, mark it as optional, or use a later version.", "dependencies of this form are not resolved yet"))
+		}
+	}
+}
