@@ -48,7 +48,7 @@ var rules = []rule{
 	},
 	{name: "repository too often", kind: "PackageRepository", new: `{interval: 5s, source: {image: {ref: a}}}`, want: "interval must be between 30s and 8760h"},
 	{
-		name: "repository with credentials in its URL", kind: "PackageRepository", want: "should match",
+		name: "repository with credentials in its URL", kind: "PackageRepository", want: "without credentials",
 		new: `source: {http: {url: "https://me:password@example.com/a.tgz"}}`,
 	},
 	{

@@ -93,7 +93,9 @@ type webServer struct {
 	// full and unmodified count the answers, refused those without the right credentials.
 	full, unmodified, refused int
 	content, etag, password   string
-	status                    int
+	// others take the place of the content, one after the other.
+	others []string
+	status int
 }
 
 func newServer(t *testing.T, content string) *webServer {
@@ -109,6 +111,13 @@ func (s *webServer) set(content string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.content, s.etag = content, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(content)))
+}
+
+// alternate has the server answer with other contents in turn; without any, with its own.
+func (s *webServer) alternate(contents ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others = contents
 }
 
 func (s *webServer) fail(status int) {
@@ -138,12 +147,16 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("ETag", s.etag)
-	if req.Header.Get("If-None-Match") == s.etag {
+	if req.Header.Get("If-None-Match") == s.etag && len(s.others) == 0 {
 		s.unmodified++
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	s.full++
+	if s.full++; len(s.others) > 0 {
+		w.Header().Set("ETag", fmt.Sprintf(`"%d"`, s.full))
+		_, _ = io.WriteString(w, s.others[s.full%len(s.others)])
+		return
+	}
 	_, _ = io.WriteString(w, s.content)
 }
 

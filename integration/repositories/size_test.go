@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // many is an archive of packages, each a file of some versions with notes and a schema; more are added to the first one.
@@ -92,6 +93,38 @@ func TestLargeRepository(t *testing.T) {
 
 }
 
+// A package of many versions has several parts, of which a new version changes the last. LOCKSTEP_DEEP has as many versions
+// as one repository may have.
+func TestManyVersions(t *testing.T) {
+	t.Parallel()
+	ns, n := namespace(t), 5000
+	if harness.Deep() {
+		n = limits.RepositoryOffers
+	}
+	server := newServer(t, zipped(t, "a.yaml", versionsOf(n-1)))
+	r := newRepository(ns, "many", web(server.URL+"/r.tar.gz"))
+	from, began := begin(t), time.Now()
+	env.Create(t, r)
+	awaitReady(t, r)
+	took := time.Since(began)
+	parts := tally(from.rest(t, ns))["create availablepackages"]
+	list := &corev1alpha1.AvailablePackageList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	if int(r.Status.Versions) != n-1 || parts < 2 || len(list.Items) != parts {
+		t.Errorf("%d versions in %d parts, %d written", r.Status.Versions, len(list.Items), parts)
+	}
+	t.Logf("%d versions: %d KiB published in %d parts in %v; the manager used %d MiB at most",
+		n-1, publishedBytes(t, ns)>>10, parts, took.Round(10*time.Millisecond), memoryMiB(t, "VmHWM:"))
+
+	server.set(zipped(t, "a.yaml", versionsOf(n)))
+	from = begin(t)
+	retry(t, r, "a new version")
+	awaitHandled(t, r, "a new version")
+	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(from.rest(t, ns))); diff != "" {
+		t.Errorf("requests of a new version: %s", diff)
+	}
+}
+
 func publishedBytes(t *testing.T, ns string) (n int) {
 	t.Helper()
 	list := &corev1alpha1.AvailablePackageList{}
@@ -112,11 +145,14 @@ func stored(t *testing.T, ns string) int {
 	return len(encoded)
 }
 
-func residentMiB(t *testing.T) (n int) {
+func residentMiB(t *testing.T) int { t.Helper(); return memoryMiB(t, "VmRSS:") }
+
+// memoryMiB reads a figure of the manager's memory.
+func memoryMiB(t *testing.T, key string) (n int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", manager.PID()))
 	must(t, err)
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	_, rest, _ := strings.Cut(string(text), key)
 	if _, err = fmt.Sscanf(strings.TrimSpace(rest), "%d", &n); err != nil {
 		t.Fatal(err)
 	}

@@ -94,10 +94,11 @@ type RepositoryImageSource struct {
 
 // RepositoryHTTPSource is a file on a web server: a tar archive, with or without
 // gzip, or one YAML file.
+//
+// +kubebuilder:validation:XValidation:rule="self.url.matches('^https?://[^/@\\\\s]+(/[^\\\\s]*)?$')",fieldPath=".url",message="url must be https://host/path or http://host/path, without credentials"
 type RepositoryHTTPSource struct {
 	// URL of the file, http or https, without credentials.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[^/@\s]+(/[^\s]*)?$`
 	URL string `json:"url"`
 
 	// SHA256 of the file in hex. A file with another one is refused.
@@ -117,11 +118,12 @@ type RepositoryHTTPSource struct {
 }
 
 // RepositoryGitSource is a git repository.
+//
+// +kubebuilder:validation:XValidation:rule="self.url.matches('^(https?://[^/@\\\\s]+|ssh://([^/@:\\\\s]+@)?[^/@\\\\s]+)(/[^\\\\s]*)?$') || self.url.matches('^[^/@:\\\\s]+@[^/@:\\\\s]+:[^\\\\s]+$')",fieldPath=".url",message="url must be https://host/path, http://host/path, ssh://user@host/path or user@host:path, without a password"
 type RepositoryGitSource struct {
 	// URL of the repository, https, http or ssh, without a password.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?://[^/@\\\\s]+|ssh://([^/@:\\\\s]+@)?[^/@\\\\s]+)(/[^\\\\s]*)?$') || self.matches('^[^/@:\\\\s]+@[^/@:\\\\s]+:[^\\\\s]+$')",message="url must be https://host/path, http://host/path, ssh://user@host/path or user@host:path, without a password"
 	URL string `json:"url"`
 
 	// Ref is a branch, a tag, or the hash of a commit of 40 hex digits; a leading

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,12 +16,12 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/gittest"
 )
 
 // gitRepository is a repository on disk, with a server of it by http.
 type gitRepository struct {
-	t    *testing.T
-	dir  string
+	*gittest.Repository
 	url  string
 	v0   bool // the server speaks version 0 alone
 	hook func(http.ResponseWriter, *http.Request) bool
@@ -33,9 +32,8 @@ type gitRepository struct {
 
 func newGit(t *testing.T) *gitRepository {
 	t.Helper()
-	g := &gitRepository{t: t, dir: filepath.Join(t.TempDir(), "repo")}
-	g.run("", "init", "-q", "-b", "main", g.dir)
-	g.run("", "config", "core.bigFileThreshold", "1m")
+	g := &gitRepository{Repository: gittest.New(t)}
+	g.Run("", "config", "core.bigFileThreshold", "1m")
 	s := serveWeb(t, httptest.NewServer, func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		g.requests = append(g.requests, r.Method+" "+r.URL.Path)
@@ -47,67 +45,10 @@ func newGit(t *testing.T) *gitRepository {
 		if g.v0 {
 			r.Header.Del("Git-Protocol")
 		}
-		g.serve(w, r)
+		g.ServeHTTP(w, r)
 	})
 	g.url = s.URL + "/repo"
 	return g
-}
-
-// serve answers as git-http-backend does, which not every installation of git has.
-func (g *gitRepository) serve(w http.ResponseWriter, r *http.Request) {
-	args := []string{"upload-pack", "--stateless-rpc"}
-	switch r.URL.Path {
-	case "/repo/info/refs":
-		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
-		_, _ = io.WriteString(w, packet("# service=git-upload-pack")+"0000")
-		args = append(args, "--advertise-refs")
-	case "/repo/git-upload-pack":
-		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
-	default:
-		http.NotFound(w, r)
-		return
-	}
-	cmd := exec.CommandContext(r.Context(), "git", append(args, g.dir)...)
-	cmd.Env = append(append(os.Environ(), gitEnvironment...), "GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))
-	cmd.Stdin, cmd.Stdout = r.Body, w
-	_ = cmd.Run()
-}
-
-var gitEnvironment = []string{
-	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
-	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
-}
-
-func (g *gitRepository) run(stdin string, args ...string) string {
-	g.t.Helper()
-	cmd := exec.CommandContext(g.t.Context(), "git", args...)
-	if _, err := os.Stat(g.dir); err == nil {
-		cmd.Dir = g.dir
-	}
-	cmd.Env = append(os.Environ(), gitEnvironment...)
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		g.t.Fatalf("git %v: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// commit writes files and returns the commit with these and what was there.
-func (g *gitRepository) commit(files map[string]string) string {
-	g.t.Helper()
-	for p, content := range files {
-		p = filepath.Join(g.dir, p)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			g.t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
-			g.t.Fatal(err)
-		}
-	}
-	g.run("", "add", "-A")
-	g.run("", "commit", "-q", "--allow-empty", "-m", "x")
-	return g.run("", "rev-parse", "HEAD")
 }
 
 func (g *gitRepository) since() []string {
@@ -128,15 +69,15 @@ func TestGitReferences(t *testing.T) {
 	for _, v0 := range []bool{false, true} {
 		g := newGit(t)
 		g.v0 = v0
-		old := g.commit(map[string]string{"packages/a.yaml": "old"})
-		g.run("", "tag", "v1.0.0")
-		g.run("", "tag", "-a", "-m", "annotated", "1.2.0")
-		g.run("", "tag", "nightly")
-		g.run("", "checkout", "-q", "-b", "feature/x")
-		feature := g.commit(map[string]string{"packages/a.yaml": "feature"})
-		g.run("", "tag", "2.0.0")
-		g.run("", "checkout", "-q", "main")
-		latest := g.commit(map[string]string{"packages/a.yaml": "new", "README.md": "r", "x.yaml": "x"})
+		old := g.Commit(map[string]string{"packages/a.yaml": "old"})
+		g.Run("", "tag", "v1.0.0")
+		g.Run("", "tag", "-a", "-m", "annotated", "1.2.0")
+		g.Run("", "tag", "nightly")
+		g.Run("", "checkout", "-q", "-b", "feature/x")
+		feature := g.Commit(map[string]string{"packages/a.yaml": "feature"})
+		g.Run("", "tag", "2.0.0")
+		g.Run("", "checkout", "-q", "main")
+		latest := g.Commit(map[string]string{"packages/a.yaml": "new", "README.md": "r", "x.yaml": "x"})
 		for _, test := range []struct {
 			ref, version  string
 			commit, named string
@@ -177,8 +118,8 @@ func TestGitReferences(t *testing.T) {
 func TestGitCommitBehindTheTip(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	old := g.commit(map[string]string{"a.yaml": "old"})
-	g.commit(map[string]string{"a.yaml": "new"})
+	old := g.Commit(map[string]string{"a.yaml": "old"})
+	g.Commit(map[string]string{"a.yaml": "new"})
 	r := fetched(t, local(), g.source(old), "")
 	if string(r.Files["a.yaml"]) != "old" {
 		t.Error(r)
@@ -193,8 +134,8 @@ func TestGitCommitBehindTheTip(t *testing.T) {
 func TestGitHistoryRewritten(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.commit(map[string]string{"a.yaml": "first"})
-	g.commit(map[string]string{"a.yaml": "second"})
+	g.Commit(map[string]string{"a.yaml": "first"})
+	g.Commit(map[string]string{"a.yaml": "second"})
 	first := fetched(t, local(), g.source("main"), "")
 	g.since()
 	if r := fetched(t, local(), g.source("main"), first.Validator); !r.NotModified {
@@ -203,11 +144,7 @@ func TestGitHistoryRewritten(t *testing.T) {
 	if diff := cmp.Diff([]string{"GET /repo/info/refs", "POST /repo/git-upload-pack"}, g.since()); diff != "" {
 		t.Error(diff)
 	}
-	g.run("", "checkout", "-q", "--orphan", "other")
-	rewritten := g.commit(map[string]string{"a.yaml": "rewritten"})
-	g.run("", "branch", "-q", "-f", "main", rewritten)
-	g.run("", "reflog", "expire", "--expire=all", "--all")
-	g.run("", "gc", "-q", "--prune=now")
+	rewritten := g.Rewrite(map[string]string{"a.yaml": "rewritten"})
 	r := fetched(t, local(), g.source("main"), first.Validator)
 	if string(r.Files["a.yaml"]) != "rewritten" || r.Revision != "main@"+rewritten {
 		t.Errorf("%+v", r)
@@ -218,20 +155,20 @@ func TestGitHistoryRewritten(t *testing.T) {
 func TestGitLinksSubmodulesAndLFS(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	if err := os.MkdirAll(filepath.Join(g.dir, "packages/.hidden"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(g.Dir, "packages/.hidden"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, target := range map[string]string{"packages/link.yaml": "/etc/passwd", "packages/folder": "/etc"} {
-		if err := os.Symlink(target, filepath.Join(g.dir, name)); err != nil {
+		if err := os.Symlink(target, filepath.Join(g.Dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	commit := g.commit(map[string]string{
+	commit := g.Commit(map[string]string{
 		"packages/a.yaml": "a", "packages/.hidden/b.yaml": "b", "other/c.yaml": "c",
 		"packages/large.yaml": "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 1\n",
 	})
-	g.run("", "update-index", "--add", "--cacheinfo", "160000,"+commit+",packages/sub")
-	g.run("", "commit", "-q", "-m", "submodule")
+	g.Run("", "update-index", "--add", "--cacheinfo", "160000,"+commit+",packages/sub")
+	g.Run("", "commit", "-q", "-m", "submodule")
 	s := g.source("main")
 	s.Spec.Git.SubPath = "packages"
 	r := fetched(t, local(), s, "")
@@ -258,8 +195,8 @@ func TestGitPacks(t *testing.T) {
 		files[name] = strings.Repeat("the same line again\n", 200) + fmt.Sprint(i)
 		want[name] = files[name]
 	}
-	g.commit(files)
-	g.run("", "gc", "-q", "--aggressive")
+	g.Commit(files)
+	g.Run("", "gc", "-q", "--aggressive")
 	for _, v0 := range []bool{false, true} {
 		g.v0 = v0
 		if diff := cmp.Diff(want, text(fetched(t, local(), g.source("main"), "").Files)); diff != "" {
@@ -271,16 +208,16 @@ func TestGitPacks(t *testing.T) {
 func TestGitLimits(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.run("", "config", "core.compression", "1")
-	g.commit(map[string]string{"a.yaml": "a", "large.bin": strings.Repeat("\x00", limits.GitBytes)})
+	g.Run("", "config", "core.compression", "1")
+	g.Commit(map[string]string{"a.yaml": "a", "large.bin": strings.Repeat("\x00", limits.GitBytes)})
 	_, err := local().Fetch(t.Context(), g.source("main"), "")
 	checkError(t, err, true, fmt.Sprintf("the files of the commit have more than %d bytes, the limit. Keep packages in a repository of their own, or serve an archive.", limits.GitBytes))
 	// A server that filters does not send what is too large to be read.
-	g.run("", "config", "uploadpack.allowFilter", "true")
+	g.Run("", "config", "uploadpack.allowFilter", "true")
 	if r := fetched(t, local(), g.source("main"), ""); string(r.Files["a.yaml"]) != "a" {
 		t.Error(r)
 	}
-	g.commit(map[string]string{"large.yaml": strings.Repeat(" ", limits.FileBytes+2)})
+	g.Commit(map[string]string{"large.yaml": strings.Repeat(" ", limits.FileBytes+2)})
 	_, err = local().Fetch(t.Context(), g.source("main"), "")
 	checkError(t, err, true, fmt.Sprintf(`the file "large.yaml" has more than %d bytes. Split it.`, limits.FileBytes))
 }
@@ -290,7 +227,7 @@ func TestGitServerErrors(t *testing.T) {
 	g := newGit(t)
 	_, err := local().Fetch(t.Context(), g.source(""), "")
 	checkError(t, err, true, "the repository is empty, or has no default branch. Name a branch in git.ref.")
-	g.commit(map[string]string{"a.yaml": "a"})
+	g.Commit(map[string]string{"a.yaml": "a"})
 	answer := func(kind, body string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", kind)
@@ -337,7 +274,7 @@ func TestGitServerErrors(t *testing.T) {
 func TestGitRedirectAndCredentials(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.commit(map[string]string{"a.yaml": "a"})
+	g.Commit(map[string]string{"a.yaml": "a"})
 	g.hook = func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("the credentials went elsewhere")

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"lockstep.run/lockstep/internal/testing/gittest"
 )
 
 // sshServer runs git-upload-pack for one key.
@@ -88,7 +90,7 @@ func (s *sshServer) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		environment := append(os.Environ(), gitEnvironment...)
+		environment := append(os.Environ(), gittest.Environment...)
 		for r := range requests {
 			switch r.Type {
 			case "env":
@@ -126,10 +128,10 @@ func (s *sshServer) source(g *gitRepository, dir string) Source {
 func TestGitSSH(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	commit := g.commit(map[string]string{"packages/a.yaml": "a"})
+	commit := g.Commit(map[string]string{"packages/a.yaml": "a"})
 	for _, setenv := range []bool{true, false} {
 		s := serveSSH(t, setenv)
-		source := s.source(g, g.dir)
+		source := s.source(g, g.Dir)
 		r := fetched(t, local(), source, "")
 		if string(r.Files["packages/a.yaml"]) != "a" || r.Revision != "main@"+commit {
 			t.Errorf("%+v", r)
@@ -143,16 +145,16 @@ func TestGitSSH(t *testing.T) {
 func TestGitSSHErrors(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	g.commit(map[string]string{"a.yaml": "a"})
+	g.Commit(map[string]string{"a.yaml": "a"})
 	s := serveSSH(t, true)
 	other, otherKey := newKey(t)
 	host := s.listener.Addr().String()
 	with := func(key, value string) Source {
-		source := s.source(g, g.dir)
+		source := s.source(g, g.Dir)
 		source.Secrets["login"][key] = []byte(value)
 		return source
 	}
-	where := "git: ssh://" + host + g.dir + ": "
+	where := "git: ssh://" + host + g.Dir + ": "
 	for _, test := range []struct {
 		name   string
 		source Source
@@ -173,6 +175,6 @@ func TestGitSSHErrors(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
-	_, err := New(Options{}).Fetch(t.Context(), s.source(g, g.dir), "")
+	_, err := New(Options{}).Fetch(t.Context(), s.source(g, g.Dir), "")
 	checkError(t, err, true, "127.0.0.1 is a loopback or link-local address, which sources may not be fetched from.")
 }
