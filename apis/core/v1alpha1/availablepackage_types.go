@@ -19,8 +19,10 @@ type AvailablePackageSpec struct {
 	// +optional
 	Display *PackageDisplay `json:"display,omitempty"`
 
-	// Versions of the package, the lowest first, in all parts together. The list is
-	// written as a whole: managedFields of each field would be as large as the list.
+	// Versions of the package, the lowest first, in all parts together. Behind one of
+	// a repository with a namespaceSelector is the same version of the repository that
+	// has it for the other namespaces. The list is written as a whole: managedFields of
+	// each field would be as large as the list.
 	// +listType=atomic
 	// +optional
 	Versions []AvailableVersion `json:"versions,omitempty"`

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -57,8 +57,11 @@ func Visible(repository *corev1alpha1.PackageRepositorySpec, namespace labels.Se
 // Pending reports whether it is not known yet what a repository offers: it was never fetched, and will be.
 func Pending(repository corev1alpha1.GenericPackageRepository) bool {
 	status := repository.RepositoryStatus()
-	return status.Artifact == nil && !repository.RepositorySpec().Paused && repository.GetDeletionTimestamp() == nil &&
-		!conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionStalled, repository.GetGeneration())
+	if status.Artifact != nil || repository.RepositorySpec().Paused || repository.GetDeletionTimestamp() != nil {
+		return false
+	}
+	c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionStalled)
+	return c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != repository.GetGeneration()
 }
 
 // parts returns the specs of a package in the order of their parts.

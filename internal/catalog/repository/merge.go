@@ -20,8 +20,10 @@ type Offer struct {
 	// Repository is its name.
 	Repository string
 	Priority   int32
-	Created    time.Time
-	Content    *Content
+	// Limited is set for a repository that not all namespaces see.
+	Limited bool
+	Created time.Time
+	Content *Content
 }
 
 // Merge returns the AvailablePackages of all offers, sorted by name and part, each of at most
@@ -29,7 +31,8 @@ type Offer struct {
 //
 // Of several repositories that offer a version, those with the highest revision count; of these, if their contents
 // differ, those with the highest priority; of these, if their contents still differ, the present owner, else the oldest.
-// Where contents are equal, the present owner keeps the version, else the oldest repository has it. conflicts are, by
+// Where contents are equal, the present owner keeps the version, else the oldest repository has it. Behind a version of a
+// limited repository is that of the one which has it for the other namespaces. conflicts are, by
 // the name of the repository, the versions that are not offered as it has them although revision and priority are equal,
 // and those that are too large.
 func Merge(offers []Offer, existing []corev1alpha1.AvailablePackageSpec) (available []corev1alpha1.AvailablePackageSpec, conflicts map[string][]string) {
@@ -59,21 +62,21 @@ func Merge(offers []Offer, existing []corev1alpha1.AvailablePackageSpec) (availa
 }
 
 type merger struct {
-	owners    map[ownedVersion]string
+	owners    map[ownedVersion][]string
 	conflicts map[string][]string
 }
 
 type ownedVersion struct{ name, version string }
 
-func ownersOf(existing []corev1alpha1.AvailablePackageSpec) map[ownedVersion]string {
-	owners := map[ownedVersion]string{}
+// ownersOf returns the repositories of which versions are published, in their order.
+func ownersOf(existing []corev1alpha1.AvailablePackageSpec) map[ownedVersion][]string {
+	owners := map[ownedVersion][]string{}
+	existing = slices.SortedStableFunc(slices.Values(existing), func(a, b corev1alpha1.AvailablePackageSpec) int { return cmp.Compare(a.Part, b.Part) })
 	for i := range existing {
 		for j := range existing[i].Versions {
 			v := &existing[i].Versions[j]
 			key := ownedVersion{existing[i].PackageName, v.Version}
-			if have, found := owners[key]; !found || v.Repository < have {
-				owners[key] = v.Repository
-			}
+			owners[key] = append(owners[key], v.Repository)
 		}
 	}
 	return owners
@@ -107,9 +110,9 @@ func (m *merger) merge(name string, claims []claim) []corev1alpha1.AvailablePack
 	}
 	winners := make([]claim, 0, len(byVersion))
 	for version, claims := range byVersion {
-		winners = append(winners, decide(claims, m.owners[ownedVersion{name, version}]))
+		winners = append(winners, decide(claims, m.owners[ownedVersion{name, version}])...)
 	}
-	slices.SortFunc(winners, func(a, b claim) int { return versions.Compare(a.order, b.order) })
+	slices.SortStableFunc(winners, func(a, b claim) int { return versions.Compare(a.order, b.order) })
 	for _, winner := range winners {
 		for _, loser := range winner.losers {
 			m.conflict(loser, fmt.Sprintf("the repository %q offers it with another content, which is taken, as revisions and priorities are equal: "+
@@ -119,8 +122,26 @@ func (m *merger) merge(name string, claims []claim) []corev1alpha1.AvailablePack
 	return m.shard(name, winners)
 }
 
-// decide returns the claim that is offered, of those on one version, the oldest repository first.
-func decide(claims []claim, owner string) claim {
+// decide returns the claims that are offered, of those on one version, the oldest repository first: the best one, and
+// behind a limited one the best of the others.
+func decide(claims []claim, owners []string) []claim {
+	var winners []claim
+	for lost := map[*Offer]bool{}; ; {
+		winner := best(claims, owners)
+		winner.losers = slices.DeleteFunc(winner.losers, func(c claim) bool { return lost[c.offer] })
+		winners = append(winners, winner)
+		claims = slices.DeleteFunc(slices.Clone(claims), func(c claim) bool { return c.offer == winner.offer })
+		if !winner.offer.Limited || len(claims) == 0 {
+			return winners
+		}
+		for _, loser := range winner.losers {
+			lost[loser.offer] = true
+		}
+	}
+}
+
+// best returns the claim that comes before the others on its version, the oldest repository first.
+func best(claims []claim, owners []string) claim {
 	if len(claims) == 1 {
 		return claims[0]
 	}
@@ -132,9 +153,9 @@ func decide(claims []claim, owner string) claim {
 	if _, differ := byContent(claims, claims[0].content); len(differ) > 0 {
 		candidates = topmost(claims, func(a, b claim) int { return cmp.Compare(a.offer.Priority, b.offer.Priority) })
 	}
-	content := present(candidates, owner).content
+	content := present(candidates, owners).content
 	equal, _ := byContent(claims, content)
-	winner := present(equal, owner)
+	winner := present(equal, owners)
 	_, winner.losers = byContent(candidates, content)
 	return winner
 }
@@ -172,9 +193,14 @@ func byContent(claims []claim, content string) (equal, differ []claim) {
 	return equal, differ
 }
 
-// present returns the claim of the present owner, else the first.
-func present(claims []claim, owner string) claim {
-	return claims[max(0, slices.IndexFunc(claims, func(c claim) bool { return c.offer.Repository == owner }))]
+// present returns the claim of the first present owner that has one, else the first.
+func present(claims []claim, owners []string) claim {
+	for _, owner := range owners {
+		if i := slices.IndexFunc(claims, func(c claim) bool { return c.offer.Repository == owner }); i >= 0 {
+			return claims[i]
+		}
+	}
+	return claims[0]
 }
 
 // contentOf is a version without its owner and revision.

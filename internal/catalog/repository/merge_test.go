@@ -34,6 +34,12 @@ func offers(name string, age int, priority int32, versions ...string) repository
 	}
 }
 
+// limited is an offer of a repository that not all namespaces see.
+func limited(o repository.Offer) repository.Offer {
+	o.Limited = true
+	return o
+}
+
 // owned are versions as 1.0.0=repository.
 func owned(versions ...string) []corev1alpha1.AvailablePackageSpec {
 	spec := corev1alpha1.AvailablePackageSpec{PackageName: "shop.example.com"}
@@ -75,6 +81,13 @@ func TestMerge(t *testing.T) {
 		{"of three, the two that are above the third differ", []repository.Offer{offers("a", 3, 0, "1.0.0=A"), offers("b", 2, 5, "1.0.0=B"), offers("c", 1, 5, "1.0.0=C")}, owned("1.0.0=a"),
 			"1.0.0=B of b", "c: shop.example.com 1.0.0"},
 		{"an owner of low priority keeps the content that won", []repository.Offer{offers("a", 3, 0, "1.0.0=A"), offers("b", 2, 5, "1.0.0=A"), offers("c", 1, 3, "1.0.0=C")}, owned("1.0.0=a"), "1.0.0=A of a", ""},
+		{"behind a limited one is the one for other namespaces", []repository.Offer{limited(offers("a", 1, 5, "1.0.0=A", "1.1.0=A")), offers("b", 2, 0, "1.0.0=B"), offers("c", 3, 0, "1.0.0=C")}, nil,
+			"1.0.0=A of a, 1.0.0=C of c, 1.1.0=A of a", "b: shop.example.com 1.0.0"},
+		{"also with equal content", []repository.Offer{limited(offers("a", 2, 0, "1.0.0=A")), limited(offers("b", 1, 0, "1.0.0=A")), offers("c", 0, 0, "1.0.0=A")}, nil,
+			"1.0.0=A of a, 1.0.0=A of b, 1.0.0=A of c", ""},
+		{"a conflict is reported once", []repository.Offer{limited(offers("a", 3, 0, "1.0.0=A")), limited(offers("b", 2, 0, "1.0.0=B")), offers("c", 1, 0, "1.0.0=C")}, nil,
+			"1.0.0=A of a, 1.0.0=B of b, 1.0.0=C of c", "b: shop.example.com 1.0.0, c: shop.example.com 1.0.0"},
+		{"nothing is behind one that all see", []repository.Offer{offers("a", 2, 1, "1.0.0=A"), limited(offers("b", 1, 0, "1.0.0=B"))}, nil, "1.0.0=A of a", ""},
 	} {
 		available, conflicts := repository.Merge(test.offers, test.existing)
 		if got := listed(available); got != test.want {
@@ -146,11 +159,48 @@ func drawOwners(t *rapid.T) []corev1alpha1.AvailablePackageSpec {
 	return owned(out...)
 }
 
+func drawLimited(t *rapid.T) []repository.Offer {
+	all := drawOffers(t)
+	for i := range all {
+		all[i].Limited = rapid.Bool().Draw(t, "limited")
+	}
+	return all
+}
+
+// Whatever repositories a namespace does not see, each version that another one offers is offered, once by each.
+func TestMergeForAllNamespaces(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		all, hidden := drawLimited(t), map[string]bool{}
+		available, _ := repository.Merge(all, drawOwners(t))
+		for i := range all {
+			hidden[all[i].Repository] = all[i].Limited && rapid.Bool().Draw(t, "hidden")
+		}
+		seen, offered := map[string]bool{}, map[string]bool{}
+		for _, a := range available {
+			for _, v := range a.Versions {
+				if seen[v.Version+v.Repository] {
+					t.Fatalf("%s of %s is there twice", v.Version, v.Repository)
+				}
+				seen[v.Version+v.Repository] = true
+				offered[v.Version] = offered[v.Version] || !hidden[v.Repository]
+			}
+		}
+		for _, o := range all {
+			for _, v := range o.Content.Packages[0].Versions {
+				if !hidden[o.Repository] && !offered[v.Version] {
+					t.Fatalf("%s of %s is hidden by %s", v.Version, o.Repository, listed(available))
+				}
+			}
+		}
+	})
+}
+
 // The order of repositories does not matter, and what was merged stays as it is.
 func TestMergeIsStable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		all, existing := drawOffers(t), drawOwners(t)
+		all, existing := drawLimited(t), drawOwners(t)
 		available, conflicts := repository.Merge(all, existing)
 		again, conflictsAgain := repository.Merge(rapid.Permutation(all).Draw(t, "order"), existing)
 		if diff := gocmp.Diff(available, again) + gocmp.Diff(conflicts, conflictsAgain); diff != "" {

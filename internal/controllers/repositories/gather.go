@@ -66,8 +66,8 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	}
 	v.input = input{source: st.source, versions: versions.String()}
 	v.last = st.last
-	if priority := repository.RepositorySpec().Priority; priority != st.priority {
-		st.priority = priority
+	if priority, limited := repository.RepositorySpec().Priority, isLimited(repository); priority != st.priority || limited != st.limited {
+		st.priority, st.limited = priority, limited
 		s.mergeAll(repository.GetName(), st.content)
 	}
 	return v
@@ -82,10 +82,15 @@ func (s *reconciliation) stateOf(repository corev1alpha1.GenericPackageRepositor
 	if st != nil {
 		s.forget(repository.GetName(), st)
 	}
-	st = &state{uid: repository.GetUID(), priority: repository.RepositorySpec().Priority}
+	st = &state{uid: repository.GetUID(), priority: repository.RepositorySpec().Priority, limited: isLimited(repository)}
 	st.last = s.restore(repository)
 	s.states[repository.GetName()] = st
 	return st
+}
+
+// isLimited reports whether not all namespaces see a repository.
+func isLimited(repository corev1alpha1.GenericPackageRepository) bool {
+	return repository.GetNamespace() == "" && repository.RepositorySpec().NamespaceSelector != nil
 }
 
 // restore returns the success that a status records; nil where its content is not published, or of another source.

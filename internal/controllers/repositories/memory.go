@@ -38,6 +38,7 @@ type state struct {
 	// content is what it offers; nil where no fetch of this process returned any.
 	content  *packed
 	priority int32
+	limited  bool
 	// attempt is the last one of this process, unless it was published. It is replaced with the lock of memory.
 	attempt *attempt
 	// began is when the last fetch began.

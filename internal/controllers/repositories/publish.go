@@ -161,7 +161,7 @@ func (s *reconciliation) offersOf(
 		}
 		if pkg != nil && len(pkg.Versions) > 0 {
 			offers = append(offers, repository.Offer{
-				Repository: offering, Priority: v.repository.RepositorySpec().Priority, Created: v.repository.GetCreationTimestamp().Time,
+				Repository: offering, Priority: st.priority, Limited: st.limited, Created: v.repository.GetCreationTimestamp().Time,
 				Content: &repository.Content{Packages: []repository.Package{*pkg}},
 			})
 		}
@@ -278,18 +278,20 @@ func (s *reconciliation) deletePart(ctx context.Context, mu *sync.Mutex, p part)
 	return nil
 }
 
-// noteShadowed is called with the lock of what the catalogue remembers. It has repositories fetched in whole whose versions are no longer published, and nowhere else.
+// noteShadowed has repositories fetched in whole whose versions are no longer published, and nowhere else. It is called
+// with the lock of what the catalogue remembers.
 func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.AvailablePackageSpec) {
-	owners := map[string]string{}
+	type offer struct{ version, repository string }
+	kept := map[offer]bool{}
 	for i := range merged {
 		for _, v := range merged[i].Versions {
-			owners[v.Version] = v.Repository
+			kept[offer{v.Version, v.Repository}] = true
 		}
 	}
 	for _, p := range parts {
 		for _, v := range p.spec.Versions {
 			st := s.states[v.Repository]
-			if st != nil && st.content == nil && st.last != nil && owners[v.Version] != v.Repository {
+			if st != nil && st.content == nil && st.last != nil && !kept[offer{v.Version, v.Repository}] {
 				st.last.incomplete = true
 				s.requeue(0)
 			}
