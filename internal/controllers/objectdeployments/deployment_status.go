@@ -206,7 +206,7 @@ func (s *reconciliation) deadlinePassed() bool {
 
 func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {
 	switch {
-	case s.current == nil && len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0:
+	case s.current == nil && s.unfilled():
 		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
 	case s.current == nil:
 		return true, corev1alpha1.ReasonProgressing, "No revision matches the template yet."

@@ -127,7 +127,7 @@ func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
 func (s *reconciliation) revisionState() (revisions.State, error) {
 	spec := s.deployment.ObjectDeploymentSpec()
 	state := revisions.State{
-		Empty: len(spec.Template.Spec.Phases) == 0, Paused: spec.Paused,
+		Empty: s.unfilled(), Paused: spec.Paused,
 		HistoryLimit: int(ptr.Deref(spec.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit)),
 	}
 	want, err := s.templateDigest()
@@ -153,6 +153,11 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 		})
 	}
 	return state, nil
+}
+
+// unfilled reports whether the template has no phases yet. A package that is nothing but its dependencies has none at all.
+func (s *reconciliation) unfilled() bool {
+	return len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0 && s.deployment.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation] == ""
 }
 
 func (s *reconciliation) templateDigest() (objects.Digest, error) {
