@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -151,7 +149,7 @@ func (c *repositoryCommand) entryOf(ctx context.Context, ref string) (repository
 	if m.Spec.Version == "" {
 		m.Spec.Version = "0.0.0" // add names the versions
 	}
-	entry, err := repository.EntryOf(m, parsed.Context().Name(), image.Digest, image.Files["README.md"], definedBy(ctx, image.Files))
+	entry, err := repository.EntryOf(m, parsed.Context().Name(), image.Digest, image.Files["README.md"], providedBy(ctx, image.Files))
 	if err != nil {
 		return entry, err
 	}
@@ -161,27 +159,12 @@ func (c *repositoryCommand) entryOf(ctx context.Context, ref string) (repository
 	return entry, nil
 }
 
-// definedBy are the APIs of the definitions in a package, as it is rendered by default.
-func definedBy(ctx context.Context, files loader.Files) (provided []corev1alpha1.ProvidedAPI) {
+// providedBy are the APIs that a package brings, as it is rendered by default.
+func providedBy(ctx context.Context, files loader.Files) []corev1alpha1.ProvidedAPI {
 	for _, cluster := range []bool{true, false} {
-		pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Cluster: cluster, LockedImages: true})
-		if err != nil {
-			continue
+		if pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Cluster: cluster, LockedImages: true}); err == nil {
+			return pkg.Provides
 		}
-		for _, phase := range pkg.Phases {
-			for _, o := range phase.Objects {
-				var crd apiextensionsv1.CustomResourceDefinition
-				if json.Unmarshal(o.Object.Raw, &crd) != nil || crd.Kind != "CustomResourceDefinition" {
-					continue
-				}
-				for _, v := range crd.Spec.Versions {
-					if v.Served {
-						provided = append(provided, corev1alpha1.ProvidedAPI{APIVersion: crd.Spec.Group + "/" + v.Name, Kind: crd.Spec.Names.Kind})
-					}
-				}
-			}
-		}
-		return provided
 	}
 	return nil
 }

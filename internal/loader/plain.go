@@ -32,16 +32,33 @@ func IsPlainManifest(p string) bool {
 	return !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
 }
 
+// Declared is what a repository says of plain manifests, which have no manifest to say it.
+type Declared struct {
+	Dependencies  []corev1alpha1.Dependency
+	UniqueInScope corev1alpha1.UniqueScope
+}
+
+// spec sets the fields of a manifest.
+func (d Declared) spec(spec map[string]any) {
+	if len(d.Dependencies) > 0 {
+		spec["dependencies"] = d.Dependencies
+	}
+	if d.UniqueInScope != "" {
+		spec["constraints"] = []any{map[string]any{"uniqueInScope": map[string]any{"scope": d.UniqueInScope}}}
+	}
+}
+
 // Plain makes a package of the name of plain manifests, for both scopes: with a manifest, phases by kinds where objects
-// state none, and the probes of package presets. Errors are violation.Violations.
-func Plain(name string, files Files) (Files, error) {
-	p := plainSet{defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
+// state none, and the probes of package presets. There may be no objects where there are dependencies. Errors are
+// violation.Violations.
+func Plain(name string, files Files, declared Declared) (Files, error) {
+	p := plainSet{declared: declared, defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
 	for _, file := range slices.SortedFunc(maps.Keys(files), archive.ComparePaths) {
 		if IsPlainManifest(file) {
 			p.problems = append(p.problems, document.Each(file, files[file], p.document)...)
 		}
 	}
-	if len(p.objects) == 0 && len(p.problems) == 0 {
+	if len(p.objects) == 0 && len(p.problems) == 0 && len(declared.Dependencies) == 0 {
 		p.problems = violation.Violations{violation.Violation{Reason: violation.ReasonNoFiles}.
 			Because("Offer a package with a manifest, or YAML files with Kubernetes objects.", "there is no object")}
 	}
@@ -53,6 +70,7 @@ func Plain(name string, files Files) (Files, error) {
 
 // plainSet collects the objects of plain manifests.
 type plainSet struct {
+	declared   Declared
 	objects    []plainObject
 	defined    map[schema.GroupKind]bool
 	aggregated map[string]bool
@@ -138,6 +156,7 @@ func (p *plainSet) files(name string) (Files, error) {
 	if probes, _ := presets.Probes(p.kinds, nil); len(probes) > 0 {
 		spec["availabilityProbes"] = probes
 	}
+	p.declared.spec(spec)
 	manifest, err := yaml.Marshal(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifest,
 		"metadata": map[string]any{"name": name}, "spec": spec,

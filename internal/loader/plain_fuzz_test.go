@@ -21,7 +21,7 @@ func FuzzPlain(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: [1]}")
 	f.Fuzz(func(t *testing.T, text string) {
 		files := loader.Files{"a.yaml": []byte(text)}
-		one, err := loader.Plain("shop", files)
+		one, err := loader.Plain("shop", files, loader.Declared{})
 		if err != nil {
 			var wrong violation.Violations
 			if !errors.As(err, &wrong) {
@@ -29,7 +29,7 @@ func FuzzPlain(f *testing.F) {
 			}
 			return
 		}
-		if two, err := loader.Plain("shop", files); err != nil || !cmp.Equal(one, two) {
+		if two, err := loader.Plain("shop", files, loader.Declared{}); err != nil || !cmp.Equal(one, two) {
 			t.Fatal("the outcome differs the second time", err)
 		}
 		if _, err := loader.Describe(one); err != nil && !strings.Contains(text, "phase") {

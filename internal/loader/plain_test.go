@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
@@ -27,7 +28,7 @@ items:
 
 // loadPlain makes a package of plain manifests and loads it as a Package.
 func loadPlain(ctx context.Context, files loader.Files) (*loader.Package, error) {
-	made, err := loader.Plain("shop.example.com", files)
+	made, err := loader.Plain("shop.example.com", files, loader.Declared{})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +59,30 @@ func TestPlain(t *testing.T) {
 	}
 	if pkg.Name != "shop.example.com" || len(pkg.Probes) != 1 || pkg.Probes[0].Selector.Kind.Kind != "Deployment" {
 		t.Errorf("name %s, probes %+v", pkg.Name, pkg.Probes)
+	}
+}
+
+// What a repository says of plain manifests is what their package says.
+func TestPlainDeclarations(t *testing.T) {
+	t.Parallel()
+	dependencies := []corev1alpha1.Dependency{
+		{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: "1.x"}}},
+		{Name: "certs", Optional: true, API: &corev1alpha1.DependencyAPI{APIVersion: "cert-manager.io/v1", Kind: "Certificate"}},
+	}
+	for reason, files := range map[string]loader.Files{"with objects": {"a.yaml": []byte(plainObjects)}, "alone": {}} {
+		made, err := loader.Plain("shop.example.com", files, loader.Declared{Dependencies: dependencies, UniqueInScope: corev1alpha1.UniqueScopeNamespace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg, err := loader.Load(t.Context(), made, loader.Options{Package: manifestsv1alpha1.TemplateContextPackage{
+			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: "shop", Namespace: "team"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(dependencies, pkg.Dependencies); diff != "" || pkg.UniqueInScope != corev1alpha1.UniqueScopeNamespace || len(pkg.Warnings) > 0 {
+			t.Errorf("%s: %+v: %s", reason, pkg, diff)
+		}
 	}
 }
 

@@ -56,7 +56,12 @@ func (r *reader) carvelPackage() {
 	if s.ValuesSchema != nil {
 		v.ConfigSchema, _ = r.schema("spec.valuesSchema.openAPIv3", s.ValuesSchema.OpenAPIv3)
 	}
-	r.template(&v, &s.Template.Spec)
+	r.requirements(&v, s)
+	if app := &s.Template.Spec; len(v.Dependencies) > 0 && len(app.Fetch)+len(app.Template)+len(app.Deploy) == 0 {
+		r.bundle(&v, s.RefName)
+	} else {
+		r.template(&v, app)
+	}
 	if len(r.problems) > before || r.whole != nil {
 		return
 	}

@@ -3,6 +3,8 @@ package repository
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // The documents of the group data.packaging.carvel.dev, as far as they are read.
@@ -40,7 +42,12 @@ type carvelSpec struct {
 	IncludedSoftware               []includedSoftware `json:"includedSoftware"`
 	KubernetesVersionSelection     *versionSelection  `json:"kubernetesVersionSelection"`
 	KappControllerVersionSelection *versionSelection  `json:"kappControllerVersionSelection"`
-	Template                       struct {
+
+	InstallationType string                     `json:"installationType"`
+	Dependencies     []carvelDependency         `json:"dependencies"`
+	Provides         []corev1alpha1.ProvidedAPI `json:"provides"`
+
+	Template struct {
 		Spec appSpec `json:"spec"`
 	} `json:"template"`
 }

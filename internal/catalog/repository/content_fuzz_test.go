@@ -14,12 +14,14 @@ import (
 // Whatever a repository holds, what is read of it is the same twice, sorted and within the limits, and problems can be
 // shown.
 //
-// Code: content.go, collect.go, carvel.go, carvelfetch.go, entries.go, entry.go, schema.go, schemawalk.go, merge.go, shard.go
+// Code: content.go, collect.go, carvel.go, carvelfetch.go, requirements.go, entries.go, entry.go, schema.go, schemawalk.go, merge.go, shard.go
 func FuzzContent(f *testing.F) {
 	f.Add([]byte(carvel()), []byte(webEntry()))
 	f.Add([]byte(carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a.yaml: x}}")), []byte(carvel("- kapp: {}", "- kapp: {rawOptions: [a]}")))
 	f.Add([]byte(isMeta+"metadata: {name: shop.example.com}\nspec: {iconSVGBase64: PHN2Zz4=}\n---\n"+carvel("version: 1.0.0", "version: 1.0.0\n  valuesSchema: {openAPIv3: {properties: {a: {default: 1}}}}")), []byte(head))
 	f.Add([]byte(webEntry("versions", "configSchema: {type: object}, display: {name: A}, revision: '1.2', provides: [{apiVersion: a/v1, kind: B}], versions")), []byte(webEntry("v1.0.0", "v2.0.0")))
+	f.Add([]byte(webEntry("versions", "scopes: [Cluster], constraints: [{uniqueInScope: {}}], dependencies: [{name: a, package: {name: b.c.d, version: '>1'}}], versions")),
+		[]byte(carvel("version: 1.0.0", "version: 1.0.0\n  installationType: onePerCluster\n  dependencies: [{name: a, gvk: {apiVersion: v1, kind: X}}]", "      - imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "", "      - kapp: {}", "")))
 	for path, text := range filesIn(f, "testdata/carvel/packages") {
 		f.Add(text, []byte(path))
 	}

@@ -9,8 +9,9 @@
 // Operator, and read in both forms.
 //
 // A catalogue reads the same documents in files of any layout, and those of Carvel: Package and PackageMetadata of
-// data.packaging.carvel.dev. Fetching one image or inline manifests is carried over; each other step of a template has a
-// name in notCarriedOver, and the version cannot be installed.
+// data.packaging.carvel.dev. Fetching one image or inline manifests is carried over, and so are dependencies in the form
+// that was proposed for them; each other step of a template has a name in notCarriedOver, and the version cannot be
+// installed.
 //
 // Invariants: a document that cannot be used is a problem with file, document and field, and hides no other; of two
 // documents that contradict each other neither is offered, so that the order of files decides nothing; what is merged

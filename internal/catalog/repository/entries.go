@@ -1,11 +1,13 @@
 package repository
 
 import (
+	"slices"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 const (
@@ -30,7 +32,7 @@ func (r *reader) repositoryEntry() {
 	r.object = "entry " + e.name()
 	v := corev1alpha1.AvailableVersion{
 		Image: e.Image + "@" + e.Digest, Revision: e.Revision, Retracted: e.Retracted, Constraints: constraintsOf(e.Constraints),
-		Release: e.Release, Provides: e.Provides,
+		Release: e.Release, Provides: e.Provides, Dependencies: e.Dependencies, UniqueInScope: uniqueIn(&e), Scopes: e.scopes(),
 	}
 	name, field := e.catalogueName(), "data.name"
 	if e.PackageName != "" {
@@ -60,6 +62,25 @@ func (r *reader) display(name string, e *Entry) {
 	if p := r.pkg(name); d != nil && (p.displayOf == nil || versions.Compare(order, p.displayOf) > 0) {
 		p.display, p.displayOf = d, order
 	}
+}
+
+// scopes are those in which a version may be installed.
+func (e *Entry) scopes() []corev1alpha1.Scope {
+	var out []corev1alpha1.Scope
+	for _, s := range scopesOf(e.Scopes) {
+		out = append(out, corev1alpha1.Scope(s))
+	}
+	return out
+}
+
+// uniqueIn is the scope in which a version may be installed once: where the constraint names none, that of a Package, if
+// it may be installed by one.
+func uniqueIn(e *Entry) corev1alpha1.UniqueScope {
+	installed := corev1alpha1.ScopeNamespaced
+	if slices.Equal(scopesOf(e.Scopes), []manifestsv1alpha1.PackageManifestScope{manifestsv1alpha1.PackageManifestScopeCluster}) {
+		installed = corev1alpha1.ScopeCluster
+	}
+	return manifest.UniqueIn(e.Constraints, installed)
 }
 
 // constraintsOf returns what a cluster has to meet. That a package is unique is judged when it is installed.

@@ -1,12 +1,15 @@
 package repository
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-containerregistry/pkg/name"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
@@ -41,6 +44,7 @@ func (r *reporter) entry() (Entry, bool) {
 	e := Entry{
 		Package: d.Name, Image: d.Image, Digest: d.Digest, Constraints: d.Constraints, PackageName: d.PackageName,
 		Display: d.Display, Release: d.Release, Provides: d.Provides, ConfigSchema: d.ConfigSchema, Retracted: d.Retracted, Revision: d.Revision,
+		Dependencies: d.Dependencies, Scopes: d.Scopes,
 	}
 	if problems := validation.IsDNS1123Subdomain(e.Package); len(problems) > 0 {
 		r.fail("data.name", "", "%q is no name of a package: %s", e.Package, problems[0])
@@ -69,9 +73,11 @@ func (r *reporter) catalogued(d *manifestsv1alpha1.RepositoryEntryData) {
 		}
 	}
 	r.revision("data.revision", d.Revision)
-	for i, api := range d.Provides {
-		if api.APIVersion == "" || api.Kind == "" {
-			r.fail(document.Index("data.provides", i), "Write apiVersion and kind.", "Required value")
+	r.provides("data.provides", d.Provides)
+	r.dependencies("data.dependencies", cmp.Or(d.PackageName, d.Name), d.Provides, d.Dependencies)
+	for i, s := range d.Scopes {
+		if s != manifestsv1alpha1.PackageManifestScopeCluster && s != manifestsv1alpha1.PackageManifestScopeNamespaced {
+			r.fail(document.Index("data.scopes", i), "Supported: Cluster, Namespaced.", "%q is no scope", s)
 		}
 	}
 }
@@ -102,6 +108,9 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 		return
 	}
 	for i, c := range constraints {
+		if u := c.UniqueInScope; u != nil && !slices.Contains([]corev1alpha1.UniqueScope{"", corev1alpha1.UniqueScopeCluster, corev1alpha1.UniqueScopeNamespace}, u.Scope) {
+			r.fail(document.Index("data.constraints", i)+".uniqueInScope.scope", "Supported: Cluster, Namespace.", "%q is no scope", u.Scope)
+		}
 		for _, name := range platformsOf(c) {
 			if name != manifestsv1alpha1.PlatformKubernetes && name != manifestsv1alpha1.PlatformOpenShift {
 				r.fail(document.Index("data.constraints", i), "Supported: Kubernetes, OpenShift.", "%q is no platform", name)

@@ -13,11 +13,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // EntryOf returns the entry of a package image, with what a catalogue shows of it: image is its repository, without tag
-// and digest, digest such as sha256:…, readme the description where the manifest has none, provides the APIs of the
-// definitions in the package. The manifest has to state spec.version. Its icon is a file of the package, that the caller
+// and digest, digest such as sha256:…, readme the description where the manifest has none, provides the APIs that it
+// brings, as it is loaded by default. The manifest has to state spec.version. Its icon is a file of the package, that the caller
 // sets as Display.IconSVG where it is an SVG image.
 func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, readme []byte, provides []corev1alpha1.ProvidedAPI) (Entry, error) {
 	if m.Spec.Version == "" {
@@ -34,6 +35,7 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, readme 
 		Package: m.Name, Image: image, Digest: digestPrefix + strings.TrimPrefix(digest, digestPrefix), Versions: []*semver.Version{version},
 		Constraints: m.Spec.Constraints, PackageName: m.Spec.PackageName,
 		Display: displayOf(m, readme), Release: releaseOf(m), Provides: providesOf(m, provides),
+		Dependencies: manifest.Dependencies(m.Spec.Dependencies), Scopes: scopesOf(m.Spec.Scopes),
 	}
 	if s := m.Spec.Config.OpenAPIV3Schema; s != nil {
 		raw, err := json.Marshal(s)
@@ -90,4 +92,13 @@ func providesOf(m *manifestsv1alpha1.PackageManifest, provides []corev1alpha1.Pr
 		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
 	})
 	return slices.Compact(out)
+}
+
+// scopesOf returns sorted scopes; none stands for both.
+func scopesOf(scopes []manifestsv1alpha1.PackageManifestScope) []manifestsv1alpha1.PackageManifestScope {
+	out := slices.Compact(slices.Sorted(slices.Values(scopes)))
+	if len(out) > 1 {
+		return nil
+	}
+	return out
 }

@@ -34,6 +34,12 @@ func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
 				{UniqueInScope: &manifestsv1alpha1.PackageManifestUniqueInScopeConstraint{}},
 			},
 			Provides: []manifestsv1alpha1.PackageManifestAPI{{APIVersion: "metrics.example.com/v1", Kind: "Counter"}},
+			Scopes:   []manifestsv1alpha1.PackageManifestScope{"Cluster"},
+			Dependencies: []manifestsv1alpha1.PackageManifestDependency{
+				{Name: "db", Package: &manifestsv1alpha1.PackageManifestDependencyPackage{Name: "db.example.com", Version: ">=1, <3"}},
+				{Image: &manifestsv1alpha1.PackageManifestDependencyImage{Name: "base", Package: "base.repo", Range: ">=1"}},
+				{Name: "certs", Optional: true, API: &manifestsv1alpha1.PackageManifestDependencyAPI{APIVersion: "cert-manager.io/v1", Kind: "Certificate"}},
+			},
 		},
 	}
 }

@@ -38,6 +38,8 @@ type Entry struct {
 	Display      *corev1alpha1.PackageDisplay
 	Release      *corev1alpha1.PackageRelease
 	Provides     []corev1alpha1.ProvidedAPI
+	Dependencies []corev1alpha1.Dependency
+	Scopes       []manifestsv1alpha1.PackageManifestScope
 	ConfigSchema *runtime.RawExtension
 	Retracted    string
 	Revision     string
@@ -87,11 +89,19 @@ func ambiguous(v *semver.Version, have *Entry) error {
 // nothing.
 func (e Entry) with(o Entry) Entry {
 	o.Versions = append(e.Versions, o.Versions...)
-	if o.PackageName+o.Retracted+o.Revision == "" && o.Display == nil && o.Release == nil && o.ConfigSchema == nil && len(o.Provides) == 0 {
-		o.PackageName, o.Retracted, o.Revision = e.PackageName, e.Retracted, e.Revision
-		o.Display, o.Release, o.ConfigSchema, o.Provides = e.Display, e.Release, e.ConfigSchema, e.Provides
+	if o.describes() {
+		return o
 	}
+	o.PackageName, o.Retracted, o.Revision = e.PackageName, e.Retracted, e.Revision
+	o.Display, o.Release, o.ConfigSchema = e.Display, e.Release, e.ConfigSchema
+	o.Provides, o.Dependencies, o.Scopes = e.Provides, e.Dependencies, e.Scopes
 	return o
+}
+
+// describes reports whether an entry says anything of what catalogues show.
+func (e *Entry) describes() bool {
+	return e.PackageName+e.Retracted+e.Revision != "" || e.Display != nil || e.Release != nil || e.ConfigSchema != nil ||
+		len(e.Provides)+len(e.Dependencies)+len(e.Scopes) > 0
 }
 
 // Remove withdraws an image, and returns whether it was offered.
@@ -132,7 +142,7 @@ func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
 		Data: manifestsv1alpha1.RepositoryEntryData{
 			Image: e.Image, Digest: e.hex(), Versions: versions, Constraints: e.Constraints, Name: e.Package,
 			PackageName: e.PackageName, Display: e.Display, Release: e.Release, Provides: e.Provides, ConfigSchema: e.ConfigSchema,
-			Retracted: e.Retracted, Revision: e.Revision,
+			Dependencies: e.Dependencies, Scopes: e.Scopes, Retracted: e.Retracted, Revision: e.Revision,
 		},
 	}
 }

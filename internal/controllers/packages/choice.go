@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/loader"
 )
 
 const (
@@ -33,6 +34,8 @@ type origin struct {
 	digest string
 	// version, repository and packageName are those of packageRef.
 	version, repository, packageName string
+	// declared is what the repository says of manifests that are no package.
+	declared loader.Declared
 }
 
 // loadable reports whether the origin can be loaded.
@@ -131,7 +134,10 @@ func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, pending [
 }
 
 func originOf(name string, o offers.Offered) origin {
-	from := origin{image: o.Version.Image, version: o.Version.Version, repository: o.Source(), packageName: name}
+	from := origin{
+		image: o.Version.Image, version: o.Version.Version, repository: o.Source(), packageName: name,
+		declared: loader.Declared{Dependencies: o.Version.Dependencies, UniqueInScope: o.Version.UniqueInScope},
+	}
 	if o.Inline() {
 		from.files, from.digest = o.Version.Files, filesDigest(o.Version.Files)
 	}

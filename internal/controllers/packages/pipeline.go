@@ -83,7 +83,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	err = p.rendering.Do(ctx, in.level, func(ctx context.Context) (err error) {
 		files := image.Files
 		if in.origin.version != "" && !loader.HasManifest(files) {
-			if files, err = loader.Plain(in.origin.packageName, files); err != nil {
+			if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
 				return err
 			}
 		}
