@@ -73,6 +73,7 @@ const (
 	SchemaNodes       = 20_000      // schemas within a config schema
 	SchemaRules       = 1000        // of a config schema; each is compiled, in about 1 ms
 	SchemaRuleValues  = 50_000_000  // of a list or map that a rule builds: a second to compare two
+	SchemaDefaultWork = 200_000     // schemas that are compiled to check defaults, in 6 µs each: all within one that has a default, and a rule as 100
 	SchemaPatternWork = 500_000     // instructions of all patterns of a config schema: about a second
 	LineBytes         = 253         // of a text of one line that a catalogue shows
 	ProseBytes        = 64 << 10    // of a description or of release notes

@@ -99,18 +99,21 @@ func (s *schemas) compile(m map[string]any) string {
 	if s.cost += costOf(m); s.cost > limits.RepositorySchemaCost {
 		return ""
 	}
-	problem = compileSchema(data)
+	var props apiextensionsv1.JSONSchemaProps
+	if err := json.Unmarshal(data, &props); err != nil {
+		problem = err.Error()
+	} else if s.cost += min(config.DefaultWork(&props), limits.SchemaDefaultWork); s.cost > limits.RepositorySchemaCost {
+		return ""
+	} else {
+		problem = compileSchema(&props)
+	}
 	s.compiled[key] = problem
 	return problem
 }
 
-func compileSchema(data []byte) string {
-	var props apiextensionsv1.JSONSchemaProps
-	if err := json.Unmarshal(data, &props); err != nil {
-		return err.Error()
-	}
+func compileSchema(props *apiextensionsv1.JSONSchemaProps) string {
 	const root = "schema"
-	if _, errs := config.Compile(context.Background(), field.NewPath(root), &props); len(errs) > 0 {
+	if _, errs := config.Compile(context.Background(), field.NewPath(root), props); len(errs) > 0 {
 		return strings.TrimPrefix(errs[0].Error(), root+".")
 	}
 	return ""

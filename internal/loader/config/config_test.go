@@ -202,10 +202,48 @@ func TestSchemasThatGrow(t *testing.T) {
 		{"a rule that searches what it doubled", "type: object\nx-kubernetes-validations: [{rule: '1 in " + double + "'}]\n", "a rule of the schema builds a list"},
 		{"a message that does", "type: object\nx-kubernetes-validations: [{rule: 'false', messageExpression: '1 in " + double + " ? \"a\" : \"b\"'}]\n", "a rule of the schema builds a list"},
 		{"many defaults", "type: object\nproperties: {a: {type: array, items: {type: string}, default: [" + repeated("a%d, ", 20_000) + "]}}\n", fmt.Sprintf("more than %d values in its defaults", limits.ConfigValues)},
+		{"defaults within each other, and many rules", nestedDefaults(40, 0, 100), fmt.Sprintf("a rule counted as 100; the limit is %d", limits.SchemaDefaultWork)},
+		{"defaults within each other, and many schemas", nestedDefaults(40, 10_000, 0), fmt.Sprintf("a rule counted as 100; the limit is %d", limits.SchemaDefaultWork)},
 		{"defaults, each of which may be one of many", "type: object\nproperties: {a: {type: array, items: {type: string, enum: [" + repeated("a%d, ", 5000) + "]}, default: [" + repeated("a%d, ", 5000) + "]}}\n", fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork)},
 	} {
 		if _, errs := compile(t, test.schema); len(errs) != 1 || !strings.Contains(errs[0].Error(), test.want) {
 			t.Errorf("%s: %.300v", test.reason, errs)
+		}
+	}
+}
+
+// nestedDefaults is a schema of objects within each other, each with a default, around properties and rules.
+func nestedDefaults(depth, properties, rules int) string {
+	inner := "{type: object, properties: {" + repeated("p%d: {type: integer}, ", properties+1) + "}, x-kubernetes-validations: [" + repeated("{rule: '!has(self.p0) || self.p0 > %d'}, ", rules) + "]"
+	for range depth {
+		inner = "{type: object, properties: {a: " + inner + ", default: {}}}"
+	}
+	return inner + "}"
+}
+
+// Objects with defaults within each other are compiled once for each of them: what that takes is counted.
+func TestDefaultWork(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		schema string
+		want   int
+	}{
+		{"no default", nestedDefaults(0, 10, 0), 0},
+		{"one", nestedDefaults(1, 9, 0), 11},
+		{"two, one around the other", nestedDefaults(2, 9, 0), 11 + 12},
+		{"a rule", nestedDefaults(1, 9, 1), 11 + 100 + len("!has(self.p0) || self.p0 > 0")/6},
+		{"of values alone", "type: object\nproperties: {a: {type: integer, default: 1}, b: {type: string, default: x}}", 2},
+	} {
+		props := &apiextensionsv1.JSONSchemaProps{}
+		if err := yaml.Unmarshal([]byte(test.schema), props); err != nil {
+			t.Fatalf("%s: %v", test.reason, err)
+		}
+		if got := DefaultWork(props); got != test.want {
+			t.Errorf("%s: %d, want %d", test.reason, got, test.want)
+		}
+		if _, errs := compile(t, test.schema); errs != nil {
+			t.Errorf("%s: %v", test.reason, errs)
 		}
 	}
 }

@@ -238,8 +238,11 @@ func (d *decoder) text(v any, path string) any {
 	case map[string]any, []any:
 		return d.mismatch(v, "text", path)
 	}
+	if d.full() { // Raw takes longer the more fields there are
+		return d.mismatch(v, "text", path)
+	}
 	raw, ok := d.doc.Raw(path)
-	if !ok || d.full() {
+	if !ok {
 		return d.mismatch(v, "text", path)
 	}
 	d.warnings = append(d.warnings, d.doc.At(d.reason, path).Because("Put it in quotes.", "%s is not in quotes; it is read as text", raw))
