@@ -32,8 +32,8 @@ func newAvailableGet(on command) *cobra.Command {
 		Use:   "get NAME[/VERSION]",
 		Short: "Show a package with its versions, or one version of it",
 		Long: `Show a package that repositories offer, with its versions, the highest first, and what keeps one
-from being installed here. Or one version: its release notes and licences, the APIs that it
-brings, its constraints; with --values-schema the keys of its configuration.`,
+from being installed here. Or one version: its release notes and licences, what it depends
+on, the APIs that it brings, its constraints; with --values-schema the keys of its configuration.`,
 		Example: `  kubectl package available get shop.example.com
   kubectl package available get shop.example.com/1.2.0 --values-schema`,
 		Args: takes("NAME[/VERSION]"),
@@ -269,15 +269,37 @@ func (t *availableWriter) version(v *availableVersionReport) {
 	t.field("Licenses", strings.Join(release.Licenses, ", "))
 	t.field("Requires", release.Requirements)
 	t.field("Only", constraintsText(v.Constraints))
-	var apis []string
-	for _, api := range v.Provides {
-		apis = append(apis, api.APIVersion+" "+api.Kind)
-	}
-	t.field("Provides", strings.Join(apis, ", "))
+	t.requirements(v)
 	if v.ConfigSchema != nil {
 		t.field("Values", "see --values-schema, or kubectl package values")
 	}
 	t.text("Release notes", release.Notes)
+}
+
+// requirements shows what a version depends on, brings, and how often it may be installed.
+func (t *availableWriter) requirements(v *availableVersionReport) {
+	t.field("Installs as", map[corev1alpha1.Scope]string{
+		corev1alpha1.ScopeCluster: "ClusterPackage", corev1alpha1.ScopeNamespaced: "Package",
+	}[oneScope(v.Scopes)])
+	if v.UniqueInScope != "" {
+		t.field("At most", "one in a "+strings.ToLower(string(v.UniqueInScope)))
+	}
+	for i, d := range v.Dependencies {
+		t.field(map[bool]string{true: "Depends on"}[i == 0], describe.Dependency(d))
+	}
+	apis := make([]string, len(v.Provides))
+	for i, api := range v.Provides {
+		apis[i] = describe.API(api)
+	}
+	t.field("Provides", strings.Join(apis, ", "))
+}
+
+// oneScope is empty for both.
+func oneScope(scopes []corev1alpha1.Scope) corev1alpha1.Scope {
+	if len(scopes) == 1 {
+		return scopes[0]
+	}
+	return ""
 }
 
 func constraintsText(all []corev1alpha1.AvailableConstraint) string {

@@ -57,6 +57,12 @@ func TestAvailable(t *testing.T) {
 	old := offeredAs("shop", "1.0.0", "1.2.0", "2.0.0", "3.0.0-rc.1").(*corev1alpha1.AvailablePackage)
 	old.Spec.Versions[2].Retracted = "it loses orders"
 	old.Spec.Versions[1].NotCarriedOver = []string{"template[0].ytt"}
+	needs := &old.Spec.Versions[0]
+	needs.UniqueInScope, needs.Scopes = corev1alpha1.UniqueScopeCluster, []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced}
+	needs.Dependencies = []corev1alpha1.Dependency{
+		{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: ">=1, <3"}}},
+		{Name: "certs", Optional: true, API: &corev1alpha1.DependencyAPI{APIVersion: "cert-manager.io/v1", Kind: "Certificate"}},
+	}
 	c := fakeCluster(t, old, offeredAs("", "0.9.0"))
 	for _, test := range []struct {
 		args []string
@@ -67,6 +73,11 @@ func TestAvailable(t *testing.T) {
 		{[]string{"list", "-A"}, []string{"(cluster)  shop.example.com  Shop          0.9.0", "shop       shop.example.com  Shop          1.0.0"}},
 		{[]string{"get", "shop.example.com"}, []string{"Is           Shop: Sells.", "template[0].ytt", "retracted", "it loses orders", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
 		{[]string{"get", "shop.example.com/1.2.0"}, []string{"Licenses     MIT", "Provides     example.com/v1 Shop", "Release notes\n  Notes of 1.2.0.\n", "Not here", "template[0].ytt"}},
+		{[]string{"get", "shop.example.com/1.0.0"}, []string{
+			"Installs as  Package\n", "At most      one in a cluster\n",
+			"Depends on   db: package db.example.com >=1, <3\n               certs: API cert-manager.io/v1 Certificate (optional)\n  Provides     example.com/v1 Shop\n",
+		}},
+		{[]string{"get", "shop.example.com/1.0.0", "--query", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
 		{[]string{"get", "shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
 		{[]string{"get", "shop.example.com", "--query", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
 	} {

@@ -28,6 +28,7 @@ type Report struct {
 	Display      *manifestsv1alpha1.PackageManifestDisplay `json:"display,omitempty"`
 	Constraints  []string                                  `json:"constraints,omitempty"`
 	Dependencies []string                                  `json:"dependencies,omitempty"`
+	Provides     []corev1alpha1.ProvidedAPI                `json:"provides,omitempty"`
 	Phases       []Phase                                   `json:"phases"`
 	Config       []Key                                     `json:"config"`
 	Images       []Image                                   `json:"images,omitempty"`
@@ -70,7 +71,7 @@ func Of(pkg *loader.Package, component string, components []string) (*Report, er
 	spec := &pkg.Manifest.Spec
 	r := &Report{
 		Name: pkg.Manifest.Name, Version: spec.Version, Provider: spec.Provider, Component: component, Components: components,
-		Display: spec.Display, Constraints: constraints(spec.Constraints), Dependencies: dependencies(spec.Dependencies),
+		Display: spec.Display, Constraints: constraints(spec.Constraints), Dependencies: dependencies(pkg), Provides: pkg.Provides,
 		Config: configKeys(spec.Config.OpenAPIV3Schema), Phases: []Phase{},
 	}
 	for _, scope := range spec.Scopes {
@@ -173,22 +174,39 @@ func constraints(all []manifestsv1alpha1.PackageManifestConstraint) []string {
 	return out
 }
 
-func dependencies(all []manifestsv1alpha1.PackageManifestDependency) []string {
+func dependencies(pkg *loader.Package) []string {
 	var out []string
-	for _, d := range all {
-		text := ""
-		switch {
-		case d.Image != nil:
-			text = fmt.Sprintf("image %s: %s %s", d.Image.Name, d.Image.Package, d.Image.Range)
-		case d.Package != nil:
-			text = strings.TrimSpace(fmt.Sprintf("package %s %s", d.Package.Name, d.Package.Version))
-		case d.API != nil:
-			text = fmt.Sprintf("API %s %s", d.API.APIVersion, d.API.Kind)
+	for _, d := range pkg.Dependencies {
+		out = append(out, Dependency(d))
+	}
+	for _, d := range pkg.Manifest.Spec.Dependencies {
+		if d.Image != nil {
+			out = append(out, fmt.Sprintf("image %s: %s %s", d.Image.Name, d.Image.Package, d.Image.Range))
 		}
-		if d.Optional {
-			text += " (optional)"
-		}
-		out = append(out, text)
 	}
 	return out
 }
+
+// Dependency shows a dependency on a package or an API, such as "db: package db.example.com >=1 (optional)".
+func Dependency(d corev1alpha1.Dependency) string {
+	text := d.Name + ":"
+	if p := d.Package; p != nil {
+		text += " package " + strings.TrimSpace(p.Name+" "+p.Version)
+		if p.Prereleases != nil {
+			text += strings.TrimRight(" with prereleases "+strings.Join(p.Prereleases.Identifiers, ", "), " ")
+		}
+	}
+	if a := d.API; a != nil {
+		text += " API " + API(corev1alpha1.ProvidedAPI{APIVersion: a.APIVersion, Kind: a.Kind})
+		if len(a.FieldPaths) > 0 {
+			text += " with " + strings.Join(a.FieldPaths, ", ")
+		}
+	}
+	if d.Optional {
+		text += " (optional)"
+	}
+	return text
+}
+
+// API shows an API, such as "example.com/v1 Shop".
+func API(api corev1alpha1.ProvidedAPI) string { return api.APIVersion + " " + api.Kind }

@@ -69,11 +69,15 @@ func (w *writer) head(r *Report) {
 	if r.Display != nil {
 		display = *r.Display
 	}
+	apis := make([]string, len(r.Provides))
+	for i, api := range r.Provides {
+		apis[i] = API(api)
+	}
 	var rows [][]string
 	for _, row := range [][]string{
 		{"Is", strings.TrimPrefix(display.Name+": "+display.ShortDescription, ": ")}, {"Requires", display.Requirements}, {"Support", display.Support},
 		{"Provider", r.Provider}, {"Installs as", strings.Join(as, " or ")}, {"Component", r.Component}, {"Components", strings.Join(r.Components, ", ")},
-		{"Only", strings.Join(r.Constraints, "; ")}, {"Depends on", strings.Join(r.Dependencies, "; ")}, {"Test cases", strings.Join(r.TestCases, ", ")},
+		{"Only", strings.Join(r.Constraints, "; ")}, {"Depends on", strings.Join(r.Dependencies, "; ")}, {"Provides", strings.Join(apis, ", ")}, {"Test cases", strings.Join(r.TestCases, ", ")},
 	} {
 		if row[1] = terminal.Line(row[1]); row[1] != "" {
 			rows = append(rows, row)
