@@ -80,7 +80,8 @@ func (c *availableListCommand) run(ctx context.Context) error {
 		return c.output.Print(ctx, c.streams.Out, found)
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(c.streams.ErrOut, "No package is offered. "+nothingOffered)
+		namespace := map[bool]string{false: cl.Namespace}[c.cluster]
+		fmt.Fprintln(c.streams.ErrOut, "No package is offered. "+chooserFor(cl, namespace).nothingOffered())
 		return nil
 	}
 	rows := [][]string{{"NAME", "DISPLAY NAME", "NEWEST", "REPOSITORY"}}

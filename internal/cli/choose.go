@@ -62,7 +62,7 @@ func (c *chooser) choose(ctx context.Context, name string, request versions.Requ
 	found := &chosen{name: name, display: display, offered: offered}
 	candidates := make([]versions.Candidate, len(offered))
 	for i, o := range offered {
-		candidates[i] = candidateOf(o.Version)
+		candidates[i] = o.Candidate()
 		if len(o.Version.Constraints) > 0 && c.platform == nil {
 			c.platform = c.look(ctx)
 		}
@@ -72,16 +72,6 @@ func (c *chooser) choose(ctx context.Context, name string, request versions.Requ
 	}
 	found.Choice = versions.Select(candidates, request)
 	return found, nil
-}
-
-func candidateOf(v corev1alpha1.AvailableVersion) versions.Candidate {
-	candidate := versions.Candidate{Version: v.Version, Retracted: v.Retracted, Constraints: v.Constraints}
-	if len(v.NotCarriedOver) > 0 {
-		candidate.NotInstallable = "it needs what is not there: " + strings.Join(v.NotCarriedOver, ", ")
-	} else if v.Image == "" && len(v.Files) == 0 {
-		candidate.NotInstallable = "it has neither an image nor files"
-	}
-	return candidate
 }
 
 // look reads the versions of the cluster, as far as the user may.
@@ -114,9 +104,17 @@ func (c *chooser) mustChoose(ctx context.Context, name string, request versions.
 	case len(found.offered) == 0:
 		return nil, c.unknown(ctx, name)
 	case found.Index < 0:
-		return nil, noVersion(found, request.Selection)
+		return nil, noVersion(found, request.Selection, c.flag())
 	}
 	return found, nil
+}
+
+// flag is what commands that show the catalogue need beside a name.
+func (c *chooser) flag() string {
+	if c.namespace == "" {
+		return " --cluster"
+	}
+	return " -n " + c.namespace
 }
 
 // unknown is the error for a package that is not offered; it names the nearest ones.
@@ -130,13 +128,13 @@ func (c *chooser) unknown(ctx context.Context, name string) error {
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("no repository offers %s %s: no package is offered at all. %s", name, where, nothingOffered)
+		return fmt.Errorf("no repository offers %s %s: no package is offered at all. %s", name, where, c.nothingOffered())
 	}
 	advice := violation.Suggest(name, names, "")
 	if advice == "" {
 		advice = containing(name, names)
 	}
-	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available list", name, where, advice+map[bool]string{true: " "}[advice != ""])
+	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available list%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
 }
 
 // containing names packages of which a name is a part.
@@ -155,7 +153,7 @@ func containing(name string, names []string) string {
 }
 
 // noVersion is the error where no version fits: each with the reason, the highest first.
-func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
+func noVersion(found *chosen, selection corev1alpha1.VersionSelection, flag string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no version of %s can be installed", found.name)
 	if selection.Version != "" {
@@ -177,7 +175,7 @@ func noVersion(found *chosen, selection corev1alpha1.VersionSelection) error {
 	case prereleases && selection.Prereleases == nil:
 		b.WriteString("\nTo let prereleases take part: --prereleases")
 	}
-	fmt.Fprintf(&b, "\nSee: kubectl package available get %s", found.name)
+	fmt.Fprintf(&b, "\nSee: kubectl package available get %s%s", found.name, flag)
 	return errors.New(b.String())
 }
 
@@ -210,4 +208,6 @@ func (c *chooser) newest(ctx context.Context, name string) (*chosen, *offers.Off
 }
 
 // nothingOffered is the remedy where no repository offers a package.
-const nothingOffered = "Add a repository: kubectl package source add NAME IMAGE; or see what is wrong with the present ones: kubectl package source list -A"
+func (c *chooser) nothingOffered() string {
+	return "Add a repository: kubectl package source add NAME IMAGE" + c.flag() + "; or see what is wrong with the present ones: kubectl package source list -A"
+}

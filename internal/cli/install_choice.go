@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -105,20 +106,13 @@ func (c *installCommand) prepare(
 
 // requestFor is what the manager would choose for a package.
 func requestFor(old corev1alpha1.GenericPackage, want *wantedPackage) versions.Request {
-	request := versions.Request{Selection: want.ref.VersionSelection, AllowDowngrade: want.downgrade == corev1alpha1.DowngradePolicyAllow}
-	if old == nil || old.PackageSpec().PackageRef == nil || old.PackageSpec().PackageRef.Name != want.ref.Name {
-		return request
+	pkg := corev1alpha1.GenericPackage(&corev1alpha1.Package{})
+	if old != nil {
+		pkg = old.DeepCopyObject().(corev1alpha1.GenericPackage)
 	}
-	status := old.PackageStatus()
-	if status.Resolved != nil {
-		request.Installed = status.Resolved.Version
-	}
-	if status.LastAttempted != nil {
-		request.LastAttempted = status.LastAttempted.Version
-	}
-	policy := cmp.Or(want.downgrade, old.PackageSpec().DowngradePolicy)
-	request.AllowDowngrade = policy == corev1alpha1.DowngradePolicyAllow
-	return request
+	spec := pkg.PackageSpec()
+	spec.PackageRef, spec.DowngradePolicy = want.ref, cmp.Or(want.downgrade, spec.DowngradePolicy)
+	return offers.RequestOf(pkg, versions.Platform{})
 }
 
 // valuesCheck compares values with the schema of the version that they are for.

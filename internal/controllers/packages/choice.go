@@ -18,13 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-const (
-	// downgradableAnnotation allows downgrades where it is present, as downgradePolicy does.
-	downgradableAnnotation = "packaging.carvel.dev/downgradable"
-	// ignoreKubernetesAnnotation ignores constraints of versions on that of Kubernetes where it is present.
-	ignoreKubernetesAnnotation = "packaging.carvel.dev/ignore-kubernetes-version-selection"
-)
-
 // origin is what a package is loaded from.
 type origin struct {
 	// image is the reference of the image; empty for manifests that the repository has itself.
@@ -80,35 +73,6 @@ func installed(pkg corev1alpha1.GenericPackage) origin {
 		o.digest = resolved.Digest
 	}
 	return o
-}
-
-// requestOf returns what a Package selects by. Versions of another package are not compared.
-func requestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) versions.Request {
-	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
-	_, downgradable := pkg.GetAnnotations()[downgradableAnnotation]
-	r := versions.Request{
-		Selection: spec.PackageRef.VersionSelection, Platform: platform,
-		AllowDowngrade: downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
-	}
-	if _, ignored := pkg.GetAnnotations()[ignoreKubernetesAnnotation]; ignored {
-		r.Ignored = []versions.Filter{versions.FilterKubernetes}
-	}
-	if last := lastOf(pkg); last != nil {
-		r.LastAttempted = last.Version
-		if resolved := status.Resolved; resolved != nil && resolved.Repository != "" {
-			r.Installed = resolved.Version
-		}
-	}
-	return r
-}
-
-// lastOf returns the last attempted version of the package that packageRef names; nil where there is none.
-func lastOf(pkg corev1alpha1.GenericPackage) *corev1alpha1.AttemptedVersion {
-	last, ref := pkg.PackageStatus().LastAttempted, pkg.PackageSpec().PackageRef
-	if last == nil || ref == nil || last.PackageName != "" && last.PackageName != ref.Name {
-		return nil
-	}
-	return last
 }
 
 // choose selects among the versions that are offered. pending are repositories that were never fetched.
@@ -182,7 +146,7 @@ func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
 	if spec.PackageRef == nil || spec.Paused || len(changed) == 0 {
 		return false
 	}
-	last := lastOf(pkg)
+	last := offers.LastAttempted(pkg)
 	if last == nil || unresolved(pkg) {
 		return true
 	}

@@ -64,13 +64,13 @@ func TestChoose(t *testing.T) {
 		"a withdrawn version stays":      {pkg: newPackage(follows(">=1"), hasVersion("2.0.0")), offered: offer("1.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 		"all versions were withdrawn":    {pkg: newPackage(follows(""), hasVersion("2.0.0")), version: "2.0.0", reason: corev1alpha1.ReasonUnknownPackage, fits: true},
 		"a downgrade that is allowed":    {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), allowsDowngrades), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
-		"allowed by annotation":          {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), func(p *corev1alpha1.Package) { p.Annotations = map[string]string{downgradableAnnotation: "no"} }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
+		"allowed by annotation":          {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), func(p *corev1alpha1.Package) { p.Annotations = map[string]string{offers.DowngradableAnnotation: "no"} }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"versions of another package":    {pkg: newPackage(hasVersion("2.0.0"), follows("^1"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.PackageName = "other" }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"an attempt counts as a version": {pkg: newPackage(follows(""), hasVersion("1.0.0"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.Version = "2.0.0" }), offered: offer("1.5.0"), version: "1.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := choose(tc.pkg, tc.offered, nil, requestOf(tc.pkg, versions.Platform{}))
+			got := choose(tc.pkg, tc.offered, nil, offers.RequestOf(tc.pkg, versions.Platform{}))
 			if got.origin.version != tc.version || got.reason != tc.reason || got.fits != tc.fits || got.message == "" {
 				t.Errorf("got %+v", got)
 			}
@@ -86,7 +86,7 @@ func TestChooseWhilePending(t *testing.T) {
 	t.Parallel()
 	for constraint, final := range map[string]bool{"^1": false, "about": true} {
 		pkg := newPackage(follows(constraint))
-		c := choose(pkg, nil, []string{"PackageRepository/stable"}, requestOf(pkg, versions.Platform{}))
+		c := choose(pkg, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, versions.Platform{}))
 		state := stateOf(view{pkg: pkg, choice: c, outcome: outcome{step: stepHold}})
 		if state.Ready || state.Stalled != final || strings.Contains(state.Message, "not fetched yet: PackageRepository/stable") == final {
 			t.Errorf("%s: %+v", constraint, state)

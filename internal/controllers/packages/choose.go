@@ -44,7 +44,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request := requestOf(s.pkg, platformOf(s.environment, s.Version))
+	request := offers.RequestOf(s.pkg, platformOf(s.environment, s.Version))
 	key, err := listed.key(request, spec.PackageRef.Name, installed(s.pkg))
 	if err != nil {
 		return err
