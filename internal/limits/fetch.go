@@ -8,6 +8,7 @@ const (
 	RepositoryFiles   = 150_000         // of a repository: 100,000 versions in a file each
 	RepositoryEntries = 300_000         // of an archive or a tree: as many files that are not read
 	DownloadBytes     = 256 << 20       // of one file on a web server, or one answer of a git server, compressed
+	DownloadsBytes    = 768 << 20       // of all downloads at a time, on the disk: three large ones, in a folder of 1 GiB
 	GitBytes          = 128 << 20       // of all objects of a commit, which are in memory together, and of the pack that they come in
 	GitObjects        = 300_000         // of a commit: files and folders
 	GitRefs           = 100_000         // of a git repository

@@ -200,7 +200,7 @@ func classify(ctx context.Context, where string, c credentials, err error) error
 	shown := outbound.Redact(err.Error(), c.values()...)
 	switch {
 	case errors.As(err, &own):
-		return &Error{Details: where + ": " + own.Details, Remedy: own.Remedy, Permanent: own.Permanent, Err: own.Err}
+		return &Error{Details: where + ": " + c.hide(own.Details), Remedy: own.Remedy, Permanent: own.Permanent, Err: own.Err}
 	case errors.Is(context.Cause(ctx), errFetchTime):
 		return &Error{Details: fmt.Sprintf("%s: it took longer than %v", where, limits.FetchTime)}
 	case ctx.Err() != nil:

@@ -45,6 +45,14 @@ func (c credentials) authorization() (string, error) {
 	return "", nil
 }
 
+// hide removes the credentials from what a server said, which may repeat them.
+func (c credentials) hide(text string) string {
+	for _, v := range c.values() {
+		text = strings.ReplaceAll(text, v, "…")
+	}
+	return text
+}
+
 // values are what no message may contain.
 func (c credentials) values() []string {
 	var values []string

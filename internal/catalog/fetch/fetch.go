@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"golang.org/x/sync/semaphore"
@@ -65,6 +66,8 @@ type Fetcher struct {
 	opts Options
 	// unpacks and gitReads bound the content in memory; neither waits for a server.
 	unpacks, gitReads *semaphore.Weighted
+	// onDisk counts the bytes of all downloads.
+	onDisk atomic.Int64
 }
 
 // New returns a Fetcher.

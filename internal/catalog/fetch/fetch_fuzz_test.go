@@ -116,6 +116,19 @@ func packOf(objects ...packed) []byte {
 	return append(b.Bytes(), sum[:]...)
 }
 
+// bombPack has an object of 8 bytes, by its head, that decompresses to 256 MiB.
+func bombPack() []byte {
+	b := bytes.NewBufferString("PACK\x00\x00\x00\x02\x00\x00\x00\x01")
+	b.WriteByte(byte(plumbing.BlobObject)<<4 | 8)
+	z := zlib.NewWriter(b)
+	for zeros := make([]byte, 1<<20); b.Len() < 256<<10; {
+		_, _ = z.Write(zeros)
+	}
+	_ = z.Close()
+	sum := sha1.Sum(b.Bytes())
+	return append(b.Bytes(), sum[:]...)
+}
+
 func treeOf(entries ...string) packed {
 	var b bytes.Buffer
 	for i := 0; i < len(entries); i += 3 {
@@ -155,6 +168,7 @@ func packs() map[string][]byte {
 	}
 	lying := copyDelta(blob, 0)
 	lying.data = binary.AppendUvarint(lying.data[:1], 1<<30)
+	widest := packed{kind: plumbing.TreeObject, data: bytes.Repeat(treeOf("100644", "a", hashOf(blob)).data, limits.RepositoryEntries+1)}
 	return map[string][]byte{
 		"plain":     packOf(blob, double, flat, commitOf(flat)),
 		"delta":     packOf(copyDelta(blob, 16), commitOf(flat), flat, blob),
@@ -163,6 +177,8 @@ func packs() map[string][]byte {
 		"link":      packOf(blob, link, commitOf(link)),
 		"tree bomb": packOf(append(wide, commitOf(deep))...),
 		"lying":     packOf(blob, lying),
+		"bomb":      bombPack(),
+		"wide tree": packOf(blob, widest, commitOf(widest)),
 		"missing":   packOf(commitOf(flat)),
 		"truncated": packOf(blob, double)[:40],
 		"empty":     packOf(),
@@ -194,6 +210,8 @@ func TestPacks(t *testing.T) {
 		"slash":     `a folder of the commit has an entry with the name "../../etc/x.yaml"`,
 		"tree bomb": "the commit has more than 300000 files and folders. Keep packages in a repository of their own.",
 		"lying":     "the files of the commit have more than 134217728 bytes, the limit",
+		"bomb":      "the answer of the server cannot be read: ",
+		"wide tree": "the commit has more than 300000 files and folders",
 		"missing":   "is missing",
 		"truncated": "the answer of the server cannot be read: ",
 		"empty":     "is missing",
@@ -217,7 +235,7 @@ func TestPacks(t *testing.T) {
 // Code: gitpack.go
 func FuzzPack(f *testing.F) {
 	for name, data := range packs() {
-		if name != "tree bomb" {
+		if len(data) <= 16<<10 && name != "tree bomb" {
 			f.Add(data)
 		}
 	}

@@ -54,7 +54,7 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, spec *corev1alpha1.Re
 	if commit == known {
 		return &Result{NotModified: true}, nil
 	}
-	pack, err := temporaryFile()
+	pack, err := f.temporaryFile()
 	if err != nil {
 		return nil, err
 	}

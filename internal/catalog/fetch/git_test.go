@@ -258,11 +258,18 @@ func TestGitServerErrors(t *testing.T) {
 				}
 			}
 		}, true, fmt.Sprintf("sent more than %d bytes, the limit", limits.GitRefsBytes)},
+		{"repeats the credentials", func(w http.ResponseWriter, r *http.Request) bool {
+			_, password, _ := r.BasicAuth()
+			return answer(refs, packet("ERR you are %s and sent %s", password, r.Header.Get("Authorization")))(w, r)
+		}, true, "the server says: you are … and sent Basic …"},
 	} {
 		g.mu.Lock()
 		g.hook = test.hook
 		g.mu.Unlock()
-		_, err := local().Fetch(t.Context(), g.source("main"), "")
+		source := g.source("main")
+		source.Spec.Git.SecretRef = &corev1alpha1.LocalSecretReference{Name: "login"}
+		source.Secrets = map[string]map[string][]byte{"login": {"username": []byte("u"), "password": []byte("geheim12")}}
+		_, err := local().Fetch(t.Context(), source, "")
 		checkError(t, err, test.permanent, test.text, "git: "+g.url+": ")
 		if strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", test.name, err)

@@ -234,13 +234,17 @@ func (c *checkout) walk(hash, at string, depth int) error {
 			return err
 		}
 		if c.entries++; c.entries > limits.RepositoryEntries {
-			return permanent("Keep packages in a repository of their own.", "the commit has more than %d files and folders", limits.RepositoryEntries)
+			return treeLimit()
 		}
 		if err := c.entry(e, path.Join(at, e.name), depth); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func treeLimit() *Error {
+	return permanent("Keep packages in a repository of their own.", "the commit has more than %d files and folders", limits.RepositoryEntries)
 }
 
 func (c *checkout) entry(e treeEntry, p string, depth int) error {
@@ -302,6 +306,9 @@ func parseTree(data []byte) ([]treeEntry, error) {
 		e := treeEntry{mode: string(mode), name: string(name), hash: hex.EncodeToString(hash[:20])}
 		if e.name == "" || e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
 			return nil, permanent("", "a folder of the commit has an entry with the name %.100q", e.name)
+		}
+		if len(entries) == limits.RepositoryEntries {
+			return nil, treeLimit()
 		}
 		entries = append(entries, e)
 		data = hash[20:]

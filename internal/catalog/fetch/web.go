@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -47,7 +46,7 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 		return nil, err
 	}
 	defer c.close()
-	d := &download{client: c, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
+	d := &download{client: c, fetcher: f, secret: secret, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
 	defer d.close()
 	where := "http: " + outbound.ShowURL(u)
 	if err := d.get(ctx); err != nil {
@@ -97,11 +96,13 @@ func parseWebValidator(text string) (v webValidator) {
 // download is one file, with its validator before and after.
 type download struct {
 	*client
+	fetcher    *Fetcher
+	secret     credentials
 	url        *url.URL
 	sha256     string
 	known, got webValidator
 	// file is nil if it is the known one.
-	file *os.File
+	file *temporary
 }
 
 func (d *download) close() {
@@ -133,7 +134,7 @@ func (d *download) get(ctx context.Context) error {
 	if resp.StatusCode != http.StatusOK {
 		return statusError(resp)
 	}
-	d.got = webValidator{ETag: shortHeader(resp, "Etag"), Modified: shortHeader(resp, "Last-Modified")}
+	d.got = webValidator{ETag: d.header(resp, "Etag"), Modified: d.header(resp, "Last-Modified")}
 	return d.save(resp)
 }
 
@@ -142,7 +143,7 @@ func (d *download) save(resp *http.Response) error {
 	if resp.ContentLength > limits.DownloadBytes {
 		return permanent("Make the repository smaller.", "the file has %d bytes; the limit is %d", resp.ContentLength, limits.DownloadBytes)
 	}
-	file, err := temporaryFile()
+	file, err := d.fetcher.temporaryFile()
 	if err != nil {
 		return err
 	}
@@ -162,20 +163,10 @@ func (d *download) save(resp *http.Response) error {
 	return nil
 }
 
-// temporaryFile returns an empty file without a name, which is gone when it is closed.
-func temporaryFile() (*os.File, error) {
-	file, err := os.CreateTemp("", "fetch-")
-	if err != nil {
-		return nil, fmt.Errorf("keep the download: %w", err)
-	}
-	_ = os.Remove(file.Name())
-	return file, nil
-}
-
-// shortHeader returns a header for a status, if it is one.
-func shortHeader(resp *http.Response, name string) string {
+// header returns a header for a status, if it is short text and repeats no credentials.
+func (d *download) header(resp *http.Response, name string) string {
 	v := resp.Header.Get(name)
-	if len(v) > limits.ValidatorBytes || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if len(v) > limits.ValidatorBytes || d.secret.hide(v) != v || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return ""
 	}
 	return v
@@ -196,7 +187,7 @@ func statusError(resp *http.Response) *Error {
 }
 
 // unpack reads the content of a download: an archive, or one file of that name.
-func (f *Fetcher) unpack(ctx context.Context, file *os.File, name, folder string) (map[string][]byte, error) {
+func (f *Fetcher) unpack(ctx context.Context, file io.ReaderAt, name, folder string) (map[string][]byte, error) {
 	if err := f.unpacks.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}

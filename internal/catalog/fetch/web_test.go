@@ -316,6 +316,10 @@ func TestCredentials(t *testing.T) {
 		switch r.URL.Path {
 		case "/redirect":
 			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+		case "/etag":
+			w.Header().Set("ETag", `"`+got+`"`)
+			w.Header().Set("Last-Modified", "geheim12")
+			_, _ = io.WriteString(w, "kind: x\n")
 		case "/fails":
 			w.Header().Set("Location", "http://user:geheim12@x/%zz"+got)
 			w.WriteHeader(http.StatusFound)
@@ -335,6 +339,11 @@ func TestCredentials(t *testing.T) {
 	_, err := local().Fetch(t.Context(), source("/fails"), "")
 	if err == nil || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "dTpn") {
 		t.Error(err)
+	}
+	// A server may repeat what it was sent.
+	r := fetched(t, local(), source("/etag"), "")
+	if text := r.Revision + r.Validator; strings.Contains(text, "geheim") || strings.Contains(text, "dTpn") {
+		t.Error(text)
 	}
 	token := withSecret(webSource(s.URL), map[string]string{"token": "geheim12\n", "ca.crt": ca})
 	if _, err := local().Fetch(t.Context(), token, ""); err != nil || got != "Bearer geheim12" {

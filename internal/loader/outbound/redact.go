@@ -12,16 +12,20 @@ import (
 var (
 	urlQuery    = regexp.MustCompile(`((?:https?|ssh)://[^\s"?]*)\?[^\s"]*`)
 	urlUserinfo = regexp.MustCompile(`((?:https?|ssh)://)[^\s"/@]*@`)
-	credentials = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
+	// localAddress has another port with every connection.
+	localAddress = regexp.MustCompile(`[0-9A-Za-z.:%\[\]]+:\d+->`)
+	credentials  = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
 )
 
-// Redact removes secrets, and credentials and queries of URLs, which may be signatures, and returns one short line.
+// Redact removes secrets, credentials and queries of URLs, which may be signatures, and the near end of connections, and
+// returns one short line.
 func Redact(text string, secrets ...string) string {
 	for _, v := range secrets {
 		text = strings.ReplaceAll(text, v, "…")
 	}
 	text = urlQuery.ReplaceAllString(text, "$1?…")
 	text = urlUserinfo.ReplaceAllString(text, "$1…@")
+	text = localAddress.ReplaceAllString(text, "")
 	text = credentials.ReplaceAllString(text, "$1 …")
 	if len(text) > limits.RegistryErrorBytes {
 		text = strings.ToValidUTF8(text[:limits.RegistryErrorBytes], "") + "…"
