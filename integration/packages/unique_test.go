@@ -1,0 +1,87 @@
+package packages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// Of several Packages of one package that are created at the same time, by image and by packageRef, in two namespaces,
+// exactly one is installed; when it is gone, exactly one other.
+func TestUniqueAtOnce(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	other := ns + "-other"
+	env.Namespace(t, other)
+	files := harness.Phased("unique-"+ns, 1, 1)
+	files["manifest.yaml"] += "  constraints:\n  - uniqueInScope: {scope: Cluster}\n"
+	image := env.Push(t, "unique-at-once:v1", files)
+	var all []*corev1alpha1.Package
+	for _, in := range []string{ns, other} {
+		repository(t, in, "stable", nil).offers(t, "unique.example.com", version("1.0.0", image))
+		for i := range 2 {
+			byImage := harness.Package(in, fmt.Sprintf("image-%d", i), image)
+			byRef := harness.Package(in, fmt.Sprintf("ref-%d", i), "")
+			byRef.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "unique.example.com"}
+			all = append(all, byImage, byRef)
+		}
+	}
+	var created errgroup.Group
+	for _, pkg := range all {
+		created.Go(func() error { return env.Client.Create(t.Context(), pkg) })
+	}
+	must(t, created.Wait())
+	first := onlyInstalled(t, all)
+	must(t, env.Client.Delete(t.Context(), first))
+	env.WaitGone(t, patience, first)
+	var left []*corev1alpha1.Package
+	for _, pkg := range all {
+		if pkg != first {
+			left = append(left, pkg)
+		}
+	}
+	onlyInstalled(t, left)
+}
+
+// onlyInstalled waits until one of the Packages is available and the others are refused for it, and returns it. There is
+// never more than one deployment.
+func onlyInstalled(t *testing.T, all []*corev1alpha1.Package) (installed *corev1alpha1.Package) {
+	t.Helper()
+	harness.Eventually(t, patience, "one to be installed, and the others to be refused", func(ctx context.Context) error {
+		var waiting []error
+		deployed := 0
+		installed = nil
+		for _, pkg := range all {
+			if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
+				return err
+			}
+			switch err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), &corev1alpha1.ObjectDeployment{}); {
+			case err == nil:
+				deployed++
+				installed = pkg
+				waiting = append(waiting, says(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			case apierrors.IsNotFound(err):
+				waiting = append(waiting, says(pkg, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "may be installed once in its cluster"))
+			default:
+				return err
+			}
+		}
+		if deployed > 1 {
+			t.Fatalf("%d are deployed", deployed)
+		}
+		if installed == nil {
+			return errors.New("none is installed")
+		}
+		return errors.Join(waiting...)
+	})
+	return installed
+}
