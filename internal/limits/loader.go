@@ -66,6 +66,7 @@ const (
 	FieldPaths        = 50          // of a dependency on an API
 	PrereleaseNames   = 32          // identifiers of prereleases of a dependency, as of a Package
 	ProvidedAPIs      = 2000        // of a package; the largest of cloud providers bring 1,000
+	AnnouncedBytes    = 8 << 10     // of these, as JSON, that the status of a Package has: a quarter of it
 	ConfigBytes       = 200 << 10   // of a config as JSON, which is kept in an annotation
 	ConfigValues      = 10_000      // of a config with defaults, where the validator compares each error with every other: some seconds
 	ConfigMatchWork   = 100_000_000 // text of a config times size of the patterns that match one: some seconds

@@ -2,7 +2,9 @@ package loader
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,5 +190,10 @@ func TestManyProvidedAPIs(t *testing.T) {
 	p, err := Load(context.Background(), files, namespaced(cluster))
 	if err != nil || len(p.Provides) != limits.ProvidedAPIs || !strings.Contains(p.Warnings.Error(), "the package brings 2010 APIs; the first 2000 of them are found by dependencies. Split the package.") {
 		t.Errorf("%v: %d APIs, %v", err, len(p.Provides), p.Warnings)
+	}
+	announced := p.Announced()
+	text, err := json.Marshal(announced)
+	if err != nil || len(text) > limits.AnnouncedBytes+1 || len(text) < limits.AnnouncedBytes/2 || !slices.Equal(announced, p.Provides[:len(announced)]) {
+		t.Errorf("%d APIs of %d bytes are announced", len(announced), len(text))
 	}
 }

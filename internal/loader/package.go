@@ -59,6 +59,18 @@ func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
 	}
 }
 
+// Announced are the first APIs that the package provides, as many as a status has room for. Those of an installed package are
+// served, and need not be found by its status.
+func (p *Package) Announced() []corev1alpha1.ProvidedAPI {
+	size := 0
+	for i, api := range p.Provides {
+		if size += len(`{"apiVersion":"","kind":""},`) + len(api.APIVersion) + len(api.Kind); size > limits.AnnouncedBytes {
+			return p.Provides[:i:i]
+		}
+	}
+	return p.Provides
+}
+
 // HoldsSensitive reports whether an object holds sensitive values.
 func (p *Package) HoldsSensitive(phase, object int) bool {
 	return phase < len(p.Sensitive) && p.Sensitive[phase][object]

@@ -15,8 +15,8 @@ import (
 )
 
 // Fit truncates a status that is larger than limits.StatusBytes: messages first, then
-// status.controllerOf, mapped conditions, messages again, and blocking objects. Phases and
-// Jobs are kept: they are records, and have limits of their own.
+// status.controllerOf, mapped conditions, messages again, and blocking objects. Phases,
+// Jobs and dependencies are kept: they are records, and have limits of their own.
 //
 // The condition Truncated names what is left out, including more, which the caller left
 // out already. Where nothing is, it is copied from below, the conditions that the status
@@ -59,16 +59,24 @@ type parts struct {
 	blocking   *[]corev1alpha1.BlockingObject
 	controlled *[]corev1alpha1.ControlledObjectReference
 	jobs       int
+	// dependencies and provides are records of a package, with limits of their own.
+	dependencies []corev1alpha1.DependencyStatus
+	provides     []corev1alpha1.ProvidedAPI
 }
 
 func partsOf(status any) *parts {
 	switch s := status.(type) {
 	case *corev1alpha1.ObjectSetStatus:
-		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, &s.ControllerOf, 0}
+		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf}
 	case *corev1alpha1.ObjectDeploymentStatus:
-		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, &s.ControllerOf, len(s.Jobs)}
+		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, jobs: len(s.Jobs)}
 	case *corev1alpha1.PackageStatus:
-		return &parts{s, s.Phases, &s.Conditions, &s.Blocking, new([]corev1alpha1.ControlledObjectReference), 0}
+		p := &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: new([]corev1alpha1.ControlledObjectReference)}
+		p.dependencies = s.Dependencies
+		if s.Resolved != nil {
+			p.provides = s.Resolved.Provides
+		}
+		return p
 	}
 	return nil
 }
@@ -86,6 +94,9 @@ func (s *parts) small() bool {
 	}
 	for _, b := range *s.blocking {
 		size += escaped * (len(b.Message) + len(b.Phase))
+	}
+	if len(s.dependencies)+len(s.provides) > 0 {
+		size += sizeOf(s.dependencies) + sizeOf(s.provides)
 	}
 	return size <= limits.StatusBytes-2*room
 }
@@ -119,6 +130,12 @@ func (s *parts) shorten(most int) string {
 	for i := range *s.blocking {
 		b := &(*s.blocking)[i]
 		b.Message = conditions.Cut(b.Message, most)
+	}
+	for i := range s.dependencies {
+		for j := range s.dependencies[i].Conditions {
+			c := &s.dependencies[i].Conditions[j]
+			c.Message = conditions.Cut(c.Message, most)
+		}
 	}
 	return fmt.Sprintf("of messages what is behind %d bytes", most)
 }

@@ -131,3 +131,19 @@ func TestFitAtTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestFitDependencies: dependencies are kept, and their messages shortened, where a status is large by them alone.
+func TestFitDependencies(t *testing.T) {
+	t.Parallel()
+	status := &corev1alpha1.PackageStatus{Resolved: &corev1alpha1.ResolvedPackage{Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}}}
+	for i := range limits.Dependencies {
+		d := corev1alpha1.DependencyStatus{Dependency: corev1alpha1.Dependency{Name: fmt.Sprint("d", i)}}
+		conditions.Set(&d.Conditions, 1, "Satisfied", false, "R", strings.Repeat("m", 1000))
+		status.Dependencies = append(status.Dependencies, d)
+	}
+	statuswriter.Fit(status, 1, nil)
+	text, err := json.Marshal(status)
+	if err != nil || len(text) > limits.StatusBytes || len(status.Dependencies) != limits.Dependencies || meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionTruncated) == nil {
+		t.Errorf("%d bytes, %d dependencies, %v: %+v", len(text), len(status.Dependencies), err, status.Conditions)
+	}
+}
