@@ -1,0 +1,29 @@
+// Package resolver decides which packages have to be installed, or changed, for what others depend on. It is pure: wishes,
+// what is installed and what is offered in; a plan, or an explanation why there is none, out.
+//
+//	roots ─► requirements ─► slots (who may satisfy them) ─► search ─► steps, dependencies first, and outcomes
+//
+// A requirement of a Package in a namespace is satisfied by a Package there, by a ClusterPackage, or by a Package of another
+// namespace that is unique in the cluster, in this order. Only where none is installed a new one is created, in the scope of
+// the dependent. Several requirements of one dependent on one package have an instance each; all others share one.
+//
+// A solution satisfies all requirements of the roots and of what is created or changed for them, breaks no requirement of
+// what is installed and stays, respects uniqueInScope, and has no cycle. Of all solutions the first in this order is taken:
+//
+//  1. What is installed and may be changed, by namespace and name: it stays at its version, or else takes the lowest version
+//     above it. It is never taken lower.
+//  2. What is created, in the order in which a walk meets it: breadth first from the roots, by namespace and name, each with
+//     its requirements by name. It takes the highest version.
+//  3. Optional requirements, in the order of the walk: each is satisfied where the choices before it leave a way. It changes
+//     none of them, and fails nothing.
+//
+// Each choice is the most preferred one with which there is a solution, given the choices before it. So the plan depends on
+// the input alone, and not on its order. Only what a root leads to is changed.
+//
+// Roots fail one by one: where there is no solution for all of them, those whose requirements are satisfied already are
+// taken first, and then the others by namespace and name, each if there is a solution with those before it. Nothing is
+// created for a root that fails.
+//
+// The search learns from conflicts (CDCL over versions, each expanded when it is chosen first). limits.ResolutionSteps
+// bounds it; limits.ResolutionMessages the lines of an explanation.
+package resolver

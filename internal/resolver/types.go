@@ -1,0 +1,157 @@
+package resolver
+
+import (
+	"cmp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+)
+
+// Instance identifies a Package, or without a namespace a ClusterPackage.
+type Instance struct{ Namespace, Name string }
+
+// String returns kind, namespace and name.
+func (i Instance) String() string {
+	if i.Namespace == "" {
+		return "ClusterPackage " + i.Name
+	}
+	return "Package " + i.Namespace + "/" + i.Name
+}
+
+// Compare orders instances by namespace and name.
+func (i Instance) Compare(o Instance) int {
+	return cmp.Or(cmp.Compare(i.Namespace, o.Namespace), cmp.Compare(i.Name, o.Name))
+}
+
+// Reference returns the reference to the instance in a status.
+func (i Instance) Reference() *corev1alpha1.DependencyReference {
+	return &corev1alpha1.DependencyReference{
+		Kind: corev1alpha1.ScopeOf(i.Namespace).Kind("Package"), Namespace: i.Namespace, Name: i.Name,
+	}
+}
+
+// Installed is a Package or ClusterPackage that exists.
+type Installed struct {
+	Instance
+	// Package is the name by which others depend on it; empty while that is not known.
+	Package string
+	// Version is the one that it is to have; empty while that is not known.
+	Version  string
+	Provides []corev1alpha1.ProvidedAPI
+	Unique   corev1alpha1.UniqueScope
+	// Requirements that were recorded in its status, with what satisfies them.
+	Requirements []Requirement
+	// Unloaded means that Requirements and Provides are not known yet; those of the offer of its version take their place.
+	Unloaded bool
+	// Generated means that it was created for others; Changeable that its version may be raised for them.
+	Generated, Changeable bool
+	// Available means that it is rolled out in its Version.
+	Available, Deleting bool
+}
+
+// Requirement is a recorded requirement.
+type Requirement struct {
+	corev1alpha1.Dependency
+	// Satisfier is nil where none is recorded.
+	Satisfier *Instance
+}
+
+// Offer is a version that repositories offer.
+type Offer struct {
+	versions.Candidate
+	Dependencies []corev1alpha1.Dependency
+	Provides     []corev1alpha1.ProvidedAPI
+	Unique       corev1alpha1.UniqueScope
+	// Scopes in which it may be installed; empty means all.
+	Scopes []corev1alpha1.Scope
+}
+
+// Catalogue is what repositories offer, for reading only. The order of its answers does not matter.
+type Catalogue interface {
+	// Offers returns the versions of a package that a namespace sees, and without one those that ClusterPackages see.
+	Offers(namespace, name string) []Offer
+	// Providers returns the names of packages of which a version there provides an API.
+	Providers(namespace string, api corev1alpha1.ProvidedAPI) []string
+}
+
+// Served reports whether the cluster serves an API, and which of its field paths are not in the schema.
+type Served func(api *corev1alpha1.DependencyAPI) (served bool, missing []string)
+
+// Root is a package whose requirements are resolved. It is among the installed ones as well, or about to be.
+type Root struct {
+	Instance
+	// Package and Version are what is to be rolled out.
+	Package, Version string
+	// Dependencies with the overrides of the root applied, the form image left out.
+	Dependencies []corev1alpha1.Dependency
+	Unique       corev1alpha1.UniqueScope
+	// UserManaged means that nothing is installed or changed for it.
+	UserManaged bool
+}
+
+// Input of a resolution.
+type Input struct {
+	Roots []Root
+	// Installed are all instances.
+	Installed []Installed
+	Catalogue Catalogue
+	// Served is nil where no API is served.
+	Served   Served
+	Platform versions.Platform
+	// Steps bounds the search; 0 means limits.ResolutionSteps.
+	Steps int
+}
+
+// Step is a creation or a change of an instance.
+type Step struct {
+	Instance
+	// Create is false where the version of an existing instance is changed.
+	Create bool
+	// From is the version before a change.
+	Package, Version, From string
+	// Needs are the requirements that it satisfies. That of the dependent whose name it has comes first, and those of the
+	// plan before those of what is installed and stays.
+	Needs []Need
+	// After are the instances that it depends on, sorted.
+	After []Instance
+}
+
+// Need is a requirement of a dependent.
+type Need struct {
+	Dependent  Instance
+	Dependency corev1alpha1.Dependency
+}
+
+// Outcome is what became of one requirement of a root.
+type Outcome struct {
+	Dependency corev1alpha1.Dependency
+	// Satisfied means that nothing has to be waited for.
+	Satisfied bool
+	// Failed means that waiting does not help: the requirement cannot be satisfied.
+	Failed bool
+	// Reason and Message of the condition Satisfied.
+	Reason, Message string
+	// Satisfier is nil for none; Version is the one that it has, or is to have.
+	Satisfier *Instance
+	Version   string
+}
+
+// Result is what became of a root.
+type Result struct {
+	Instance
+	// Outcomes in the order of the dependencies of the root.
+	Outcomes []Outcome
+	// Ready, Reason and Message of the condition DependenciesReady.
+	Ready           bool
+	Reason, Message string
+}
+
+// Plan is the result of a resolution.
+type Plan struct {
+	// Steps in their order: each after those that it depends on.
+	Steps []Step
+	// Results by namespace and name of the roots.
+	Results []Result
+	// Awaited are the names of packages, and APIs as "apiVersion kind", on which the result depends, sorted.
+	Awaited []string
+}
