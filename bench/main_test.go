@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		args []string
 		want want
 	}{
-		"default":        {nil, want{"50 1000 1000-revisions 100x10 10000 1000x10 phases", measure.Workload{Objects: 50, Phases: 5, Packages: 1}, 10, 20 * time.Second}},
+		"default":        {nil, want{"50 1000 1000-revisions 100x10 10000 1000x10 phases repository", measure.Workload{Objects: 50, Phases: 5, Packages: 1}, 10, 20 * time.Second}},
 		"one workload":   {[]string{"--workload", "1000x4"}, want{"1000x4", measure.Workload{Objects: 4, Phases: 2, Packages: 1000}, 8, time.Minute}},
 		"two workloads":  {[]string{"--workload", "1000,50"}, want{"1000 50", thousand, 7, time.Minute}},
 		"a size":         {[]string{"--objects", "20"}, want{"1000", measure.Workload{Objects: 20, Phases: 10, Packages: 1}, 7, time.Minute}},
@@ -68,6 +68,8 @@ func TestParseRefuses(t *testing.T) {
 		"transitions without gates":      {"--workload 50 --scenarios transitions", "cannot be measured"},
 		"gates that nobody opens":        {"--workload phases --scenarios install", "cannot be measured"},
 		"neighbours of what is ready":    {"--workload 1000 --scenarios neighbour", "cannot be measured"},
+		"a repository installs nothing":  {"--workload repository --scenarios drift", "cannot be measured"},
+		"packages are no repository":     {"--workload 50 --scenarios refresh", "cannot be measured"},
 		"what is not ready is no target": {"--workload neighbour --scenarios transitions", "cannot be measured"},
 	}
 	for name, test := range tests {

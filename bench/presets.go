@@ -70,7 +70,14 @@ var presets = []preset{
 		"neighbour", "50 packages of 5 objects beside one of 10,000 that fail to become ready",
 		measure.Workload{Objects: 10000, Phases: 1, Packages: 1, Kind: measure.Unready}, []string{measure.Neighbour}, time.Minute, 2 * time.Minute, false,
 	},
+	{
+		"repository", "1,000 packages of 20 versions in one repository",
+		measure.Workload{Objects: 20, Phases: 1, Packages: 1000, Kind: measure.Offers}, offers, time.Minute, 90 * time.Second, true,
+	},
 }
+
+// offers are the scenarios of repositories.
+var offers = []string{measure.Publish, measure.Refresh, measure.NewVersion, measure.Restart}
 
 func without(names []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(some, name) })
@@ -114,14 +121,15 @@ func (p preset) validate() error {
 	if len(p.scenarios) == 0 {
 		return fmt.Errorf("workload %s: no scenario to measure", p.name)
 	}
-	only := map[string]string{measure.Gates: measure.Transitions, measure.Unready: measure.Neighbour}
+	only := map[string][]string{measure.Gates: {measure.Transitions}, measure.Unready: {measure.Neighbour}, measure.Offers: offers}
 	for _, name := range p.scenarios {
 		s, known := measure.ByName(name)
 		if !known {
 			return fmt.Errorf("unknown scenario %q: want some of %s", name, strings.Join(scenarioNames(), ", "))
 		}
 		own, special := only[w.Kind]
-		if special != slices.Contains([]string{measure.Transitions, measure.Neighbour}, s.Name) || special && own != s.Name {
+		ordinary := slices.Contains(append(every, measure.Replay), s.Name)
+		if special && !slices.Contains(own, s.Name) || !special && !ordinary {
 			return fmt.Errorf("workload %s cannot be measured in scenario %s", p.name, s.Name)
 		}
 	}
@@ -143,7 +151,8 @@ func (p preset) plan() []measure.Scenario {
 	var plan []measure.Scenario
 	for _, s := range measure.Scenarios() {
 		asked := slices.Contains(p.scenarios, s.Name)
-		needed := s.Name == measure.Install && !slices.ContainsFunc(p.scenarios, installs)
+		first := map[bool]string{false: measure.Install, true: measure.Publish}[p.workload.Kind == measure.Offers]
+		needed := s.Name == first && !slices.ContainsFunc(p.scenarios, installs)
 		if asked || needed {
 			plan = append(plan, s)
 		}

@@ -53,6 +53,7 @@ type row struct {
 	Background  *measure.Background      `json:"background,omitempty"`
 	Transitions *measure.TransitionTimes `json:"transitions,omitempty"`
 	Neighbours  []measure.NeighbourTimes `json:"neighbours,omitempty"`
+	Bytes       *measure.Bytes           `json:"bytes,omitempty"`
 	Profile     []measure.ProfileShare   `json:"profile,omitempty"`
 	Budget      []judged                 `json:"budget,omitempty"`
 }
@@ -69,7 +70,7 @@ func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure
 	r := row{
 		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
 		Seconds: m.Span.Seconds(), Served: m.Served, CPUSeconds: m.CPU.Seconds(), Memory: m.Memory,
-		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Profile: m.Profile,
+		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Bytes: m.Bytes, Profile: m.Profile,
 	}
 	switch scenario {
 	case measure.Install, measure.Replay:
@@ -117,14 +118,17 @@ func (m machine) print(w io.Writer) {
 
 func (r result) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Name, r.Workload)
-	fmt.Fprintf(w, "raw, %d clients, median of %d: %d creates %.2f s, %d deletes %.2f s\n\n",
-		r.Raw.Clients, r.Raw.Rounds, r.Total(), r.Raw.CreateSeconds, r.Total(), r.Raw.DeleteSeconds)
+	if r.Kind != measure.Offers {
+		fmt.Fprintf(w, "raw, %d clients, median of %d: %d creates %.2f s, %d deletes %.2f s\n\n",
+			r.Raw.Clients, r.Raw.Rounds, r.Total(), r.Raw.CreateSeconds, r.Total(), r.Raw.DeleteSeconds)
+	}
 	printTable(w, r.times())
 	fmt.Fprintln(w)
 	printTable(w, r.kinds())
 	for _, x := range r.Rows {
 		x.printTransitions(w)
 		x.printNeighbours(w)
+		x.printBytes(w)
 		x.printProfile(w)
 	}
 }
@@ -201,6 +205,12 @@ func (r row) printNeighbours(w io.Writer) {
 		})
 	}
 	printTable(w, table)
+}
+
+func (r row) printBytes(w io.Writer) {
+	if r.Bytes != nil {
+		fmt.Fprintf(w, "\nMiB fetched: %s; published: %s\n", inMebibytes(r.Bytes.Fetched), inMebibytes(r.Bytes.Published))
+	}
 }
 
 func (r row) printProfile(w io.Writer) {

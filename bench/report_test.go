@@ -97,7 +97,7 @@ func TestRow(t *testing.T) {
 func TestJSONHasEveryFigureAtTheTopOfARow(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(row{
-		Budget: []judged{{}}, RawSeconds: 1, Raw: 1, Background: &measure.Background{}, Transitions: &measure.TransitionTimes{}, Neighbours: []measure.NeighbourTimes{{}},
+		Budget: []judged{{}}, RawSeconds: 1, Raw: 1, Background: &measure.Background{}, Transitions: &measure.TransitionTimes{}, Neighbours: []measure.NeighbourTimes{{}}, Bytes: &measure.Bytes{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestJSONHasEveryFigureAtTheTopOfARow(t *testing.T) {
 	}
 	for _, key := range []string{
 		"scenario", "requests", "requestsPerObject", "writes", "dryRuns", "statuses", "events", "reads", "lists", "refused", "watches", "leases",
-		"seconds", "rawSeconds", "ratioToRaw", "managerCPUSeconds", "rssAnonBytes", "rssBytes", "vmHWMBytes", "budget", "served", "background", "transitions", "neighbours",
+		"seconds", "rawSeconds", "ratioToRaw", "managerCPUSeconds", "rssAnonBytes", "rssBytes", "vmHWMBytes", "budget", "served", "background", "transitions", "neighbours", "bytes",
 	} {
 		if _, ok := got[key]; !ok {
 			t.Errorf("no %s in %s", key, raw)

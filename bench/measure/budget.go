@@ -33,6 +33,8 @@ const (
 	// weigh more than those for its objects.
 	fewObjects = 10
 	thousand   = 1000
+	// offersMemory is what the manager may hold when a repository was published.
+	offersMemory = 128 * mebibyte
 )
 
 // Budget returns the limits of a scenario, those of docs/design/budget.md. Of what was
@@ -60,6 +62,12 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return []Limit{{MeasureChanges, 0}, {MeasureSeconds, 5}}
 	case Delete:
 		return deleteBudget(w, raw, m.Slices)
+	case Publish:
+		return []Limit{{MeasureRequests, packages + 3}, {MeasureRssAnon, offersMemory}}
+	case Refresh:
+		return []Limit{{MeasureRequests, 0}}
+	case NewVersion:
+		return []Limit{{MeasureRequests, 3}, {MeasureRssAnon, offersMemory}}
 	case Transitions:
 		return []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}
 	case Neighbour:

@@ -12,6 +12,7 @@ func TestBudget(t *testing.T) {
 	huge, many := Workload{Objects: 10000, Phases: 10, Packages: 1}, Workload{Objects: 10, Phases: 2, Packages: 100}
 	tiny := Workload{Objects: 4, Phases: 2, Packages: 1000}
 	pods := Workload{Objects: 100, Phases: 5, Packages: 1, Kind: Deployments}
+	offers := Workload{Objects: 20, Phases: 1, Packages: 1000, Kind: Offers}
 	raw := RawTimes{CreateSeconds: 0.5, DeleteSeconds: 1}
 	tests := map[string]struct {
 		scenario string
@@ -26,6 +27,9 @@ func TestBudget(t *testing.T) {
 		"pods take their time":   {Install, pods, 0, []Limit{{MeasureRequests, 142}}},
 		"rest":                   {Rest, large, 0, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 40 << 20}}},
 		"rest of 10,000":         {Rest, huge, 0, []Limit{{MeasureRequests, 0}, {MeasureRssAnon, 90 << 20}}},
+		"publish":                {Publish, offers, 0, []Limit{{MeasureRequests, 1003}, {MeasureRssAnon, 128 << 20}}},
+		"refresh":                {Refresh, offers, 0, []Limit{{MeasureRequests, 0}}},
+		"new version":            {NewVersion, offers, 0, []Limit{{MeasureRequests, 3}, {MeasureRssAnon, 128 << 20}}},
 		"drift":                  {Drift, large, 0, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}},
 		"drift with probes":      {Drift, pods, 0, []Limit{{MeasureRequests, 11}, {MeasureSeconds, 0.05}}},
 		"upgrade":                {Upgrade, large, 0, []Limit{{MeasureRequests, 27}, {MeasureSeconds, 0.5}}},

@@ -58,6 +58,8 @@ type Cluster struct {
 	// installed is the release that the packages are at; tag is the number of its images.
 	installed release
 	tag       int
+	// source is what the repository is fetched from.
+	source *source
 	// mark is where the entries of the running scenario begin.
 	mark sandbox.Position
 }
@@ -79,6 +81,8 @@ type Measurement struct {
 	Background *Background
 	// Transitions is set by the scenario of that name.
 	Transitions *TransitionTimes
+	// Bytes are set by the scenario Publish.
+	Bytes *Bytes
 	// Neighbours is set by the scenario Neighbour.
 	Neighbours []NeighbourTimes
 	// Profile is where the manager's processor time went, where that was asked for.
@@ -110,7 +114,7 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 	must(tb, err)
 	c.watcher, err = client.NewWithWatch(c.ownConnection(), client.Options{Scheme: c.Client.Scheme()})
 	must(tb, err)
-	if o.Raw {
+	if o.Raw && w.Kind != Offers {
 		o.Report("measuring the bare API server")
 		c.Raw = c.measureRaw(w.Total())
 	}
@@ -143,6 +147,9 @@ func (c *Cluster) ownConnection() *rest.Config {
 
 func (c *Cluster) startManager() {
 	args := []string{"--log-level", "info", "--cache-dir", c.images}
+	if c.Kind == Offers { // an interval is a tenth of what it says
+		args = append(args, "--allow-local-sources", "--pace", "0.1")
+	}
 	if c.o.Profile != "" {
 		c.pprof = freeAddress(c.tb)
 		args = append(args, "--pprof-bind-address", c.pprof)

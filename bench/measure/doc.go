@@ -24,7 +24,7 @@
 //   - workload.go says what is installed;
 //   - cluster.go starts a sandbox and a manager, and measures around an action;
 //   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go,
-//     transitions.go and neighbour.go have the scenarios: each causes something,
+//     transitions.go, neighbour.go and offers.go have the scenarios: each causes something,
 //     waits for the effect, and says which audit entries are the cause and the effect.
 //
 // docs/design/budget.md says what the figures mean.

@@ -30,6 +30,12 @@ const (
 	Transitions = "transitions"
 	// Neighbour is the install of small packages beside a large one.
 	Neighbour = "neighbour"
+	// Publish is a repository that is added.
+	Publish = "publish"
+	// Refresh is a while in which the source of the repository has nothing new.
+	Refresh = "refresh"
+	// NewVersion is one version more of one package of the repository.
+	NewVersion = "new-version"
 	// Replay is the writes of the install from plain clients, without a manager.
 	Replay = "replay"
 )
@@ -46,6 +52,9 @@ type Scenario struct {
 var scenarios = []Scenario{
 	{Install, "the packages are created", (*Cluster).install},
 	{Rest, "nothing happens for a while", (*Cluster).rest},
+	{Publish, "a repository is added", (*Cluster).publish},
+	{Refresh, "the source of the repository is fetched again, and has nothing new", (*Cluster).refresh},
+	{NewVersion, "the repository has a new version of one package", (*Cluster).newVersion},
 	{Drift, "someone changes a field of one object", (*Cluster).drift},
 	{Recreate, "someone deletes one object", (*Cluster).recreate},
 	{Upgrade, "a new image in which one object of each package differs", (*Cluster).upgrade},
@@ -72,7 +81,7 @@ func (s Scenario) Run(c *Cluster) Measurement {
 // Installs reports whether the scenario starts from nothing; every other one works
 // on what Install made.
 func (s Scenario) Installs() bool {
-	return slices.Contains([]string{Install, Transitions, Neighbour}, s.Name)
+	return slices.Contains([]string{Install, Publish, Transitions, Neighbour}, s.Name)
 }
 
 // Scenarios returns all scenarios in the order in which they run.

@@ -21,6 +21,8 @@ const (
 	// Gates are custom resources, one in each phase beside ConfigMaps, that
 	// another client makes ready.
 	Gates = "Gate"
+	// Offers are versions of packages that one repository offers; nothing is installed.
+	Offers = "offered version"
 )
 
 // Workload is what is installed: packages of a number of objects each.
@@ -51,6 +53,9 @@ func (w Workload) String() string {
 	kind := w.kind().plural
 	if w.Kind == Gates {
 		kind = "objects"
+	}
+	if w.Kind == Offers {
+		return fmt.Sprintf("%d packages of %d versions in one repository", w.Packages, w.Objects)
 	}
 	phases := "1 phase"
 	if w.Phases != 1 {
