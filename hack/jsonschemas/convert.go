@@ -41,6 +41,12 @@ func convert(apiVersion, kind string, props *apiextensionsv1.JSONSchemaProps, co
 	properties["apiVersion"] = map[string]any{"const": apiVersion}
 	properties["kind"] = map[string]any{"const": kind}
 	properties["metadata"] = meta
+	if kind == "PackageManifest" {
+		// A package without phases is nothing but what it depends on.
+		properties["spec"].(map[string]any)["anyOf"] = []any{
+			map[string]any{"required": []string{"phases"}}, map[string]any{"required": []string{"dependencies"}},
+		}
+	}
 	schema["required"] = []string{"apiVersion", "kind", "metadata"}
 	if spec, ok := properties["spec"].(map[string]any); ok && spec["required"] != nil {
 		schema["required"] = append(schema["required"].([]string), "spec")
@@ -93,10 +99,6 @@ func strict(schema map[string]any, path string) map[string]any {
 	}
 	if out["properties"] != nil && out["additionalProperties"] == nil {
 		out["additionalProperties"] = false
-	}
-	if properties, _ := out["properties"].(map[string]any); path == ".spec" && properties["phases"] != nil {
-		// A package without phases is nothing but what it depends on.
-		out["anyOf"] = []any{map[string]any{"required": []string{"phases"}}, map[string]any{"required": []string{"dependencies"}}}
 	}
 	// A package without components writes {} in their place.
 	if out["type"] == "object" && out["properties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] == nil && out["additionalProperties"] == nil {

@@ -130,6 +130,11 @@ kind: Item
 metadata: {name: first, namespace: shop, annotations: {package-operator.run/phase: last}}
 `
 
+const (
+	otherItem   = "metadata: {name: first, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
+	certificate = "---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
+)
+
 // edit is a change of the good package: texts and what they become.
 type edit []string
 
@@ -170,6 +175,12 @@ func TestRules(t *testing.T) {
 		{"webhook-before-backend", edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1)},
 			edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1), "  sideEffects: None", "  sideEffects: None\n  failurePolicy: Ignore"},
 			`webhook.yaml:3 webhooks[name="items.shop.example.com"] it is in phase "deploy", and Deployment shop, which it needs, in phase "deploy"`, nil},
+		{"unbounded-dependency", edit{"  scopes: [Cluster]\n", "  scopes: [Cluster]\n  dependencies: [{name: db, package: {name: db.example.com}}]\n"},
+			edit{"  scopes: [Cluster]\n", "  scopes: [Cluster]\n  dependencies: [{name: db, package: {name: db.example.com, version: 1.x}}, {name: c, api: {apiVersion: v1, kind: X}}]\n"},
+			"manifest.yaml spec.dependencies[0].package.version any version of db.example.com will do, also later ones", nil},
+		{"undeclared-api", edit{otherItem, otherItem + certificate},
+			edit{otherItem, otherItem + certificate, "  scopes: [Cluster]\n", "  scopes: [Cluster]\n  dependencies: [{name: c, api: {apiVersion: cert-manager.io/v1, kind: Certificate}}]\n"},
+			"neither Kubernetes nor the package brings cert-manager.io/v1 Certificate, and no dependency names it", nil},
 		{"webhook-own-api-group", edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[package-operator.run]", 1)},
 			edit{webhookRules, strings.Replace(webhookRules, "[shop.example.com]", "[\"*\"]", 1)},
 			"it matches package-operator.run", nil},
