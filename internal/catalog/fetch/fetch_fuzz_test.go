@@ -280,6 +280,7 @@ func FuzzGitAnswers(f *testing.F) {
 	f.Add(packet("# service=git-upload-pack")+"0000"+packet("version 2")+packet("ls-refs")+packet("fetch=shallow filter")+"0000",
 		packet("%s refs/tags/v1 peeled:%s", commit, commit)+"0000", packet("shallow-info")+"0001"+packet("packfile")+packet("\x01PACK")+"0000")
 	f.Add(packet("%s HEAD\x00shallow side-band-64k", commit)+packet("%s refs/tags/v1^{}", commit)+"0000", packet("NAK")+packet("\x02x")+packet("\x03no"), "")
+	f.Add(packet("%s HEAD shallow side-band-64k", commit)+"0000", "", "") // no NUL before the capabilities
 	f.Add(packet("ERR no\x1b"), "0003", "ffff")
 	f.Fuzz(func(t *testing.T, first, second, third string) {
 		g, err := beginGit(context.Background(), &answers{[]string{first, second, third}})

@@ -126,7 +126,7 @@ func (g *gitSession) reference(line string) error {
 	switch {
 	case commit == "shallow" || name == "capabilities^{}":
 		return nil
-	case !ok || !isCommit(commit):
+	case !ok || !isCommit(commit) || strings.Contains(name, " "):
 		return gitDamaged("%.100q is no reference", line)
 	case len(g.advertised) > limits.GitRefs:
 		return permanent("", "the repository has more than %d references, the limit", limits.GitRefs)
