@@ -20,6 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -29,6 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 type planned struct {
@@ -38,8 +40,9 @@ type planned struct {
 	digest      string
 	// folder that the package is in; empty for an image.
 	folder string
-	// image is that of the version that packageRef leads to.
-	image    string
+	// chosen is the version that packageRef leads to, of the package ref; nil without packageRef.
+	chosen   *corev1alpha1.AvailableVersion
+	ref      string
 	loaded   *loader.Package
 	warnings []string
 	// client reads kinds of all sorts.
@@ -63,7 +66,10 @@ func (p *planned) request() dryrun.Request {
 func (p *planned) complete(plan *dryrun.Plan) {
 	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.loaded.Name, Version: p.loaded.Manifest.Spec.Version}
 	if p.folder == "" {
-		plan.To.Image = cmp.Or(p.image, p.pkg.PackageSpec().Image)
+		plan.To.Image = p.image()
+	}
+	if p.chosen != nil {
+		plan.To.Version = p.chosen.Version
 	}
 	plan.Warnings = append(plan.Warnings, p.warnings...)
 	for _, w := range p.loaded.Warnings {
@@ -110,10 +116,10 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 		return p, err
 	}
 	if !want.folder {
-		if p.image, err = chosenImage(ctx, cl, p); err != nil {
+		if err := chooseVersion(ctx, cl, p); err != nil {
 			return p, err
 		}
-		if files, err = c.pull(ctx, p); err != nil {
+		if files, err = c.content(ctx, p); err != nil {
 			return p, err
 		}
 	}
@@ -124,7 +130,9 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	if err != nil {
 		return p, err
 	}
-	opts.Package.Image = cmp.Or(p.image, opts.Package.Image)
+	if p.chosen != nil {
+		opts.Package.Image = p.chosen.Image
+	}
 	p.loaded, err = loader.Load(ctx, files, opts)
 	return p, err
 }
@@ -200,21 +208,43 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	return nil
 }
 
-// chosenImage is the image of the version that packageRef leads to; "" without packageRef.
-func chosenImage(ctx context.Context, cl *cluster.Cluster, p *planned) (string, error) {
+// chooseVersion chooses the version that packageRef leads to, where there is one.
+func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *planned) error {
 	ref := p.pkg.PackageSpec().PackageRef
 	if ref == nil {
-		return "", nil
+		return nil
 	}
 	found, err := chooserFor(cl, p.target.Namespace).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
 	if err != nil {
-		return "", err
+		return err
 	}
-	version := found.version().Version
-	if version.Image == "" {
-		return "", fmt.Errorf("%s %s has no image: the manager alone has what it consists of, so it cannot be planned from here", ref.Name, version.Version)
+	p.chosen, p.ref = &found.version().Version, ref.Name
+	return nil
+}
+
+// image is the one to load; empty for manifests that a repository has itself.
+func (p *planned) image() string {
+	if p.chosen != nil {
+		return p.chosen.Image
 	}
-	return version.Image, nil
+	return p.pkg.PackageSpec().Image
+}
+
+// content reads the package, and makes one of plain manifests that a repository offers.
+func (c *planCommand) content(ctx context.Context, p *planned) (files loader.Files, err error) {
+	if p.chosen != nil && p.chosen.Image == "" {
+		files = loader.Files{}
+		for path, text := range p.chosen.Files {
+			files[path] = []byte(text)
+		}
+		p.digest = offers.FilesDigest(p.chosen.Files)
+	} else if files, err = c.pull(ctx, p); err != nil {
+		return nil, err
+	}
+	if p.chosen != nil && !loader.HasManifest(files) {
+		return loader.Plain(p.ref, files, loader.Declared{Dependencies: p.chosen.Dependencies, UniqueInScope: p.chosen.UniqueInScope})
+	}
+	return files, nil
 }
 
 func installedImage(pkg corev1alpha1.GenericPackage) string {
@@ -231,7 +261,12 @@ func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.source.registry.pullFrom(ctx, "", sources.Reference(p.pkg, cmp.Or(p.image, p.pkg.PackageSpec().Image), p.changed()), keys)
+	ref := sources.Reference(p.pkg, p.image(), p.changed())
+	image, err := c.source.registry.pullFrom(ctx, "", ref, keys)
+	if err == nil && p.chosen != nil && len(image.Files) == 0 {
+		plain := registry.Access{Keychain: keys, Selection: loader.PlainManifests}
+		image, err = c.source.registry.pullAs(ctx, "", sources.ByDigest(ref, image.Digest), plain)
+	}
 	if err != nil && len(missing) > 0 {
 		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
 	}

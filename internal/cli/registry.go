@@ -65,11 +65,15 @@ func (r *registryFlags) pull(ctx context.Context, ref string) (loader.Files, err
 
 // pullFrom reads a folder of an image. keys, if any, precede the Docker credentials.
 func (r *registryFlags) pullFrom(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
+	return r.pullAs(ctx, folder, ref, registry.Access{Keychain: keys})
+}
+
+func (r *registryFlags) pullAs(ctx context.Context, folder, ref string, access registry.Access) (*registry.Image, error) {
 	puller, err := r.puller(folder, ref)
 	if err != nil {
 		return nil, err
 	}
-	image, err := puller.With(registry.Access{Keychain: keys}).Pull(ctx, ref)
+	image, err := puller.With(access).Pull(ctx, ref)
 	return image, advise(err)
 }
 

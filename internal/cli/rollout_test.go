@@ -214,7 +214,13 @@ func TestRolloutUndoRefuses(t *testing.T) {
 		"sensitive configuration": {change: secret(nil), want: "its configuration comes from the Secret access, and what that held then is not kept"},
 		"sensitive objects": {sets: func(one *corev1alpha1.ObjectSet) { one.Spec.Phases[0].SecretSlices = []string{"x"} },
 			want: "it has sensitive values, and what they were is not kept"},
-		"packageRef":   {change: func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Spec.Image = "" }, want: "is chosen from a catalogue by packageRef"},
+		"packageRef": {
+			change: func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+				pkg.Spec.Image, pkg.Spec.PackageRef = "", &corev1alpha1.PackageReference{Name: "web.example.com"}
+			},
+			sets: func(one *corev1alpha1.ObjectSet) { one.Labels[corev1alpha1.PackageVersionLabel] = "1.0.0_a" },
+			want: "pin its version: kubectl package upgrade package/web -n shop --version 1.0.0+a --allow-downgrade",
+		},
 		"no digest":    {sets: func(one *corev1alpha1.ObjectSet) { delete(one.Annotations, corev1alpha1.PackageDigestAnnotation) }, want: "does not record the digest of example.com/web:v1"},
 		"no image":     {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not say which image it was made of"},
 		"bad config":   {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations[corev1alpha1.PackageConfigAnnotation] = "{" }, want: "records a configuration that cannot be read"},

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
@@ -143,8 +145,10 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (wantedPackage, error) {
 	number := set.ObjectSetSpec().Revision
 	want := wantedPackage{name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, changesComponent: true}
-	if r.Package.PackageSpec().Image == "" {
-		return want, fmt.Errorf("%s is chosen from a catalogue by packageRef: change packageRef.version to go back", r)
+	if r.Package.PackageSpec().PackageRef != nil {
+		version := strings.ReplaceAll(cmp.Or(set.GetLabels()[corev1alpha1.PackageVersionLabel], "VERSION"), "_", "+")
+		return want, fmt.Errorf("%s follows what repositories offer, so it would move on again. To go back to revision %d, pin its version: kubectl package upgrade %s --version %s --allow-downgrade",
+			r, number, r.Target.Flags(), version)
 	}
 	if reason := sensitive(r.Package, set); reason != "" {
 		return want, fmt.Errorf("%s cannot go back to revision %d: %s. Put the old values into the Secret, or install the old image: kubectl package install IMAGE %s",

@@ -48,6 +48,9 @@ func (d Declared) spec(spec map[string]any) {
 	}
 }
 
+// PlainManifests are the files that Plain reads of an image, such as a bundle of manifests.
+var PlainManifests = &archive.Selection{Keep: IsPlainManifest}
+
 // Plain makes a package of the name of plain manifests, for both scopes: with a manifest, phases by kinds where objects
 // state none, and the probes of package presets. There may be no objects where there are dependencies. Errors are
 // violation.Violations.

@@ -1,6 +1,9 @@
 package offers
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,4 +106,14 @@ func (o Offered) notInstallable() string {
 		return "it has neither an image nor manifests"
 	}
 	return ""
+}
+
+// FilesDigest returns a digest of paths and contents in the form of those of images.
+func FilesDigest(files map[string]string) string {
+	encoded, err := json.Marshal(files) // keys are sorted
+	if err != nil {
+		return "" // never, for strings
+	}
+	sum := sha256.Sum256(encoded)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

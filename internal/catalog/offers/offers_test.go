@@ -131,3 +131,12 @@ func TestCandidate(t *testing.T) {
 		t.Error("manifests of the repository itself")
 	}
 }
+
+// The digest of manifests depends on their paths and texts alone.
+func TestFilesDigest(t *testing.T) {
+	t.Parallel()
+	a := FilesDigest(map[string]string{"a": "1", "b": "2"})
+	if a != FilesDigest(map[string]string{"b": "2", "a": "1"}) || a == FilesDigest(map[string]string{"a": "2", "b": "1"}) || a == "" {
+		t.Error(a)
+	}
+}

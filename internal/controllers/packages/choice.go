@@ -1,9 +1,6 @@
 package packages
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -103,19 +100,9 @@ func originOf(name string, o offers.Offered) origin {
 		declared: loader.Declared{Dependencies: o.Version.Dependencies, UniqueInScope: o.Version.UniqueInScope},
 	}
 	if o.Inline() {
-		from.files, from.digest = o.Version.Files, filesDigest(o.Version.Files)
+		from.files, from.digest = o.Version.Files, offers.FilesDigest(o.Version.Files)
 	}
 	return from
-}
-
-// filesDigest returns a digest of paths and contents in the form of those of images.
-func filesDigest(files map[string]string) string {
-	encoded, err := json.Marshal(files) // keys are sorted
-	if err != nil {
-		return "" // never, for strings
-	}
-	sum := sha256.Sum256(encoded)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func platformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versions.Platform {

@@ -216,12 +216,3 @@ func TestPlatformOf(t *testing.T) {
 		}
 	}
 }
-
-// The digest of manifests depends on their paths and texts alone.
-func TestFilesDigest(t *testing.T) {
-	t.Parallel()
-	a := filesDigest(map[string]string{"a": "1", "b": "2"})
-	if a != filesDigest(map[string]string{"b": "2", "a": "1"}) || a == filesDigest(map[string]string{"a": "2", "b": "1"}) || a == "" {
-		t.Error(a)
-	}
-}

@@ -96,9 +96,6 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	return p.contentOf(in, image, pkg), nil
 }
 
-// plainManifests are the files of an image that is no package, such as a bundle of manifests.
-var plainManifests = &archive.Selection{Keep: loader.IsPlainManifest}
-
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own.
 func (p *Pipeline) pull(ctx context.Context, in input) (image *registry.Image, err error) {
 	if in.origin.image == "" {
@@ -117,7 +114,7 @@ func (p *Pipeline) pull(ctx context.Context, in input) (image *registry.Image, e
 	err = pull(nil, in.image)
 	if err == nil && in.origin.version != "" && len(image.Files) == 0 {
 		digest := image.Digest
-		err = pull(plainManifests, sources.ByDigest(in.image, digest))
+		err = pull(loader.PlainManifests, sources.ByDigest(in.image, digest))
 	}
 	return image, err
 }
