@@ -109,12 +109,14 @@ func (c *chooser) mustChoose(ctx context.Context, name string, request versions.
 	return found, nil
 }
 
-// flag is what commands that show the catalogue need beside a name.
-func (c *chooser) flag() string {
-	if c.namespace == "" {
+func (c *chooser) flag() string { return scopeFlag(c.namespace) }
+
+// scopeFlag is what commands about the catalogue of a namespace, or with "" of the cluster, need beside a name.
+func scopeFlag(namespace string) string {
+	if namespace == "" {
 		return " --cluster"
 	}
-	return " -n " + c.namespace
+	return " -n " + namespace
 }
 
 // unknown is the error for a package that is not offered; it names the nearest ones.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,6 +74,11 @@ func (f *repoSpecFlags) check() error {
 	}
 	if f.interval != 0 && f.interval < 30*time.Second {
 		return fmt.Errorf("--interval %s is too short: the least is 30s", f.interval)
+	}
+	if f.image != "" {
+		if _, err := name.ParseReference(f.image); err != nil {
+			return fmt.Errorf("%q is no image: write it as host/path:tag or host/path@sha256:…", f.image)
+		}
 	}
 	_, err := versions.ParseConstraint(f.tags)
 	return err

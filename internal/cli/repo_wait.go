@@ -43,10 +43,10 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 		} else if failing.IsZero() {
 			failing = time.Now()
 		}
+		last = word
 		if word == waitingForManager && time.Since(begin) < progress.UnnoticedAfter {
 			word = "waiting for the manager"
 		}
-		last = word
 		line.show(word)
 		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
 			return false, fmt.Errorf("%s is not ready: %s\nSee: kubectl package source get %s", name, failure, cluster.RepositoryFlags(r))
@@ -99,7 +99,9 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 		return waitingForManager, "", false
 	case ready.Status == metav1.ConditionTrue:
 		return "ready", "", true
-	case ready.Reason == corev1alpha1.ReasonFetchFailed || ready.Reason == corev1alpha1.ReasonContentInvalid || stalled(r):
+	case stalled(r):
+		return "failed", ready.Message, false
+	case ready.Reason == corev1alpha1.ReasonFetchFailed || ready.Reason == corev1alpha1.ReasonContentInvalid:
 		return "trying again: " + ready.Message, ready.Message, false
 	}
 	return "fetching", "", false

@@ -27,6 +27,10 @@ const pollInterval = 200 * time.Millisecond
 func (c *Cluster) Await(ctx context.Context, doing string, obj client.Object, done func() (bool, error)) error {
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*pollInterval && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+				<-ctx.Done() // the client does not begin a request that cannot end in time
+				return false, ctx.Err()
+			}
 			return false, c.Explain(doing, err)
 		}
 		return done()

@@ -120,7 +120,7 @@ func unpacked(s State) string {
 	if s.title() != "" {
 		text += ": " + s.title()
 	}
-	if s.Digest != "" {
+	if s.Digest != "" && !strings.HasSuffix(s.Image, "@"+s.Digest) {
 		text += ", " + s.Digest
 	}
 	return text
