@@ -36,7 +36,10 @@ func Compact(object corev1alpha1.GenericAvailablePackage) {
 	spec.Display = nil
 	for i := range spec.Versions {
 		v := &spec.Versions[i]
-		v.ConfigSchema, v.Release, v.Provides = nil, nil, nil
+		v.ConfigSchema, v.Release = nil, nil
+		if i > 0 && slices.Equal(v.Provides, spec.Versions[i-1].Provides) {
+			v.Provides = spec.Versions[i-1].Provides // most versions bring the same APIs
+		}
 	}
 }
 

@@ -25,6 +25,13 @@ func newAvailable(schema string) *corev1alpha1.AvailablePackage {
 // The caches keep what a version is chosen by, and a digest of all of it that does not depend on how it is written.
 func TestCompact(t *testing.T) {
 	t.Parallel()
+	needs := newAvailable(`{}`)
+	needs.Spec.Versions[0].Dependencies = []corev1alpha1.Dependency{{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com"}}}
+	needs.Spec.Versions[0].Provides = []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}
+	Compact(needs)
+	if v := needs.Spec.Versions[0]; len(v.Dependencies) != 1 || len(v.Provides) != 1 {
+		t.Errorf("what dependencies are resolved by is gone: %+v", v)
+	}
 	a, same, other := newAvailable(`{"type":"object","default":1.0}`), newAvailable(`{ "default": 1, "type": "object" }`), newAvailable(`{"type":"array"}`)
 	for _, o := range []*corev1alpha1.AvailablePackage{a, same, other} {
 		Compact(o)
