@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -69,6 +70,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
 		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
+		ServedAPI: servedAPI(here.Cache),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(), Pace: c.Pace,
 	})
@@ -141,11 +143,26 @@ func (f *follower) watch(live *livestate.Cache, version string) {
 func (f *follower) changed() { go f.reconciler.EnvironmentChanged() }
 
 // kindChanged and versionChanged are called by livestate, which must not wait.
-func (f *follower) kindChanged(gk schema.GroupKind) { f.detector.KindChanged(gk) }
+func (f *follower) kindChanged(gk schema.GroupKind) {
+	f.detector.KindChanged(gk)
+	f.reconciler.KindChanged(gk)
+}
 
 func (f *follower) versionChanged(v version.Info) {
 	f.log.Info("the API server has another version", "kubernetes", v.GitVersion)
 	f.detector.VersionChanged(v.GitVersion)
+}
+
+// servedAPI reports whether the cluster serves an API.
+func servedAPI(live *livestate.Cache) func(*corev1alpha1.DependencyAPI) (bool, []string) {
+	return func(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
+		gv, err := schema.ParseGroupVersion(api.APIVersion)
+		if err != nil {
+			return false, nil
+		}
+		_, err = live.Mapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
+		return err == nil, nil
+	}
 }
 
 // connection is the cluster of the manager, and the tracker of its objects.

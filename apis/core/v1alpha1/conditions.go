@@ -205,6 +205,10 @@ const (
 	// ReasonManagedByUser is that the dependency is missing, and left to the user.
 	ReasonManagedByUser = "ManagedByUser"
 
+	// ReasonNoLongerRequired is that only an earlier revision of the package depends
+	// on it.
+	ReasonNoLongerRequired = "NoLongerRequired"
+
 	// ReasonRequired is that other packages depend on the package.
 	ReasonRequired = "Required"
 )

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -29,6 +30,10 @@ type view struct {
 	pace     limits.Pace
 	// forbidden is why the manager does not install the package as it is; empty if it does.
 	forbidden string
+	// required is nil where there are no dependencies, or nothing is known of them.
+	required *dependencyView
+	// heldBy are the instances that the teardown of the Package waits for.
+	heldBy []dependencies.Instance
 	outcome
 }
 
@@ -54,6 +59,7 @@ const (
 	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
 	stepHold               // packageRef led to nothing that can be loaded; what is installed stays
+	stepDepend             // what was loaded is not deployed before its dependencies are available
 	stepGather             // what the package is rendered from is not known yet
 )
 

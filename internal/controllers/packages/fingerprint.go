@@ -56,6 +56,7 @@ func fingerprintOf(
 		}
 	}
 	add("files", from.digest != "", from.digest)
+	add("overrides", len(overridesOf(spec)) > 0, overridesOf(spec))
 	add("version", from.version != "", from.version)
 	add("configFrom", len(spec.ConfigFrom) > 0, spec.ConfigFrom)
 	add("patches", len(spec.Patches) > 0, spec.Patches)
@@ -75,6 +76,20 @@ func fingerprintOf(
 	}
 	environment, err := hash(around)
 	return fingerprint{spec: specHash, environment: environment}, err
+}
+
+// overridesOf returns what the spec changes of the dependencies in the manifest.
+func overridesOf(spec *corev1alpha1.PackageSpec) map[string]*corev1alpha1.DependencyPackageOverride {
+	if spec.Dependencies == nil {
+		return nil
+	}
+	changed := map[string]*corev1alpha1.DependencyPackageOverride{}
+	for _, o := range spec.Dependencies.Overrides {
+		if o.Package != nil {
+			changed[o.Name] = o.Package
+		}
+	}
+	return changed
 }
 
 func hash(value any) (string, error) {

@@ -74,6 +74,7 @@ func changes(changed func(ctx context.Context, before, after client.Object)) han
 // offersChanged enqueues the followers of a package whose choice may change.
 func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Object) {
 	was, is := specOf(before), specOf(after)
+	r.offersWake(was, is)
 	changed := changedVersions(was, is)
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}
 	delete(names, "")

@@ -108,6 +108,9 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
+	if err := s.takeOver(ctx); err != nil {
+		return err
+	}
 	var err error
 	s.environment, s.waiting, err = s.Environment.For(s.pkg.GetNamespace())
 	if err != nil && !s.waiting {

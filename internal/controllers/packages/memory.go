@@ -15,6 +15,8 @@ type memory struct {
 	states map[types.NamespacedName]*state
 	// loading counts Packages that are being loaded, or whose content no status records yet.
 	loading int
+	// awaited is what Packages with unsatisfied dependencies wait for.
+	awaited map[types.NamespacedName][]string
 }
 
 // state is what is remembered of one Package, above the lock line for its reconcile alone.
@@ -61,6 +63,7 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Lock()
 	st := r.memory.states[key]
+	delete(r.memory.awaited, key)
 	if st != nil {
 		r.memory.dropAttempt(st)
 		st.tag = nil

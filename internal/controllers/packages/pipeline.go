@@ -43,11 +43,13 @@ type content struct {
 	sealing *objectslices.Sealing
 	// warnings name what was ignored, such as unknown fields.
 	warnings []string
+	// dependencies are those of the manifest.
+	dependencies []corev1alpha1.Dependency
 }
 
 // summary is what the status of a Package needs once the rest was deployed.
 func (c *content) summary() *content {
-	return &content{resolved: c.resolved, warnings: c.warnings}
+	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies}
 }
 
 // load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
@@ -150,7 +152,7 @@ func (p *Pipeline) access(ctx context.Context, in input, files *archive.Selectio
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.Prefixes.Apply
-	o.Package.Image = in.origin.image
+	o.Package.Image, o.ResolvesDependencies = in.origin.image, true
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.installations(name) {
@@ -166,9 +168,11 @@ func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Packag
 		resolved: corev1alpha1.ResolvedPackage{
 			PackageName: pkg.Name, Version: cmp.Or(in.origin.version, pkg.Manifest.Spec.Version),
 			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
+			CatalogName:   cmp.Or(in.origin.packageName, pkg.CatalogName),
+			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Provides,
 		},
 		sourceImage: p.Prefixes.Apply(in.origin.image),
-		labels:      pkg.Labels, template: pkg.Template(),
+		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
 	}
 	if pkg.Sensitive != nil {
 		loaded.sealing = &objectslices.Sealing{Key: in.hashKey, Holds: pkg.HoldsSensitive}

@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,8 @@ type Reconciler struct {
 	load       func(context.Context, input) (*content, error)
 	resolveTag func(context.Context, input) (digest string, err error)
 	spread     func(time.Duration) time.Duration
+	// resolving is held from the snapshot of all packages to the writes that follow from it.
+	resolving sync.Mutex
 }
 
 type reconciliation struct {
@@ -51,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	steps := []func(context.Context) error{s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.deploy, s.report}
+	steps := []func(context.Context) error{s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.depend, s.deploy, s.report}
 	if s.pkg.GetDeletionTimestamp() != nil {
 		steps = []func(context.Context) error{s.tearDown}
 	}

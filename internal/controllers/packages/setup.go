@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -33,6 +34,8 @@ type Options struct {
 	Sources     *sources.Watches
 	// Unserved reports whether a kind is certainly not served.
 	Unserved func(schema.GroupKind) bool
+	// ServedAPI reports whether an API is served, and which of its field paths are missing.
+	ServedAPI dependencies.Served
 	// Underway returns how many deployments are reconciled or wait for that.
 	Underway func() int
 	// Fresh keeps the responses to writes of Packages and deployments.
@@ -70,6 +73,9 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
+	if err := addDependencyIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
 	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("package"))
 		metrics.leading.Store(true)
@@ -84,7 +90,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {
 		// A deployment has the name of its Package, also one of another owner.
-		build = build.Watches(scope.NewPackage(), r.handler()).Watches(scope.NewObjectDeployment(), r.handler())
+		build = build.Watches(scope.NewPackage(), r.handler()).Watches(scope.NewPackage(), changes(r.packageChanged)).Watches(scope.NewObjectDeployment(), r.handler())
 	}
 	return r, r.watchOffers(build).Complete(r)
 }

@@ -35,8 +35,10 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	if deleted || !v.loading() && v.step != stepGather {
 		status.LastHandledRetry = retryValue(v.pkg)
 	}
+	reportHold(status, v)
 	if !deleted {
 		reportChoice(status, v)
+		reportDependencies(status, v)
 		reportImage(status, v)
 		if v.changed {
 			expect(status, generation)
@@ -89,6 +91,11 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
 		if failedBefore(status) {
 			set(corev1alpha1.ConditionUnpacked, false, v.choice.reason, "See the condition Resolved.")
+		}
+	case stepDepend:
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		if failedBefore(status) {
+			meta.RemoveStatusCondition(conds, corev1alpha1.ConditionUnpacked)
 		}
 	case stepPaused:
 		if v.dep == nil {
@@ -246,6 +253,9 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 
 func stateOf(v view) conditions.State {
 	if v.pkg.GetDeletionTimestamp() != nil {
+		if len(v.heldBy) > 0 {
+			return conditions.State{Reason: corev1alpha1.ReasonRequired, Message: heldMessage(v.heldBy)}
+		}
 		return teardownState(v.dep)
 	}
 	switch v.step {
@@ -260,6 +270,9 @@ func stateOf(v view) conditions.State {
 		return conditions.State{Stalled: !v.choice.pending, Reason: v.choice.reason, Message: v.choice.message}
 	}
 	switch v.step {
+	case stepDepend:
+		_, reason, message := v.required.ready()
+		return conditions.State{Stalled: v.required.stalled(), Reason: reason, Message: message}
 	case stepPaused:
 		return conditions.State{Reason: corev1alpha1.ReasonPaused, Message: "The package is paused; this spec is unpacked when it is resumed."}
 	case stepWait, stepLoad:

@@ -20,6 +20,10 @@ var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFina
 // awaited, since it is torn down in reverse order. Deleted with its dependents orphaned, it stays for a later Package.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
+	s.await(keyOf(s.pkg), nil)
+	if s.hold(); len(s.heldBy) > 0 {
+		return s.report(ctx)
+	}
 	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if s.dep == nil && held && s.state.terminating.IsZero() {
 		// The cache may be behind: a deployment that outlives its Package is torn down without the deletion policy.
@@ -105,6 +109,9 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 }
 
 func (s *reconciliation) finalize(ctx context.Context) error {
+	if err := s.releaseAll(ctx); err != nil {
+		return err
+	}
 	rest := foreignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
 		before := copyOf(s.pkg)

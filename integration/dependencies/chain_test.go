@@ -1,0 +1,61 @@
+package dependencies_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// created returns the names of ConfigMaps of packages, and of Packages, in the order in which the manager wrote them first.
+func created(entries []sandbox.Entry, resource string) []string {
+	var names []string
+	for _, e := range entries {
+		if e.Object.Resource == resource && e.Object.Subresource == "" && (e.Verb == "create" || e.Verb == "patch") && e.Code < 300 && !slices.Contains(names, e.Object.Name) {
+			names = append(names, e.Object.Name)
+		}
+	}
+	return names
+}
+
+// A chain is installed in one pass, and rolled out from its end: nothing of a package is written before what it depends on is
+// available. At rest and after a restart there are no requests.
+func TestChain(t *testing.T) {
+	ns := namespace(t)
+	for i := 1; i < 5; i++ {
+		offer(t, ns, fmt.Sprintf("p%d", i), release{version: "1.0.0", gated: true, needs: []corev1alpha1.Dependency{on("next", fmt.Sprintf("p%d", i+1), "^1")}})
+	}
+	offer(t, ns, "p5", release{version: "1.2.0", gated: true}, of("2.0.0"))
+	from := begin(t)
+	env.Create(t, wish(ns, "shop", "p1", "^1"))
+	names := []string{"shop.next.next.next.next", "shop.next.next.next", "shop.next.next", "shop.next", "shop"}
+	for i, name := range names {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		await(t, obj, "is there", func(*corev1.ConfigMap) error { return nil })
+		if i == 0 {
+			awaitRefusal(t, ns, "shop", corev1alpha1.ReasonWaitingForDependencies, "shop.next")
+		}
+		if got := created(from.rest(t, ns), "configmaps"); len(got) != i+1 {
+			t.Errorf("while %s is not available there are %v", name, got)
+		}
+		edit(t, obj, func(o *corev1.ConfigMap) { o.Annotations = map[string]string{"ready": "true"} })
+	}
+	pkg := awaitVersion(t, ns, "shop", "1.0.0")
+	if got := dependency(pkg, "next"); got != "InstalledByThisPackage 1.0.0 Package/shop.next" {
+		t.Error(got)
+	}
+	must(t, says(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
+	settle(t, ns)
+	entries := from.rest(t, ns)
+	if diff := cmp.Diff(names, created(entries, "configmaps")); diff != "" {
+		t.Error(diff)
+	}
+	t.Log(tally(entries))
+	begin(t).silent(t, ns)
+}

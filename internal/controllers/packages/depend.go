@@ -1,0 +1,310 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/dependencies"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+)
+
+// generatedOwner is the owner of generated packages in the mutation cache.
+const generatedOwner = "generated packages"
+
+// depend resolves what the package depends on, and installs or changes it. What is loaded is deployed only when all of it
+// is available, and recorded in the status. One resolution goes on at a time, up to its writes: two packages must not
+// install a third one each.
+func (s *reconciliation) depend(ctx context.Context) error {
+	required, known := s.requirements()
+	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
+		if known {
+			s.await(keyOf(s.pkg), nil)
+		}
+		return nil
+	}
+	s.resolving.Lock()
+	defer s.resolving.Unlock()
+	packages := s.instances()
+	plan, err := s.plan(ctx, required, packages)
+	if err != nil {
+		return err
+	}
+	s.await(keyOf(s.pkg), plan.Awaited)
+	d := &dependencyView{plan: plan, entries: entriesOf(s.pkg, plan.Outcomes)}
+	s.required = d
+	if d.err = s.perform(ctx, d, packages); raced(d.err) {
+		return d.err
+	}
+	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
+	if undeployed && (d.err != nil || !plan.Ready()) {
+		s.step, s.writeErr = stepDepend, d.err
+		return nil
+	}
+	if s.step == stepSync && d.err == nil && observed(s.view) && deploymentState(s.dep).Ready {
+		return s.drop(ctx, packages)
+	}
+	if !undeployed || sameRecords(s.pkg.PackageStatus().Dependencies, d.entries) {
+		return nil
+	}
+	// From now on it holds what it depends on: that is on record before it is deployed.
+	reportDependencies(s.pkg.PackageStatus(), s.view)
+	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
+		return fmt.Errorf("record the dependencies: %w", err)
+	}
+	s.Fresh.Put(s.pkg)
+	return nil
+}
+
+// instances returns all Packages of both scopes in their latest known states, for reading only.
+func (r *Reconciler) instances() map[dependencies.Instance]corev1alpha1.GenericPackage {
+	all := map[dependencies.Instance]corev1alpha1.GenericPackage{}
+	for _, obj := range r.Fresh.Created(generatedOwner) {
+		if pkg, ok := obj.(corev1alpha1.GenericPackage); ok {
+			all[dependencies.InstanceOf(pkg)] = pkg
+		}
+	}
+	for _, cached := range r.packages() {
+		if pkg, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackage); ok {
+			all[dependencies.InstanceOf(pkg)] = pkg
+		}
+	}
+	return all
+}
+
+func installedOf(packages map[dependencies.Instance]corev1alpha1.GenericPackage) []dependencies.Installed {
+	all := make([]dependencies.Installed, 0, len(packages))
+	for _, pkg := range packages {
+		all = append(all, dependencies.InstalledOf(pkg))
+	}
+	slices.SortFunc(all, func(a, b dependencies.Installed) int { return a.Instance.Compare(b.Instance) })
+	return all
+}
+
+// plan resolves the requirements of the Package.
+func (s *reconciliation) plan(
+	ctx context.Context, required []corev1alpha1.Dependency, packages map[dependencies.Instance]corev1alpha1.GenericPackage,
+) (dependencies.Plan, error) {
+	spec, own := s.pkg.PackageSpec(), dependencies.InstalledOf(s.pkg)
+	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler, namespace: s.pkg.GetNamespace()}
+	name := own.Package
+	if s.step == stepDeploy && name == "" {
+		name = s.attempt.content.resolved.CatalogName
+	}
+	plan := dependencies.Solve(dependencies.Input{
+		Root: own.Instance, Package: name, Dependencies: required,
+		UserManaged: spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser,
+		Installed:   installedOf(packages), Catalogue: catalogue, Served: s.ServedAPI, Platform: platformOf(s.environment, s.Version),
+	})
+	return plan, catalogue.err
+}
+
+// catalogue reads what repositories offer to a namespace.
+type catalogue struct {
+	*Reconciler
+	ctx       context.Context //nolint:containedctx // of the one resolution that it is made for
+	namespace string
+	err       error
+}
+
+// Offers returns the versions of a package.
+func (c *catalogue) Offers(name string) []dependencies.Offer {
+	listed, err := c.listOffers(c.ctx, name, c.namespace)
+	if err != nil {
+		c.err = err
+		return nil
+	}
+	return dependencies.OffersOf(offers.Candidates(name, listed.local, listed.cluster, listed.visible))
+}
+
+// Providers returns the names of packages of which a version provides an API.
+func (c *catalogue) Providers(api corev1alpha1.ProvidedAPI) []string {
+	names := map[string]bool{}
+	for _, scope := range scopes {
+		list, in := scope.NewAvailablePackageList(), ""
+		if scope == corev1alpha1.ScopeNamespaced {
+			if in = c.namespace; in == "" {
+				continue
+			}
+		}
+		if err := c.Client.List(c.ctx, list, client.InNamespace(in), client.UnsafeDisableDeepCopy); err != nil {
+			c.err = fmt.Errorf("read what repositories offer: %w", err)
+			return nil
+		}
+		for _, available := range list.GenericAvailablePackages() {
+			if spec := available.AvailableSpec(); provides(spec, api) {
+				names[spec.PackageName] = true
+			}
+		}
+	}
+	found := []string{}
+	for name := range names {
+		if slices.ContainsFunc(c.Offers(name), func(o dependencies.Offer) bool { return slices.Contains(o.Provides, api) }) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func provides(spec *corev1alpha1.AvailablePackageSpec, api corev1alpha1.ProvidedAPI) bool {
+	return slices.ContainsFunc(spec.Versions, func(v corev1alpha1.AvailableVersion) bool { return slices.Contains(v.Provides, api) })
+}
+
+// perform takes the steps of a plan, and marks what the Package requires.
+func (s *reconciliation) perform(ctx context.Context, d *dependencyView, packages map[dependencies.Instance]corev1alpha1.GenericPackage) error {
+	for _, step := range d.plan.Steps {
+		if step.Create {
+			if err := s.create(ctx, step); err != nil {
+				return err
+			}
+			continue
+		}
+		err := s.change(ctx, packages[step.Instance], func(pkg corev1alpha1.GenericPackage) {
+			pkg.PackageSpec().PackageRef.Version = step.Version
+			if generated(pkg) {
+				require(pkg, step.Needs)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	own := dependencies.InstanceOf(s.pkg)
+	for _, o := range d.plan.Outcomes {
+		if o.Satisfier == nil || packages[*o.Satisfier] == nil || !generated(packages[*o.Satisfier]) || planned(d.plan.Steps, *o.Satisfier) {
+			continue
+		}
+		var needs []dependencies.Need
+		for _, other := range d.plan.Outcomes {
+			if other.Satisfier != nil && *other.Satisfier == *o.Satisfier {
+				needs = append(needs, dependencies.Need{Dependent: own, Dependency: other.Dependency})
+			}
+		}
+		err := s.change(ctx, packages[*o.Satisfier], func(pkg corev1alpha1.GenericPackage) {
+			require(pkg, needs)
+			if dependencies.Child(own, o.Dependency.Name) == *o.Satisfier {
+				inherit(pkg, s.pkg, o.Dependency.Name, true)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func planned(steps []dependencies.Step, i dependencies.Instance) bool {
+	return slices.ContainsFunc(steps, func(s dependencies.Step) bool { return s.Instance == i })
+}
+
+func generated(pkg client.Object) bool { return pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" }
+
+// create creates a package for others.
+func (s *reconciliation) create(ctx context.Context, step dependencies.Step) error {
+	pkg := corev1alpha1.ScopeOf(step.Namespace).NewPackage()
+	pkg.SetNamespace(step.Namespace)
+	pkg.SetName(step.Name)
+	pkg.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
+	pkg.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
+	first := step.Needs[0]
+	pkg.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: step.Package, VersionSelection: corev1alpha1.VersionSelection{Version: step.Version}}
+	inherit(pkg, s.pkg, first.Dependency.Name, first.Dependent == dependencies.InstanceOf(s.pkg))
+	require(pkg, step.Needs)
+	if err := s.Client.Create(ctx, pkg); err != nil {
+		return fmt.Errorf("install %s %s: %w", step.Package, step.Version, err)
+	}
+	s.Fresh.PutCreated(generatedOwner, pkg)
+	return nil
+}
+
+// change patches a package where that changes it.
+func (s *reconciliation) change(ctx context.Context, known corev1alpha1.GenericPackage, change func(corev1alpha1.GenericPackage)) error {
+	pkg := copyOf(known)
+	change(pkg)
+	if equality.Semantic.DeepEqual(known, pkg) {
+		return nil
+	}
+	if err := s.patch(ctx, known, pkg); err != nil {
+		return fmt.Errorf("change %s: %w", dependencies.InstanceOf(known), err)
+	}
+	return nil
+}
+
+// drop releases what only an earlier revision required.
+func (s *reconciliation) drop(ctx context.Context, packages map[dependencies.Instance]corev1alpha1.GenericPackage) error {
+	d := s.required
+	kept := slices.DeleteFunc(slices.Clone(d.entries), dropped)
+	for _, entry := range d.entries {
+		if dropped(entry) && !refersTo(kept, entry.PackageRef) {
+			if err := s.release(ctx, entry, packages); err != nil {
+				return err
+			}
+		}
+	}
+	d.entries = kept
+	return nil
+}
+
+func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.DependencyReference) bool {
+	return slices.ContainsFunc(entries, func(d corev1alpha1.DependencyStatus) bool {
+		return d.PackageRef != nil && ref != nil && *d.PackageRef == *ref
+	})
+}
+
+// release takes the mark of the Package off what it depended on, and deletes that where it was installed for this one alone and
+// the policy is to delete it.
+func (s *reconciliation) release(
+	ctx context.Context, entry corev1alpha1.DependencyStatus, packages map[dependencies.Instance]corev1alpha1.GenericPackage,
+) error {
+	if entry.PackageRef == nil {
+		return nil
+	}
+	own, at := dependencies.InstanceOf(s.pkg), dependencies.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
+	pkg := packages[at]
+	if pkg == nil || pkg.GetDeletionTimestamp() != nil || !generated(pkg) {
+		return nil
+	}
+	others := slices.DeleteFunc(dependentsBy(installedOf(packages))[at], func(i dependencies.Instance) bool { return i == own })
+	spec := s.pkg.PackageSpec().Dependencies
+	if spec == nil || spec.DeletionPolicy != corev1alpha1.DeletionPolicyDelete || len(others) > 0 {
+		err := s.change(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { releaseFrom(pkg, own) })
+		if apply.IsAbsent(err) {
+			return nil
+		}
+		return err
+	}
+	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
+	if err != nil && !apply.IsAbsent(err) {
+		return fmt.Errorf("delete %s: %w", at, err)
+	}
+	return nil
+}
+
+// takeOver makes a generated package the user's own where the annotation says so.
+func (s *reconciliation) takeOver(ctx context.Context) error {
+	if !generated(s.pkg) || s.pkg.GetAnnotations()[corev1alpha1.AdoptAnnotation] != "true" {
+		return nil
+	}
+	before, labels := copyOf(s.pkg), cloned(s.pkg.GetLabels())
+	delete(labels, corev1alpha1.GeneratedLabel)
+	s.pkg.SetLabels(labels)
+	annotate(s.pkg, map[string]string{corev1alpha1.RequiredVersionsAnnotation: ""})
+	for label := range labels {
+		if isRequiredBy(label) {
+			delete(labels, label)
+		}
+	}
+	if err := s.patch(ctx, before, s.pkg); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("leave the package to its user: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package packages
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/dependencies"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// dependencyView is what is known of the dependencies of a Package in one reconcile.
+type dependencyView struct {
+	plan dependencies.Plan
+	// entries are those of the status: what is required, and behind it what only an earlier revision required.
+	entries []corev1alpha1.DependencyStatus
+	// err is why the plan could not be performed.
+	err error
+}
+
+// requirements returns what a Package depends on; false while that is not known, or not to be acted upon.
+func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
+	switch v.step {
+	case stepDeploy:
+		return dependencies.Overridden(v.attempt.content.dependencies, v.pkg.PackageSpec().Dependencies), true
+	case stepSync:
+		required := []corev1alpha1.Dependency{}
+		for _, d := range v.pkg.PackageStatus().Dependencies {
+			if !dropped(d) {
+				required = append(required, d.Dependency)
+			}
+		}
+		return required, true
+	}
+	return nil, false
+}
+
+// dropped reports whether only an earlier revision requires a dependency.
+func dropped(d corev1alpha1.DependencyStatus) bool {
+	c := meta.FindStatusCondition(d.Conditions, corev1alpha1.ConditionSatisfied)
+	return c != nil && c.Reason == corev1alpha1.ReasonNoLongerRequired
+}
+
+// entriesOf returns status.dependencies: the outcomes, and behind them what was recorded and is required no more.
+func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []dependencies.Outcome) []corev1alpha1.DependencyStatus {
+	before := map[string]corev1alpha1.DependencyStatus{}
+	for _, d := range pkg.PackageStatus().Dependencies {
+		before[d.Name] = d
+	}
+	entries := make([]corev1alpha1.DependencyStatus, 0, len(outcomes))
+	for _, o := range outcomes {
+		entry := corev1alpha1.DependencyStatus{Dependency: *o.Dependency.DeepCopy(), Version: o.Version}
+		last := before[o.Dependency.Name]
+		if entry.PackageRef = last.PackageRef; o.Satisfier != nil {
+			entry.PackageRef = o.Satisfier.Reference()
+		}
+		entry.Conditions = slices.Clone(last.Conditions)
+		conditions.Set(&entry.Conditions, pkg.GetGeneration(), corev1alpha1.ConditionSatisfied, o.Satisfied, o.Reason, conditions.Message(o.Message))
+		entries = append(entries, entry)
+		delete(before, o.Dependency.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		entry := before[name]
+		if entry.PackageRef == nil {
+			continue
+		}
+		entry.Conditions = slices.Clone(entry.Conditions)
+		conditions.Set(&entry.Conditions, pkg.GetGeneration(), corev1alpha1.ConditionSatisfied, true, corev1alpha1.ReasonNoLongerRequired,
+			"The package requires it no more; it is released when the present revision is rolled out.")
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// sameRecords reports whether two lists require the same of the same packages, whatever their conditions.
+func sameRecords(a, b []corev1alpha1.DependencyStatus) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1alpha1.DependencyStatus) bool {
+		return equality.Semantic.DeepEqual(a.Dependency, b.Dependency) && equality.Semantic.DeepEqual(a.PackageRef, b.PackageRef)
+	})
+}
+
+// reportDependencies sets status.dependencies, and the condition DependenciesReady where there are any.
+func reportDependencies(status *corev1alpha1.PackageStatus, v view) {
+	d := v.required
+	if d == nil {
+		return
+	}
+	status.Dependencies = d.entries
+	if len(d.plan.Outcomes) == 0 {
+		status.Dependencies = slices.Clip(d.entries)
+		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionDependenciesReady)
+		return
+	}
+	ready, reason, message := d.ready()
+	conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionDependenciesReady, ready, reason, conditions.Cut(conditions.Message(message), limits.MessageBytes))
+}
+
+// ready returns the condition DependenciesReady.
+func (d *dependencyView) ready() (ready bool, reason, message string) {
+	switch failed := d.plan.Failed; {
+	case d.err != nil:
+		return false, corev1alpha1.ReasonDependenciesUnsatisfied, d.err.Error()
+	case failed == nil:
+	case failed.Reason == corev1alpha1.ReasonDependencyCycle || failed.Reason == corev1alpha1.ReasonResolutionLimit:
+		return false, failed.Reason, failed.Message
+	default:
+		return false, corev1alpha1.ReasonDependenciesUnsatisfied, failed.Reason + ": " + failed.Message
+	}
+	var waiting []string
+	for _, o := range d.plan.Outcomes {
+		if !o.Satisfied && !o.Dependency.Optional {
+			waiting = append(waiting, o.Dependency.Name+": "+o.Message)
+		}
+	}
+	if len(waiting) > 0 {
+		return false, corev1alpha1.ReasonWaitingForDependencies, strings.Join(waiting, "\n")
+	}
+	return true, corev1alpha1.ReasonDependenciesReady, "All dependencies are available."
+}
+
+// stalled reports whether the dependencies cannot be had without help.
+func (d *dependencyView) stalled() bool { return d.plan.Failed != nil }
+
+// requiredLabel is the label of a dependent on a package in namespace.
+func requiredLabel(dependent dependencies.Instance, namespace string) string {
+	return corev1alpha1.RequiredByLabelPrefix + dependencies.LabelOf(dependent, namespace)
+}
+
+// require puts the labels and ranges of dependents on a generated package.
+func require(pkg corev1alpha1.GenericPackage, needs []dependencies.Need) {
+	labels := cloned(pkg.GetLabels())
+	lines := rangesOf(pkg)
+	for _, n := range needs {
+		label := requiredLabel(n.Dependent, pkg.GetNamespace())
+		labels[label] = n.Dependent.Namespace
+		delete(lines, n.Dependent.String())
+	}
+	for _, n := range needs {
+		text := "any"
+		if n.Dependency.Package != nil {
+			text = cmp.Or(n.Dependency.Package.Version, text)
+		}
+		if before := lines[n.Dependent.String()]; before != "" && before != text {
+			text = before + " and " + text
+		}
+		lines[n.Dependent.String()] = text
+	}
+	pkg.SetLabels(labels)
+	setRanges(pkg, lines)
+}
+
+// releaseFrom takes the label and range of a dependent off.
+func releaseFrom(pkg corev1alpha1.GenericPackage, dependent dependencies.Instance) {
+	labels, lines := cloned(pkg.GetLabels()), rangesOf(pkg)
+	delete(labels, requiredLabel(dependent, pkg.GetNamespace()))
+	delete(lines, dependent.String())
+	pkg.SetLabels(labels)
+	setRanges(pkg, lines)
+}
+
+// rangesOf returns the ranges in the annotation by their dependents: one a line, as "Package team/shop: >=1".
+func rangesOf(pkg metav1.Object) map[string]string {
+	lines := map[string]string{}
+	for line := range strings.SplitSeq(pkg.GetAnnotations()[corev1alpha1.RequiredVersionsAnnotation], "\n") {
+		if dependent, text, ok := strings.Cut(line, ": "); ok {
+			lines[dependent] = text
+		}
+	}
+	return lines
+}
+
+func setRanges(pkg corev1alpha1.GenericPackage, ranges map[string]string) {
+	lines := []string{}
+	for _, dependent := range slices.Sorted(maps.Keys(ranges)) {
+		lines = append(lines, dependent+": "+ranges[dependent])
+	}
+	annotate(pkg, map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")})
+}
+
+// inherit gives a generated package the settings of the one that it is installed for.
+func inherit(pkg, parent corev1alpha1.GenericPackage, dependency string, direct bool) {
+	from, to := parent.PackageSpec().DeepCopy(), pkg.PackageSpec()
+	to.ServiceAccountName, to.ImagePullSecrets, to.ImagePullPolicy = from.ServiceAccountName, from.ImagePullSecrets, from.ImagePullPolicy
+	to.Dependencies, to.ConfigFrom = nil, nil
+	if d := from.Dependencies; d != nil {
+		if d.Management != "" || d.DeletionPolicy != "" {
+			to.Dependencies = &corev1alpha1.PackageDependencies{Management: d.Management, DeletionPolicy: d.DeletionPolicy}
+		}
+		for _, o := range d.Overrides {
+			if direct && o.Name == dependency {
+				to.ConfigFrom = o.ConfigFrom
+			}
+		}
+	}
+}
+
+// holders returns the instances that a package waits for before it is torn down: those that depend on it. Of a cycle, the
+// one whose name is the first does not wait for the others.
+func holders(all []dependencies.Installed, of dependencies.Instance) []dependencies.Instance {
+	dependents := dependentsBy(all)
+	mine := dependents.above(of)
+	first := true
+	for other := range mine {
+		if dependents.above(other)[of] && other.Compare(of) < 0 {
+			first = false
+		}
+	}
+	held := slices.DeleteFunc(slices.Clone(dependents[of]), func(h dependencies.Instance) bool {
+		return first && dependents.above(h)[of]
+	})
+	slices.SortFunc(held, dependencies.Instance.Compare)
+	return held
+}
+
+// graph has the dependents of each instance.
+type graph map[dependencies.Instance][]dependencies.Instance
+
+func dependentsBy(all []dependencies.Installed) graph {
+	g := graph{}
+	for _, in := range all {
+		for _, r := range in.Requirements {
+			if r.Satisfier != nil && *r.Satisfier != in.Instance && !slices.Contains(g[*r.Satisfier], in.Instance) {
+				g[*r.Satisfier] = append(g[*r.Satisfier], in.Instance)
+			}
+		}
+	}
+	return g
+}
+
+// above returns all instances that depend on one, directly or by way of others.
+func (g graph) above(from dependencies.Instance) map[dependencies.Instance]bool {
+	seen, todo := map[dependencies.Instance]bool{}, slices.Clone(g[from])
+	for len(todo) > 0 {
+		next := todo[0]
+		todo = todo[1:]
+		if !seen[next] {
+			seen[next] = true
+			todo = append(todo, g[next]...)
+		}
+	}
+	return seen
+}

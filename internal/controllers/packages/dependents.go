@@ -1,0 +1,171 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/dependencies"
+)
+
+// dependencyIndex indexes Packages by what satisfies their dependencies.
+const dependencyIndex = "status.dependencies.packageRef"
+
+func satisfiers(obj client.Object) []string {
+	pkg, ok := obj.(corev1alpha1.GenericPackage)
+	if !ok {
+		return nil
+	}
+	var found []string
+	for _, r := range dependencies.RequirementsOf(pkg.PackageStatus()) {
+		if r.Satisfier != nil {
+			found = append(found, r.Satisfier.String())
+		}
+	}
+	return found
+}
+
+func isRequiredBy(label string) bool {
+	return strings.HasPrefix(label, corev1alpha1.RequiredByLabelPrefix)
+}
+
+// await records what an unsatisfied Package waits for: names of packages, and APIs.
+func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	if len(awaited) == 0 {
+		delete(r.memory.awaited, key)
+		return
+	}
+	if r.memory.awaited == nil {
+		r.memory.awaited = map[types.NamespacedName][]string{}
+	}
+	r.memory.awaited[key] = awaited
+}
+
+// wake enqueues the Packages that wait for one of these.
+func (r *Reconciler) wake(arrived func(string) bool) {
+	var waiting []types.NamespacedName
+	r.memory.Lock()
+	for key, awaited := range r.memory.awaited {
+		if slices.ContainsFunc(awaited, arrived) {
+			waiting = append(waiting, key)
+		}
+	}
+	r.memory.Unlock()
+	for _, key := range waiting {
+		r.enqueue(key)
+	}
+}
+
+// KindChanged enqueues the Packages that wait for a kind to be served.
+func (r *Reconciler) KindChanged(gk schema.GroupKind) {
+	if r == nil || r.enqueue == nil {
+		return
+	}
+	r.wake(func(awaited string) bool {
+		apiVersion, kind, ok := strings.Cut(awaited, " ")
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		return ok && err == nil && kind == gk.Kind && gv.Group == gk.Group
+	})
+}
+
+// packageChanged enqueues the dependents of a Package where it changed for them, and its dependencies where it needs
+// something else of them.
+func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Object) {
+	was, is := factsOf(before), factsOf(after)
+	if was != nil && is != nil && equality.Semantic.DeepEqual(was, is) {
+		return
+	}
+	awaited, instance := map[string]bool{}, dependencies.Instance{}
+	for _, in := range []*dependencies.Installed{was, is} {
+		if in == nil {
+			continue
+		}
+		instance = in.Instance
+		awaited[in.Package] = true
+		for _, api := range in.Provides {
+			awaited[dependencies.KeyOf(api.APIVersion, api.Kind)] = true
+		}
+		for _, req := range in.Requirements {
+			if req.Package != nil {
+				awaited[req.Package.Name] = true
+			}
+		}
+	}
+	delete(awaited, "")
+	r.wake(func(name string) bool { return awaited[name] })
+	if was == nil || is == nil || !sameFor(was, is) {
+		r.enqueueDependents(ctx, instance)
+	}
+	if was == nil {
+		return
+	}
+	for _, req := range was.Requirements {
+		if i := req.Satisfier; i != nil && (is == nil || !slices.ContainsFunc(is.Requirements, func(r dependencies.Requirement) bool {
+			return r.Satisfier != nil && *r.Satisfier == *i
+		})) {
+			r.enqueue(types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
+		}
+	}
+}
+
+func factsOf(obj client.Object) *dependencies.Installed {
+	pkg, ok := obj.(corev1alpha1.GenericPackage)
+	if !ok {
+		return nil
+	}
+	in := dependencies.InstalledOf(pkg)
+	return &in
+}
+
+// sameFor reports whether dependents find a package as it was.
+func sameFor(was, is *dependencies.Installed) bool {
+	a, b := *was, *is
+	a.Requirements, b.Requirements = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// enqueueDependents enqueues the Packages with a dependency that an instance satisfies.
+func (r *Reconciler) enqueueDependents(ctx context.Context, i dependencies.Instance) {
+	for _, scope := range scopes {
+		list := scope.NewPackageList()
+		if err := r.Client.List(ctx, list, client.MatchingFields{dependencyIndex: i.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			continue // the cache has stopped, and with it this process
+		}
+		for _, pkg := range list.GenericPackages() {
+			r.enqueue(keyOf(pkg))
+		}
+	}
+}
+
+// addDependencyIndex indexes Packages by what satisfies their dependencies.
+func addDependencyIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, scope := range scopes {
+		if err := indexer.IndexField(ctx, scope.NewPackage(), dependencyIndex, satisfiers); err != nil {
+			return fmt.Errorf("index packages by their dependencies: %w", err)
+		}
+	}
+	return nil
+}
+
+// offersWake enqueues the Packages that wait for what changed in an offer.
+func (r *Reconciler) offersWake(was, is *corev1alpha1.AvailablePackageSpec) {
+	awaited := map[string]bool{was.PackageName: true, is.PackageName: true}
+	for _, spec := range []*corev1alpha1.AvailablePackageSpec{was, is} {
+		for i := range spec.Versions {
+			for _, api := range spec.Versions[i].Provides {
+				awaited[dependencies.KeyOf(api.APIVersion, api.Kind)] = true
+			}
+		}
+	}
+	delete(awaited, "")
+	r.wake(func(name string) bool { return awaited[name] })
+}
