@@ -74,12 +74,12 @@ func (s *search) served(n need, providers []string) Outcome {
 	if len(providers) != 1 {
 		return o
 	}
-	for _, i := range s.candidates(n, providers[0]) {
+	if found := s.candidates(n, providers[0]); len(found) > 0 {
+		i := found[0]
 		o.Satisfier, o.Version = &i.Instance, i.Version
 		if i.Generated && !i.Available {
 			o.Satisfied, o.Reason, o.Message = false, corev1alpha1.ReasonNotAvailable, "Waiting for "+i.String()+" to be available."
 		}
-		break
 	}
 	return o
 }
@@ -133,11 +133,11 @@ func (s *search) candidates(n need, name string) []*Installed {
 // satisfier returns the instance of a package that a need is satisfied by, and its version.
 func (s *search) satisfier(st *state, n need, name string) (Instance, string, bool) {
 	own := Child(n.Dependent, n.Dependency.Name)
-	for _, in := range s.candidates(n, name) {
-		if p := st.find(in.Instance); p != nil {
-			return in.Instance, p.version, true
+	if found := s.candidates(n, name); len(found) > 0 {
+		if p := st.find(found[0].Instance); p != nil {
+			return p.Instance, p.version, true
 		}
-		return in.Instance, in.Version, true
+		return found[0].Instance, found[0].Version, true
 	}
 	for _, p := range st.planned {
 		if p.name == name && s.visible(n.Dependent, p.Instance, p.offer.Unique) && (!n.private || p.Instance == own) && !s.privateIn(st, p.Instance) {
