@@ -21,6 +21,6 @@ const (
 	NearestVersions  = 3  // that a message about a choice names, of those that were not chosen
 )
 
-// ResolutionSteps bounds the search for versions of dependencies: requirements that are decided, those of choices that were
+// DependencySteps bounds the search for versions of dependencies: requirements that are decided, those of choices that were
 // taken back included. 1,000 packages take some thousands, in less than a second.
-const ResolutionSteps = 20_000
+const DependencySteps = 20_000

@@ -9,5 +9,5 @@
 // where a later one cannot be satisfied, the search goes back to the choices before it.
 //
 // An optional requirement that cannot be satisfied is left out. Of a root with any other unsatisfied requirement there are
-// outcomes and no steps. The search ends after limits.ResolutionSteps. All functions are pure.
+// outcomes and no steps. The search ends after limits.DependencySteps. All functions are pure.
 package dependencies

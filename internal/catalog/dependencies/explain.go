@@ -146,7 +146,7 @@ func (l *link) explained() string {
 }
 
 func tooLong() string {
-	return fmt.Sprintf("No versions that fit were found within %d steps, which is the limit. Narrow the ranges of versions, or install some of the dependencies by hand.", limits.ResolutionSteps)
+	return fmt.Sprintf("No versions that fit were found within %d steps, which is the limit. Narrow the ranges of versions, or install some of the dependencies by hand.", limits.DependencySteps)
 }
 
 func (s *search) awaitedNames() []string { return slices.Sorted(maps.Keys(s.awaited)) }

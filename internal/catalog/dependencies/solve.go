@@ -160,7 +160,7 @@ func (s *search) solve(st *state, pending []need) *state {
 	if len(pending) == 0 {
 		return st
 	}
-	if s.steps++; s.steps > limits.ResolutionSteps {
+	if s.steps++; s.steps > limits.DependencySteps {
 		s.exhausted = true
 		return nil
 	}
