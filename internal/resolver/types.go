@@ -112,6 +112,8 @@ type Step struct {
 	// Needs are the requirements that it satisfies. That of the dependent whose name it has comes first, and those of the
 	// plan before those of what is installed and stays.
 	Needs []Need
+	// Message says why it is this version.
+	Message string
 	// After are the instances that it depends on, sorted.
 	After []Instance
 }
@@ -155,3 +157,6 @@ type Plan struct {
 	// Awaited are the names of packages, and APIs as "apiVersion kind", on which the result depends, sorted.
 	Awaited []string
 }
+
+// KeyOf returns the form of an API in Plan.Awaited.
+func KeyOf(apiVersion, kind string) string { return apiVersion + " " + kind }

@@ -103,8 +103,16 @@ func exactly(term string) (*semver.Version, bool) {
 // constraint.
 func (c *Constraint) Matches(version string, pre *corev1alpha1.Prereleases) bool {
 	v, err := Parse(version)
-	return err == nil && c.admission(pre).admits(v) && c.contains(v)
+	return err == nil && c.Admits(v, pre)
 }
+
+// Admits is Matches for a version that is read already.
+func (c *Constraint) Admits(v *semver.Version, pre *corev1alpha1.Prereleases) bool {
+	return c.admission(pre).admits(v) && c.contains(v)
+}
+
+// Names reports whether the constraint is the one version.
+func (c *Constraint) Names(v *semver.Version) bool { return c.names(v) }
 
 // String returns the text of the constraint.
 func (c *Constraint) String() string { return c.text }

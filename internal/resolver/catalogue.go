@@ -1,0 +1,149 @@
+package resolver
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+)
+
+// Offers is a Catalogue of which every namespace sees all.
+type Offers map[string][]Offer
+
+// Offers returns the versions of a package.
+func (o Offers) Offers(_, name string) []Offer { return o[name] }
+
+// Providers returns the names of packages of which a version provides an API.
+func (o Offers) Providers(_ string, api corev1alpha1.ProvidedAPI) []string {
+	var names []string
+	for name, all := range o {
+		if slices.ContainsFunc(all, func(v Offer) bool { return slices.Contains(v.Provides, api) }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// value is a version that a slot may have.
+type value struct {
+	version string
+	parsed  *semver.Version // nil for what is no version
+	offer   *Offer          // nil for what is installed
+}
+
+// place is a package as a namespace sees it.
+type place struct{ namespace, name string }
+
+// market reads the catalogue once.
+type market struct {
+	input       *Input
+	offered     map[place][]value
+	providers   map[provided][]string
+	constraints map[string]*versions.Constraint // nil for what is none
+	awaited     map[string]bool                 // packages and APIs that were looked up
+}
+
+type provided struct {
+	namespace string
+	api       corev1alpha1.ProvidedAPI
+}
+
+func newMarket(in *Input) *market {
+	return &market{
+		input: in, offered: map[place][]value{}, providers: map[provided][]string{}, constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{},
+	}
+}
+
+// versions returns the versions that can be installed in a namespace, the highest first. Retracted ones are among them.
+func (m *market) versions(at place) []value {
+	if all, ok := m.offered[at]; ok {
+		return all
+	}
+	var offers []Offer
+	if m.input.Catalogue != nil {
+		offers = m.input.Catalogue.Offers(at.namespace, at.name)
+	}
+	candidates := make([]versions.Candidate, len(offers))
+	for i := range offers {
+		candidates[i] = offers[i].Candidate
+		candidates[i].Retracted = "" // up to the constraint
+	}
+	all := versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}, Platform: m.input.Platform}
+	var fit []value
+	for _, c := range versions.Select(candidates, all).Considered {
+		o := &offers[c.Index]
+		v, err := versions.Parse(o.Version)
+		if c.Why != "" || err != nil {
+			continue
+		}
+		if len(o.Scopes) == 0 || slices.Contains(o.Scopes, corev1alpha1.ScopeOf(at.namespace)) {
+			fit = append(fit, value{o.Version, v, o})
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b value) int {
+		return cmp.Or(versions.Compare(b.parsed, a.parsed), cmp.Compare(a.version, b.version))
+	})
+	m.offered[at] = fit
+	return fit
+}
+
+// providersOf returns the names of packages that are offered and provide an API, sorted.
+func (m *market) providersOf(namespace string, api corev1alpha1.ProvidedAPI) []string {
+	key := provided{namespace, api}
+	names, ok := m.providers[key]
+	if !ok && m.input.Catalogue != nil {
+		names = slices.Clone(m.input.Catalogue.Providers(namespace, api))
+		slices.Sort(names)
+		names = slices.Compact(names)
+		m.providers[key] = names
+	}
+	return names
+}
+
+func (m *market) constraint(text string) *versions.Constraint {
+	c, ok := m.constraints[text]
+	if !ok {
+		c, _ = versions.ParseConstraint(text)
+		m.constraints[text] = c
+	}
+	return c
+}
+
+// accepts reports whether a selection takes a version that is installed or offered. What is installed is within an empty
+// selection whatever it is.
+func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
+	if v.offer == nil && v.version == "" {
+		return true // not known yet
+	}
+	if v.offer == nil && strings.TrimSpace(of.Version) == "" && of.Prereleases == nil {
+		return true
+	}
+	c := m.constraint(of.Version)
+	if c == nil || v.parsed == nil || !c.Admits(v.parsed, of.Prereleases) {
+		return false
+	}
+	return v.offer == nil || v.offer.Retracted == "" || c.Names(v.parsed)
+}
+
+// choice explains why a selection takes none of the versions that are offered.
+func (m *market) choice(at place, of corev1alpha1.VersionSelection) versions.Choice {
+	var candidates []versions.Candidate
+	if m.input.Catalogue != nil {
+		for _, o := range m.input.Catalogue.Offers(at.namespace, at.name) {
+			candidates = append(candidates, o.Candidate)
+		}
+	}
+	return versions.Select(candidates, versions.Request{Selection: of, Platform: m.input.Platform})
+}
+
+// rangeOf returns the versions that a dependency takes.
+func rangeOf(d *corev1alpha1.Dependency) corev1alpha1.VersionSelection {
+	if d.Package == nil {
+		return corev1alpha1.VersionSelection{}
+	}
+	return d.Package.VersionSelection
+}

@@ -1,0 +1,141 @@
+package resolver
+
+import (
+	"fmt"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// diagnose says why a root has no solution with those that were accepted: its requirements are taken away one by one, until
+// the others have one.
+func (r *resolution) diagnose(accepted []*Root, root *Root) Result {
+	left := *root
+	left.Dependencies = slices.Clone(root.Dependencies)
+	failures := map[string]Outcome{}
+	var s *search
+	for {
+		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), &left)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
+		s = newSearch(r.market, with, nil, r.limit)
+		state, core := s.run()
+		if state == solved {
+			break
+		}
+		if state == exhausted {
+			return r.exceeded(root)
+		}
+		name, o := r.blame(s, with, &left, core)
+		before := len(left.Dependencies)
+		left.Dependencies = slices.DeleteFunc(left.Dependencies, func(d corev1alpha1.Dependency) bool { return d.Name == name })
+		if failures[name] = o; len(left.Dependencies) == before {
+			return r.every(root, o)
+		}
+	}
+	s.nameAll()
+	return r.partial(root, &left, s, failures)
+}
+
+// partial combines what fails with what would not.
+func (r *resolution) partial(root, left *Root, s *search, failures map[string]Outcome) Result {
+	rest := map[string]Outcome{}
+	for _, o := range s.result(left).Outcomes {
+		to := s.world.at
+		if !o.Failed && !o.Satisfied && (o.Satisfier == nil || to[*o.Satisfier] == nil || to[*o.Satisfier].Version != o.Version) {
+			o.Message = fmt.Sprintf("%s would be installed, but for another dependency that cannot be satisfied.", o.Version)
+			o.Satisfier, o.Version = nil, ""
+		}
+		rest[o.Dependency.Name] = o
+	}
+	result := Result{Instance: root.Instance}
+	for _, d := range root.Dependencies {
+		o, ok := failures[d.Name]
+		if !ok {
+			o = rest[d.Name]
+		}
+		o.Dependency = d
+		result.Outcomes = append(result.Outcomes, o)
+	}
+	result.conclude()
+	return result
+}
+
+// blame returns the last requirement of the root in a conflict, and what explains it.
+func (r *resolution) blame(s *search, with []*Root, root *Root, core []int32) (string, Outcome) {
+	s, core = r.minimized(s, with, core)
+	name := ""
+	var direct *edge
+	for _, id := range core {
+		for _, k := range append(slices.Clone(s.edges[id].cycle), id) {
+			e := &s.edges[k]
+			if of := s.slots[e.slot].root; of != nil && of.Instance == root.Instance && e.dependency != nil && e.dependency.Name >= name {
+				name, direct = e.dependency.Name, e
+			}
+		}
+	}
+	reason, message := s.explain(core)
+	o := Outcome{Failed: true, Reason: reason, Message: message}
+	if direct != nil && len(direct.targets) == 1 {
+		if i := s.slots[direct.targets[0].slot].installed; i != nil {
+			at := i.Instance
+			o.Satisfier, o.Version = &at, i.Version
+		}
+	}
+	return name, o
+}
+
+// minimized leaves requirements out of a conflict as long as it stays one.
+func (r *resolution) minimized(s *search, with []*Root, core []int32) (*search, []int32) {
+	var keys []edgeKey
+	for _, id := range core {
+		for _, k := range append(slices.Clone(s.edges[id].cycle), id) {
+			if e := &s.edges[k]; e.dependency != nil {
+				keys = append(keys, s.keyOf(e))
+			}
+		}
+	}
+	if len(keys) > limits.ResolutionMinimized {
+		return s, core
+	}
+	try := func(keys []edgeKey) (*search, []int32) {
+		only := map[edgeKey]bool{}
+		for _, k := range keys {
+			only[k] = true
+		}
+		t := newSearch(r.market, with, only, r.limit/limits.ResolutionMinimized)
+		if state, core := t.run(); state == unsolvable {
+			return t, core
+		}
+		return nil, nil
+	}
+	best, bestCore := try(keys)
+	if best == nil {
+		return s, core
+	}
+	for i := 0; i < len(keys); {
+		fewer := slices.Delete(slices.Clone(keys), i, i+1)
+		if t, c := try(fewer); t != nil {
+			keys, best, bestCore = fewer, t, c
+		} else {
+			i++
+		}
+	}
+	return best, bestCore
+}
+
+// exceeded is the result of a search that the limit ended.
+func (r *resolution) exceeded(root *Root) Result {
+	return r.every(root, Outcome{Failed: true, Reason: corev1alpha1.ReasonResolutionLimit, Message: fmt.Sprintf(
+		"The search for versions that fit was ended after %d steps, which is the limit. Narrow ranges in spec.dependencies.overrides, or install some of the dependencies first.", r.limit)})
+}
+
+// every gives all requirements of a root that are not optional one outcome.
+func (r *resolution) every(root *Root, o Outcome) Result {
+	result := Result{Instance: root.Instance}
+	for _, d := range root.Dependencies {
+		o.Dependency = d
+		result.Outcomes = append(result.Outcomes, o)
+	}
+	result.conclude()
+	return result
+}

@@ -1,0 +1,304 @@
+package resolver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+)
+
+// expand returns the requirements of a value of a slot, by name, and has them count while the slot has it.
+func (s *search) expand(i, v int32) []int32 {
+	if done := s.slots[i].expanded[v]; done != nil {
+		return done
+	}
+	edges := []int32{}
+	of := &s.slots[i]
+	if recorded := of.installed; recorded != nil && v == 0 && of.root == nil && !recorded.Unloaded {
+		for k := range recorded.Requirements {
+			if r := &recorded.Requirements[k]; r.Satisfier != nil {
+				if e, ok := s.kept(i, r); ok {
+					edges = append(edges, e)
+				}
+			}
+		}
+	} else {
+		deps := s.dependenciesOf(i, v)
+		for k := range deps {
+			edges = append(edges, s.require(i, v, deps, k))
+		}
+		for _, e := range edges {
+			s.enforce(e)
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b int32) int {
+		return cmp.Compare(s.edges[a].dependency.Name, s.edges[b].dependency.Name)
+	})
+	s.slots[i].expanded[v] = edges
+	return edges
+}
+
+// dependenciesOf returns what a value that is not installed and loaded depends on.
+func (s *search) dependenciesOf(i, v int32) []corev1alpha1.Dependency {
+	of := &s.slots[i]
+	switch {
+	case of.root != nil && of.root.UserManaged:
+		return nil
+	case of.root != nil:
+		return of.root.Dependencies
+	case of.values[v].offer != nil:
+		return of.values[v].offer.Dependencies
+	}
+	for _, o := range s.versions(place{of.namespace, of.name}) {
+		if o.version == of.values[v].version {
+			return o.offer.Dependencies
+		}
+	}
+	return nil
+}
+
+// require returns the edge of one of the dependencies of a value.
+func (s *search) require(i, v int32, deps []corev1alpha1.Dependency, k int) int32 {
+	d := &deps[k]
+	e := edge{slot: i, value: v, dependency: d, selector: -1}
+	if d.Optional {
+		e.selector = s.addVariable(-1)
+	}
+	e.name = s.packageOf(&e, deps)
+	if e.name != "" {
+		s.awaited[e.name] = true
+		s.aim(&e, isPrivate(deps, k))
+	}
+	return s.newEdge(e)
+}
+
+// packageOf returns the package that a dependency is on; empty for an API that is served, and where there is none.
+func (s *search) packageOf(e *edge, deps []corev1alpha1.Dependency) string {
+	d := e.dependency
+	if d.API != nil {
+		s.awaited[KeyOf(d.API.APIVersion, d.API.Kind)] = true
+		served, missing := false, []string(nil)
+		if s.input.Served != nil {
+			served, missing = s.input.Served(d.API)
+		}
+		switch {
+		case served && len(missing) > 0:
+			e.reason = corev1alpha1.ReasonFieldsMissing
+			e.problem = fmt.Sprintf("%s %s is served without %s. Install a later version of what provides it.",
+				d.API.APIVersion, d.API.Kind, strings.Join(missing, ", "))
+			return ""
+		case served:
+			e.served = true
+			return ""
+		}
+	}
+	switch {
+	case d.Package != nil && d.Package.Name != "":
+		return d.Package.Name
+	case d.API != nil:
+		return s.providerOf(e, deps)
+	}
+	e.reason, e.problem = corev1alpha1.ReasonUnknownPackage, "It names neither a package nor an API."
+	return ""
+}
+
+// providerOf returns the package that provides an API: of those that are installed, or else offered, the only one, or the
+// only one that the dependent is on anyway.
+func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
+	d, namespace := e.dependency, s.slots[e.slot].namespace
+	api := corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}
+	var names []string
+	for name, all := range s.world.byPackage {
+		if slices.ContainsFunc(all, func(i *Installed) bool {
+			return visible(namespace, i) && !i.Deleting && slices.Contains(i.Provides, api)
+		}) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		names = s.providersOf(namespace, api)
+	}
+	slices.Sort(names)
+	if len(names) > 1 {
+		var wanted []string
+		for i := range deps {
+			if p := deps[i].Package; p != nil && slices.Contains(names, p.Name) && !slices.Contains(wanted, p.Name) {
+				wanted = append(wanted, p.Name)
+			}
+		}
+		if len(wanted) == 1 {
+			names = wanted
+		}
+	}
+	switch len(names) {
+	case 0:
+		e.reason = corev1alpha1.ReasonUnknownPackage
+		e.problem = fmt.Sprintf("The cluster does not serve %s %s, and no package that is installed or offered provides it. Install what provides it, or add a repository that offers it.",
+			api.APIVersion, api.Kind)
+	case 1:
+		return names[0]
+	default:
+		e.reason = corev1alpha1.ReasonAmbiguousProvider
+		e.problem = fmt.Sprintf("The packages %s provide %s %s. Name one in spec.dependencies.overrides, in package.name of %s, or install it.",
+			few(names), api.APIVersion, api.Kind, d.Name)
+	}
+	return ""
+}
+
+// aim finds the slots that may satisfy a requirement.
+func (s *search) aim(e *edge, private bool) {
+	of := &s.slots[e.slot]
+	var usable []*Installed
+	var deleted *Installed
+	if private {
+		if i := s.world.at[s.childOf(e)]; of.installed != nil && i != nil && i.Package == e.name {
+			if usable = []*Installed{i}; i.Deleting {
+				usable, deleted = nil, i
+			}
+		}
+	} else {
+		usable, deleted = s.world.candidates(of.namespace, e.name, s.recordedFor(e))
+	}
+	var to []int32
+	for _, i := range usable {
+		to = append(to, s.existing(i))
+	}
+	switch {
+	case len(to) > 0:
+	case deleted != nil:
+		e.reason, e.problem = corev1alpha1.ReasonNotAvailable, deleted.String()+" is being deleted. It is installed anew once it is gone."
+		return
+	case private:
+		to = []int32{s.created(key{namespace: of.namespace, name: e.name, dependent: e.slot + 1, handle: e.dependency.Name})}
+	default:
+		to = []int32{s.created(key{namespace: of.namespace, name: e.name})}
+	}
+	fits := false
+	for _, i := range to {
+		t := s.target(i, e.dependency)
+		e.targets = append(e.targets, t)
+		fits = fits || slices.Contains(t.fits, true)
+	}
+	if !fits {
+		s.explainNoFit(e, usable)
+	}
+}
+
+// childOf returns the instance that would be created for a requirement of what exists.
+func (s *search) childOf(e *edge) Instance {
+	return Child(s.slots[e.slot].instance, e.dependency.Name)
+}
+
+// recordedFor returns what satisfied a requirement before.
+func (s *search) recordedFor(e *edge) *Instance {
+	of := &s.slots[e.slot]
+	if of.installed == nil {
+		return nil
+	}
+	was := of.installed.Requirements
+	if of.root != nil {
+		was = s.recordedOf(of.root.Instance)
+	}
+	for i := range was {
+		if was[i].Name == e.dependency.Name {
+			return was[i].Satisfier
+		}
+	}
+	return nil
+}
+
+func (s *search) recordedOf(i Instance) []Requirement {
+	for k := range s.input.Installed {
+		if s.input.Installed[k].Instance == i {
+			return s.input.Installed[k].Requirements
+		}
+	}
+	return nil
+}
+
+// enforce adds the clauses of an edge.
+func (s *search) enforce(id int32) {
+	e := &s.edges[id]
+	if e.disabled || e.served {
+		return
+	}
+	unless := []literal{no(s.slots[e.slot].first + e.value)}
+	if e.selector >= 0 {
+		unless = append(unless, no(e.selector))
+	}
+	var any []literal
+	for _, t := range e.targets {
+		any = append(any, s.anyOf(t.slot, t.fits)...)
+	}
+	if len(e.targets) == 1 && len(any) > 0 && len(any) < len(e.targets[0].fits) {
+		t := e.targets[0]
+		for v, fit := range t.fits {
+			if !fit {
+				s.add(id, append(slices.Clone(unless), no(s.slots[t.slot].first+int32(v)))...)
+			}
+		}
+	}
+	s.add(id, append(unless, any...)...)
+}
+
+// explainNoFit says why no version satisfies a requirement, whatever others require.
+func (s *search) explainNoFit(e *edge, usable []*Installed) {
+	of, want := &s.slots[e.slot], rangeOf(e.dependency)
+	if _, err := versions.ParseConstraint(want.Version); err != nil {
+		e.reason, e.problem = corev1alpha1.ReasonNoMatchingVersion, fmt.Sprintf("The range of %s cannot be read: %v", e.name, err)
+		return
+	}
+	at := place{of.namespace, e.name}
+	if len(usable) > 0 {
+		e.reason, e.problem = corev1alpha1.ReasonVersionMismatch, s.explainMismatch(e, usable)
+		return
+	}
+	choice := s.choice(at, want)
+	switch {
+	case choice.Reason == corev1alpha1.ReasonUnknownPackage:
+		e.reason = corev1alpha1.ReasonUnknownPackage
+		e.problem = fmt.Sprintf("%s is not installed, and no repository that %s sees offers it. Add a repository that does.", e.name, spaceOf(of.namespace))
+	case choice.Index < 0:
+		e.reason = corev1alpha1.ReasonNoMatchingVersion
+		e.problem = e.name + ": " + choice.Message + "."
+	case len(s.versions(at)) == 0 && of.namespace != "":
+		e.reason = corev1alpha1.ReasonUnknownPackage
+		e.problem = fmt.Sprintf("%s is installed for the whole cluster only. An administrator does so: kubectl package install %s --cluster", e.name, e.name)
+	case len(s.versions(at)) == 0:
+		e.reason = corev1alpha1.ReasonUnknownPackage
+		e.problem = fmt.Sprintf("%s is installed in a namespace only, and a ClusterPackage depends on it. Install it in one where it is unique in the cluster.", e.name)
+	default:
+		e.reason = corev1alpha1.ReasonVersionMismatch
+		e.problem = fmt.Sprintf("%s %s may be installed once in its scope, and there is another one: %s.", e.name, choice.Message, few(instances(s.world.byPackage[e.name])))
+	}
+}
+
+func (s *search) explainMismatch(e *edge, usable []*Installed) string {
+	i, want := usable[0], rangeOf(e.dependency)
+	text := fmt.Sprintf("%s is installed as %s in %s, which is not within %q", e.name, i, i.Version, want.Version)
+	switch above := s.choice(place{i.Namespace, e.name}, want); {
+	case above.Index < 0:
+		return text + ". No version that is offered is: " + above.Message + "."
+	case i.Changeable:
+		return text + ". No higher version is, and it is not taken to a lower one. Change the range, or install that version by hand."
+	}
+	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef."
+}
+
+func spaceOf(namespace string) string {
+	if namespace == "" {
+		return "a ClusterPackage"
+	}
+	return "the namespace " + namespace
+}
+
+func instances(all []*Installed) []string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].String()
+	}
+	return names
+}

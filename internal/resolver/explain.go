@@ -1,0 +1,262 @@
+package resolver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// explain says why requirements exclude a solution.
+func (s *search) explain(core []int32) (reason, message string) {
+	core = s.sorted(core)
+	for _, id := range core {
+		if c := s.edges[id].cycle; c != nil {
+			return corev1alpha1.ReasonDependencyCycle,
+				s.cyclePath(c) + ": each would wait for the next. Remove one of these dependencies, or make it optional."
+		}
+	}
+	var problems []string
+	for _, id := range core {
+		e := &s.edges[id]
+		if e.problem == "" {
+			continue
+		}
+		reason = cmp.Or(reason, e.reason)
+		text := e.problem
+		if s.slots[e.slot].root == nil {
+			text = s.who(id) + " depends on " + subject(e) + ": " + text
+		}
+		problems = append(problems, text)
+	}
+	if groups := s.conflicts(core); len(problems) == 0 || len(groups) > 1 {
+		problems = append(problems, groups...)
+	}
+	if reason = cmp.Or(reason, corev1alpha1.ReasonVersionMismatch); len(problems) == 0 {
+		return reason, "No versions fit together."
+	}
+	rest := ""
+	if n := len(problems) - limits.ResolutionMessages; n > 0 {
+		problems = problems[:limits.ResolutionMessages]
+		rest = fmt.Sprintf(" And %d others.", n)
+	}
+	return reason, strings.Join(problems, " ") + rest
+}
+
+// sorted orders requirements by dependent and name.
+func (s *search) sorted(core []int32) []int32 {
+	core = slices.Clone(core)
+	slices.SortStableFunc(core, func(a, b int32) int {
+		x, y := &s.edges[a], &s.edges[b]
+		if c := cmp.Compare(s.slots[x.slot].key.String(), s.slots[y.slot].key.String()); c != 0 || x.dependency == nil || y.dependency == nil {
+			return c
+		}
+		return cmp.Or(cmp.Compare(x.value, y.value), cmp.Compare(x.dependency.Name, y.dependency.Name))
+	})
+	return core
+}
+
+func (s *search) cyclePath(cycle []int32) string {
+	names := make([]string, 0, len(cycle)+1)
+	for _, id := range cycle {
+		names = append(names, s.title(s.edges[id].slot))
+	}
+	at := 0 // begins with the lowest name, or a root
+	for i := range names {
+		if r, t := s.slots[s.edges[cycle[i]].slot].root != nil, s.slots[s.edges[cycle[at]].slot].root != nil; r && !t || r == t && names[i] < names[at] {
+			at = i
+		}
+	}
+	names = append(slices.Clone(names[at:]), names[:at]...)
+	return strings.Join(append(names, names[0]), " → ")
+}
+
+// title names a slot by its package.
+func (s *search) title(i int32) string { return cmp.Or(s.slots[i].name, s.slots[i].instance.Name) }
+
+// conflicts describes, for each package that several requirements are on, what they require.
+func (s *search) conflicts(core []int32) []string {
+	var targets []int32
+	of := map[int32][]int32{}
+	for _, id := range core {
+		for _, t := range s.edges[id].targets {
+			if of[t.slot] == nil {
+				targets = append(targets, t.slot)
+			}
+			of[t.slot] = append(of[t.slot], id)
+		}
+		for _, t := range s.edges[id].clash {
+			if of[t] == nil {
+				targets = append(targets, t)
+				of[t] = []int32{}
+			}
+		}
+	}
+	slices.SortStableFunc(targets, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(len(of[b]), len(of[a])), cmp.Compare(s.title(a), s.title(b)))
+	})
+	var texts []string
+	for _, t := range targets {
+		if len(of[t]) > 0 {
+			texts = append(texts, s.conflict(t, of[t]))
+		}
+	}
+	for _, id := range core {
+		if c := s.edges[id].clash; c != nil {
+			texts = append(texts, fmt.Sprintf("%s may be installed once in its scope.", s.title(c[0])))
+		}
+	}
+	return texts
+}
+
+func (s *search) conflict(t int32, needs []int32) string {
+	of := &s.slots[t]
+	text := fmt.Sprintf("%s is required in %s.", s.title(t), few(s.demands(needs)))
+	if len(needs) > 1 && !slices.ContainsFunc(s.together(t, needs), func(fit bool) bool { return fit }) {
+		text = fmt.Sprintf("No version of %s fits all that require it: %s.", s.title(t), few(s.demands(needs)))
+	}
+	switch i := of.installed; {
+	case i == nil:
+		if refused := s.refused(t, needs); refused != "" {
+			text += " " + refused + "."
+		}
+	case len(of.values) > 1:
+		text += fmt.Sprintf(" It is installed as %s in %s, and is not taken to a lower version.", i.Instance, i.Version)
+	case i.Changeable:
+		text += fmt.Sprintf(" It is installed as %s in %s, and no higher version is offered.", i.Instance, i.Version)
+	default:
+		text += fmt.Sprintf(" It is installed as %s in %s. Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef.", i.Instance, i.Version)
+	}
+	if len(needs) > 1 {
+		text += " Change one of these ranges, in spec.dependencies.overrides or in the package that states it."
+	}
+	return text
+}
+
+// together returns which values of a slot fit all needs.
+func (s *search) together(t int32, needs []int32) []bool {
+	fits := make([]bool, len(s.slots[t].values))
+	for v := range fits {
+		fits[v] = s.refuses(t, needs, v) < 0
+	}
+	return fits
+}
+
+// refuses returns the first need that a value does not fit; -1 for none.
+func (s *search) refuses(t int32, needs []int32, v int) int32 {
+	for _, id := range needs {
+		for _, to := range s.edges[id].targets {
+			if to.slot == t && !to.fits[v] {
+				return id
+			}
+		}
+	}
+	return -1
+}
+
+// refused lists the preferred values of a slot that do not fit.
+func (s *search) refused(t int32, needs []int32) string {
+	var texts []string
+	for v := range s.slots[t].values {
+		if id := s.refuses(t, needs, v); id >= 0 {
+			texts = append(texts, fmt.Sprintf("%s is not within %s", s.slots[t].values[v].version, strconv.Quote(rangeOf(s.edges[id].dependency).Version)))
+		}
+	}
+	if n := len(texts) - limits.ResolutionNearest; n > 0 {
+		texts = append(texts[:limits.ResolutionNearest], fmt.Sprintf("%d others are not either", n))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// demands describes requirements: range, dependent and path. Those of several versions of one dependent are one.
+func (s *search) demands(needs []int32) []string {
+	var texts []string
+	for _, id := range needs {
+		if text := s.demand(id); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func (s *search) demand(id int32) string {
+	want := rangeOf(s.edges[id].dependency).Version
+	text := "any version"
+	if want != "" {
+		text = strconv.Quote(want)
+	}
+	return text + " (by " + s.who(id) + ")"
+}
+
+// who names the dependent of a requirement, and the path to it.
+func (s *search) who(id int32) string {
+	i := s.edges[id].slot
+	of := &s.slots[i]
+	var text string
+	if of.installed != nil {
+		text = of.instance.String()
+	} else {
+		text = s.title(i) + " " + of.values[s.edges[id].value].version
+	}
+	if path := s.path(i); len(path) > 1 {
+		text += ", path " + strings.Join(append(path, s.edges[id].name), " → ")
+	}
+	return text
+}
+
+// path returns the names from a root, or from what is installed and nobody requires, to a slot.
+func (s *search) path(i int32) []string {
+	seen := map[int32]bool{}
+	var names []string
+	for i >= 0 && !seen[i] {
+		of := &s.slots[i]
+		if of.installed != nil && of.root == nil {
+			return append(s.installedPath(of.installed), names...)
+		}
+		name := s.title(i)
+		if of.root != nil {
+			name = of.instance.Name
+		}
+		names = slices.Insert(names, 0, name)
+		seen[i] = true
+		if of.via < 0 {
+			break
+		}
+		i = s.edges[of.via].slot
+	}
+	return names
+}
+
+// installedPath returns the names of what requires an installed package, the first dependent of each.
+func (s *search) installedPath(i *Installed) []string {
+	names := []string{i.Name}
+	seen := map[Instance]bool{i.Instance: true}
+	for {
+		all := s.world.recorded[i.Instance]
+		if len(all) == 0 {
+			break
+		}
+		first := slices.MinFunc(all, func(a, b recorded) int { return a.dependent.Instance.Compare(b.dependent.Instance) })
+		if i = first.dependent; seen[i.Instance] {
+			break
+		}
+		seen[i.Instance] = true
+		names = slices.Insert(names, 0, i.Name)
+	}
+	return names
+}
+
+// few joins the first of some texts.
+func few(texts []string) string {
+	if n := len(texts) - limits.ResolutionMessages; n > 0 {
+		return strings.Join(texts[:limits.ResolutionMessages], ", ") + fmt.Sprintf(" and %d others", n)
+	}
+	if len(texts) > 1 {
+		return strings.Join(texts[:len(texts)-1], ", ") + " and " + texts[len(texts)-1]
+	}
+	return strings.Join(texts, "")
+}

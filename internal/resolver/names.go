@@ -1,0 +1,38 @@
+package resolver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Child returns the instance that is installed for a dependency.
+func Child(dependent Instance, dependency string) Instance {
+	return Instance{dependent.Namespace, shortened(dependent.Name + "." + dependency)}
+}
+
+// shortened returns a name of at most 63 bytes, which is valid as the value or the name of a label: with a hash in place
+// of the rest of a longer one.
+func shortened(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	suffix := hashed(name)
+	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
+}
+
+// LabelOf returns the last part of the label of a dependent on a package in namespace.
+func LabelOf(dependent Instance, namespace string) string {
+	if dependent.Namespace == namespace {
+		return shortened(dependent.Name)
+	}
+	suffix := hashed(dependent.Namespace)
+	return shortened(strings.TrimRight(dependent.Name[:min(len(dependent.Name), validation.LabelValueMaxLength-len(suffix))], "-.") + suffix)
+}
+
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "-" + hex.EncodeToString(sum[:5])
+}

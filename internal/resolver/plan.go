@@ -1,0 +1,235 @@
+package resolver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// nameAll gives each new slot the name that its first dependent gives it, with a hash where that is taken.
+func (s *search) nameAll() {
+	used := map[Instance]bool{}
+	for _, i := range s.walk.queue {
+		of := &s.slots[i]
+		if of.installed != nil {
+			continue
+		}
+		e := &s.edges[of.via]
+		of.instance = s.childOf(e)
+		if s.world.at[of.instance] != nil || used[of.instance] {
+			of.instance = Child(s.slots[e.slot].instance, e.dependency.Name+hashed(of.name))
+		}
+		used[of.instance] = true
+	}
+}
+
+// steps returns what is created and changed, dependencies first.
+func (s *search) plan() []Step {
+	s.nameAll()
+	needs := s.needs()
+	var steps []Step
+	done := make([]bool, len(s.slots))
+	var add func(i int32)
+	add = func(i int32) {
+		if done[i] {
+			return
+		}
+		done[i] = true
+		after := s.dependenciesIn(i)
+		for _, to := range after {
+			add(to)
+		}
+		if of, v := &s.slots[i], s.chosen(i); of.installed == nil || v > 0 {
+			steps = append(steps, s.step(i, after, needs[i]))
+		}
+	}
+	for _, i := range s.walk.queue {
+		add(i)
+	}
+	return steps
+}
+
+// dependenciesIn returns the slots that satisfy the requirements of one.
+func (s *search) dependenciesIn(i int32) []int32 {
+	var all []int32
+	for _, e := range s.slots[i].expanded[s.chosen(i)] {
+		if to := s.satisfier(&s.edges[e]); to >= 0 && s.isActive(e) && !slices.Contains(all, to) {
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// needs returns the active requirements that each slot satisfies, that which led to it first.
+func (s *search) needs() map[int32][]int32 {
+	all := map[int32][]int32{}
+	for _, i := range s.walk.queue {
+		for _, e := range s.slots[i].expanded[s.chosen(i)] {
+			if to := s.satisfier(&s.edges[e]); to >= 0 && s.isActive(e) {
+				if s.slots[to].via == e {
+					all[to] = slices.Insert(all[to], 0, e)
+				} else {
+					all[to] = append(all[to], e)
+				}
+			}
+		}
+	}
+	for _, i := range s.changeable {
+		for _, r := range s.world.recorded[s.slots[i].instance] {
+			if e, ok := s.keeps[r.requirement]; ok && e >= 0 && !slices.Contains(all[i], e) && s.chosen(s.edges[e].slot) == s.edges[e].value {
+				all[i] = append(all[i], e)
+			}
+		}
+	}
+	return all
+}
+
+func (s *search) step(i int32, after, needs []int32) Step {
+	of, v := &s.slots[i], s.chosen(i)
+	step := Step{Instance: of.instance, Create: of.installed == nil, Package: of.name, Version: of.values[v].version}
+	if of.installed != nil {
+		step.From = of.installed.Version
+	}
+	for _, to := range after {
+		step.After = append(step.After, s.slots[to].instance)
+	}
+	slices.SortFunc(step.After, Instance.Compare)
+	for _, e := range needs {
+		step.Needs = append(step.Needs, Need{s.slots[s.edges[e].slot].instance, *s.edges[e].dependency})
+	}
+	step.Message = s.explainStep(i, v, needs)
+	return step
+}
+
+// explainStep says why a slot has its value: what requires it, and what keeps preferred ones from it.
+func (s *search) explainStep(i, v int32, needs []int32) string {
+	of := &s.slots[i]
+	text := of.values[v].version + " is the highest version that fits "
+	if of.installed != nil {
+		text = of.values[v].version + " is the lowest version above " + of.installed.Version + " that fits "
+	}
+	text += few(s.demands(needs))
+	var refused []string
+	for w := range min(v, int32(limits.NearestVersions)) {
+		at := slices.IndexFunc(needs, func(e int32) bool {
+			t := slices.IndexFunc(s.edges[e].targets, func(t target) bool { return t.slot == i })
+			return t >= 0 && !s.edges[e].targets[t].fits[w]
+		})
+		why := "leaves no solution for the others"
+		if at >= 0 {
+			why = "is not within " + s.demand(needs[at])
+		}
+		refused = append(refused, of.values[w].version+" "+why)
+	}
+	if len(refused) > 0 {
+		text += "; " + strings.Join(refused, ", ")
+	}
+	return text
+}
+
+// result says what became of a root that has a solution.
+func (s *search) result(root *Root) Result {
+	r := Result{Instance: root.Instance}
+	for _, id := range s.edgesOf(root) {
+		e := &s.edges[id]
+		if e.selector >= 0 && s.assigned[e.selector] <= 0 && !e.served {
+			reason, message := s.explain(s.core(nil, e.selector))
+			if e.problem != "" {
+				reason, message = e.reason, e.problem
+			}
+			r.Outcomes = append(r.Outcomes, Outcome{Dependency: *e.dependency, Failed: true, Reason: reason, Message: message})
+			continue
+		}
+		r.Outcomes = append(r.Outcomes, s.outcome(root, e))
+	}
+	r.conclude()
+	return r
+}
+
+// outcome says how a requirement of a root is satisfied.
+func (s *search) outcome(root *Root, e *edge) Outcome {
+	o := Outcome{Dependency: *e.dependency}
+	if e.served {
+		return s.servedOutcome(root, o)
+	}
+	to := s.satisfier(e)
+	if to < 0 {
+		o.Failed, o.Reason, o.Message = true, e.reason, e.problem
+		return o
+	}
+	of, v := &s.slots[to], s.chosen(to)
+	at := of.instance
+	o.Satisfier, o.Version, o.Reason = &at, of.values[v].version, corev1alpha1.ReasonNotAvailable
+	switch i := of.installed; {
+	case i == nil:
+		o.Message = fmt.Sprintf("%s %s is installed as %s.", of.name, o.Version, at)
+	case v > 0:
+		o.Message = fmt.Sprintf("%s is changed from %s to %s.", at, i.Version, o.Version)
+	case i.Deleting:
+		o.Message = at.String() + " is being deleted."
+	case i.Version == "" && rangeOf(e.dependency).Version != "":
+		o.Message = "Waiting for the version of " + at.String() + " to be known."
+	case !i.Available:
+		o.Message = "Waiting for " + at.String() + " to be available."
+	default:
+		o.Satisfied, o.Reason, o.Message = true, corev1alpha1.ReasonAlreadyInstalled, "It is installed as "+at.String()+"."
+		if i.Generated && at == Child(root.Instance, e.dependency.Name) {
+			o.Reason = corev1alpha1.ReasonInstalledByThisPackage
+		}
+	}
+	return o
+}
+
+// servedOutcome names what provides an API that is served, where one package that is installed does.
+func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
+	o.Satisfied, o.Reason, o.Message = true, corev1alpha1.ReasonAPIServed, "The cluster serves it."
+	api := corev1alpha1.ProvidedAPI{APIVersion: o.Dependency.API.APIVersion, Kind: o.Dependency.API.Kind}
+	var found *Installed
+	for name := range s.world.byPackage {
+		usable, _ := s.world.candidates(root.Namespace, name, nil)
+		at := slices.IndexFunc(usable, func(i *Installed) bool { return i.Instance != root.Instance && slices.Contains(i.Provides, api) })
+		switch {
+		case at < 0:
+		case found != nil:
+			return o
+		default:
+			found = usable[at]
+		}
+	}
+	if found == nil {
+		return o
+	}
+	at := found.Instance
+	o.Satisfier, o.Version = &at, found.Version
+	if found.Generated && !found.Available {
+		o.Satisfied, o.Reason, o.Message = false, corev1alpha1.ReasonNotAvailable, "Waiting for "+at.String()+" to be available."
+	}
+	return o
+}
+
+// conclude derives the condition from the outcomes.
+func (r *Result) conclude() {
+	r.Ready, r.Reason, r.Message = true, corev1alpha1.ReasonDependenciesReady, ""
+	var waiting []string
+	for _, o := range r.Outcomes {
+		switch {
+		case o.Satisfied || o.Dependency.Optional:
+			continue
+		case o.Failed && r.Reason != corev1alpha1.ReasonDependenciesUnsatisfied && r.Reason != corev1alpha1.ReasonDependencyCycle && r.Reason != corev1alpha1.ReasonResolutionLimit:
+			r.Reason, r.Message = corev1alpha1.ReasonDependenciesUnsatisfied, o.Dependency.Name+": "+o.Message
+			if o.Reason == corev1alpha1.ReasonDependencyCycle || o.Reason == corev1alpha1.ReasonResolutionLimit {
+				r.Reason = o.Reason
+			}
+		case !o.Failed:
+			waiting = append(waiting, cmp.Or(o.Dependency.Name, "?"))
+		}
+		r.Ready = false
+	}
+	if !r.Ready && r.Message == "" {
+		r.Reason, r.Message = corev1alpha1.ReasonWaitingForDependencies, "Waiting for "+few(waiting)+"."
+	}
+}

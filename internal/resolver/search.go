@@ -1,0 +1,315 @@
+package resolver
+
+import (
+	"cmp"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// slot is an instance that exists or may be created.
+type slot struct {
+	key       key
+	name      string // of the package
+	namespace string
+	installed *Installed // nil for a new one
+	root      *Root
+	values    []value // the preferred one first
+	first     int32   // variable of the first value
+	// expanded are the requirements of each value that was visited; nil for others.
+	expanded [][]int32
+	// position in the walk, and the requirement that led to it.
+	position int
+	via      int32
+	// instance of a new one is known once it is reached.
+	instance Instance
+}
+
+// key identifies a slot: what is installed, what the packages of a namespace share, or what serves one requirement alone.
+type key struct {
+	instance  Instance
+	namespace string
+	name      string
+	dependent int32 // slot of the dependent plus 1
+	handle    string
+}
+
+// edge is a requirement of a value of a slot.
+type edge struct {
+	slot, value int32
+	dependency  *corev1alpha1.Dependency
+	name        string // of the package; empty for an API that is served
+	selector    int32  // variable by which an optional one takes part; -1 for others
+	targets     []target
+	// kept is a requirement of what is installed and stays.
+	kept bool
+	// served is that of an API that needs no package.
+	served bool
+	// disabled ones count for nothing.
+	disabled bool
+	// problem is why nothing can satisfy it, beside versions.
+	reason, problem string
+	// cycle are the edges of a cycle, and clash the slots of which there may be one; both stand for no requirement.
+	cycle []int32
+	clash []int32
+}
+
+// target is a slot that can satisfy a requirement with some of its values.
+type target struct {
+	slot int32
+	fits []bool
+}
+
+// edgeKey identifies a requirement in several searches.
+type edgeKey struct {
+	slot    key
+	parent  string
+	version string
+	handle  string
+}
+
+// search looks for a solution.
+type search struct {
+	sat
+	*market
+	world  *world
+	only   map[edgeKey]bool // the requirements that count; nil for all
+	limit  int
+	slots  []slot
+	slotOf map[key]int32
+	named  map[string][]int32 // slots by package
+	edges  []edge
+	keeps  map[*Requirement]int32
+	// changeable are the slots of what is installed and may be changed.
+	changeable []int32
+	walk       walk
+	marks      []walk // by level, before its decision
+}
+
+// walk is how far the walk came. The queue is cut, never changed below its length.
+type walk struct {
+	queue                []int32
+	node, edge           int // that come next
+	optional, optionalAt int
+	changed              bool   // what is changed and was not reached is in the queue
+	checked              [3]int // what was without cycles
+}
+
+func newSearch(m *market, roots []*Root, only map[edgeKey]bool, limit int) *search {
+	s := &search{
+		market: m, world: newWorld(m.input, roots), only: only, limit: limit,
+		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{},
+	}
+	for _, r := range s.world.roots {
+		s.walk.queue = append(s.walk.queue, s.existing(s.world.at[r.Instance]))
+	}
+	for at, i := range s.walk.queue {
+		s.slots[i].position, s.slots[i].via = at, -1
+	}
+	s.findChangeable()
+	return s
+}
+
+// existing returns the slot of what is installed.
+func (s *search) existing(i *Installed) int32 {
+	return s.slot(slot{key: key{instance: i.Instance}, name: i.Package, namespace: i.Namespace, installed: i, root: s.world.rootOf[i.Instance], instance: i.Instance},
+		func() []value { return s.values(s.world, i) })
+}
+
+// created returns the slot of what does not exist.
+func (s *search) created(k key) int32 {
+	return s.slot(slot{key: k, name: k.name, namespace: k.namespace}, func() []value {
+		return slices.DeleteFunc(slices.Clone(s.versions(place{k.namespace, k.name})), func(v value) bool {
+			return !s.world.admits(Instance{Namespace: k.namespace}, k.name, v.offer.Unique)
+		})
+	})
+}
+
+func (s *search) slot(of slot, values func() []value) int32 {
+	if i, ok := s.slotOf[of.key]; ok {
+		return i
+	}
+	i := int32(len(s.slots))
+	of.values, of.position, of.via = values(), -1, -1
+	of.expanded = make([][]int32, len(of.values))
+	group := s.addGroup()
+	of.first = int32(len(s.assigned))
+	for range of.values {
+		s.addVariable(group)
+	}
+	s.slots, s.slotOf[of.key] = append(s.slots, of), i
+	s.named[of.name] = append(s.named[of.name], i)
+	switch {
+	case of.installed != nil && len(of.values) == 1:
+		s.fix(of.first)
+	case of.installed != nil:
+		s.add(structure, s.anyOf(i, nil)...)
+	}
+	return i
+}
+
+// anyOf returns the literals of the values that fit; of all where fits is nil.
+func (s *search) anyOf(i int32, fits []bool) []literal {
+	all := make([]literal, 0, len(s.slots[i].values)+2)
+	for v := range s.slots[i].values {
+		if fits == nil || fits[v] {
+			all = append(all, yes(s.slots[i].first+int32(v)))
+		}
+	}
+	return all
+}
+
+// chosen returns the value that a slot has; -1 for none.
+func (s *search) chosen(i int32) int32 {
+	v := s.picked[i] // each slot has the group of its number
+	if v < 0 {
+		return -1
+	}
+	return v - s.slots[i].first
+}
+
+// findChangeable makes slots of what the roots may lead to and may be changed, and has what depends on it count.
+func (s *search) findChangeable() {
+	if !slices.ContainsFunc(s.input.Installed, func(i Installed) bool { return i.Changeable }) {
+		return
+	}
+	reached := map[place]bool{}
+	var queue []place
+	reach := func(namespace string, d *corev1alpha1.Dependency) {
+		for _, name := range s.possible(namespace, d) {
+			if p := (place{namespace, name}); !reached[p] {
+				reached[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	for _, r := range s.world.roots {
+		for i := range r.Dependencies {
+			reach(r.Namespace, &r.Dependencies[i])
+		}
+	}
+	var found []*Installed
+	for len(queue) > 0 {
+		p := queue[0]
+		queue = queue[1:]
+		spaces := []string{p.namespace}
+		for _, i := range s.world.byPackage[p.name] {
+			if !visible(p.namespace, i) {
+				continue
+			}
+			if spaces = append(spaces, i.Namespace); i.Changeable && !i.Deleting && !slices.Contains(found, i) {
+				found = append(found, i)
+			}
+			for k := range i.Requirements {
+				reach(i.Namespace, &i.Requirements[k].Dependency)
+			}
+		}
+		slices.Sort(spaces)
+		for _, namespace := range slices.Compact(spaces) {
+			for _, v := range s.versions(place{namespace, p.name}) {
+				for k := range v.offer.Dependencies {
+					reach(namespace, &v.offer.Dependencies[k])
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
+	for _, i := range found {
+		s.changeable = append(s.changeable, s.existing(i))
+	}
+	for _, i := range s.changeable {
+		s.keep(i)
+	}
+}
+
+// possible returns the packages that a dependency may be on.
+func (s *search) possible(namespace string, d *corev1alpha1.Dependency) []string {
+	switch {
+	case d.Package != nil && d.Package.Name != "":
+		return []string{d.Package.Name}
+	case d.API == nil:
+		return nil
+	}
+	api := corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}
+	names := slices.Clone(s.providersOf(namespace, api))
+	for name, all := range s.world.byPackage {
+		if slices.ContainsFunc(all, func(i *Installed) bool { return visible(namespace, i) && slices.Contains(i.Provides, api) }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// keep has what is installed and depends on a slot accept its values, where it accepts the present one.
+func (s *search) keep(i int32) {
+	if len(s.slots[i].values) < 2 {
+		return
+	}
+	all := slices.Clone(s.world.recorded[s.slots[i].instance])
+	slices.SortFunc(all, func(a, b recorded) int {
+		return cmp.Or(a.dependent.Instance.Compare(b.dependent.Instance), cmp.Compare(a.requirement.Name, b.requirement.Name))
+	})
+	for _, r := range all {
+		d := s.existing(r.dependent)
+		if e, ok := s.kept(d, r.requirement); ok {
+			s.enforce(e)
+		}
+	}
+}
+
+// kept returns the edge of a recorded requirement, if it is satisfied and not optional.
+func (s *search) kept(of int32, r *Requirement) (int32, bool) {
+	if e, ok := s.keeps[r]; ok {
+		return e, e >= 0
+	}
+	s.keeps[r] = -1
+	i := s.world.at[*r.Satisfier]
+	if i == nil || r.Optional {
+		return -1, false
+	}
+	to := s.existing(i)
+	e := edge{slot: of, dependency: &r.Dependency, name: i.Package, selector: -1, kept: true}
+	if e.targets = []target{s.target(to, &r.Dependency)}; !e.targets[0].fits[0] {
+		return -1, false
+	}
+	s.keeps[r] = s.newEdge(e)
+	return s.keeps[r], true
+}
+
+func (s *search) target(to int32, d *corev1alpha1.Dependency) target {
+	t := target{to, make([]bool, len(s.slots[to].values))}
+	for v := range t.fits {
+		t.fits[v] = s.fitsValue(d, &s.slots[to].values[v])
+	}
+	return t
+}
+
+// fitsValue reports whether a version satisfies a dependency on its package.
+func (s *search) fitsValue(d *corev1alpha1.Dependency, v *value) bool {
+	if d.API != nil && d.Package == nil && v.offer != nil &&
+		!slices.Contains(v.offer.Provides, corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}) {
+		return false
+	}
+	return s.accepts(rangeOf(d), v)
+}
+
+func (s *search) newEdge(e edge) int32 {
+	e.disabled = s.only != nil && !s.only[s.keyOf(&e)]
+	s.edges = append(s.edges, e)
+	return int32(len(s.edges) - 1)
+}
+
+func (s *search) keyOf(e *edge) edgeKey {
+	of := &s.slots[e.slot]
+	k := edgeKey{slot: of.key, version: of.values[e.value].version, handle: e.dependency.Name}
+	if d := of.key.dependent; d > 0 { // numbers of slots are those of one search
+		k.slot.dependent, k.parent = 0, s.slots[d-1].key.String()
+	}
+	return k
+}
+
+// String identifies a slot in several searches, but for those below a private one.
+func (k key) String() string {
+	return k.instance.Namespace + "/" + k.instance.Name + "/" + k.namespace + "/" + k.name + "/" + k.handle
+}

@@ -1,0 +1,160 @@
+package resolver
+
+import (
+	"cmp"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+)
+
+// world is what is installed, with the roots as they are to be.
+type world struct {
+	roots     []*Root // by namespace and name
+	rootOf    map[Instance]*Root
+	at        map[Instance]*Installed
+	byPackage map[string][]*Installed
+	// private instances serve one requirement alone.
+	private map[Instance]bool
+	// recorded are the requirements that an instance satisfies, by instance of the dependents and name.
+	recorded map[Instance][]recorded
+}
+
+type recorded struct {
+	dependent   *Installed
+	requirement *Requirement
+}
+
+// newWorld takes the roots in place of what is installed of them.
+func newWorld(in *Input, roots []*Root) *world {
+	w := &world{
+		roots: roots, rootOf: map[Instance]*Root{}, at: map[Instance]*Installed{}, byPackage: map[string][]*Installed{},
+		private: map[Instance]bool{}, recorded: map[Instance][]recorded{},
+	}
+	all := make([]*Installed, 0, len(in.Installed)+len(roots))
+	for _, r := range roots {
+		w.rootOf[r.Instance] = r
+		all = append(all, &Installed{Instance: r.Instance, Package: r.Package, Version: r.Version, Unique: r.Unique})
+	}
+	for i := range in.Installed {
+		if o := &in.Installed[i]; w.rootOf[o.Instance] == nil {
+			all = append(all, o)
+		} else if j := slices.IndexFunc(all, func(a *Installed) bool { return a.Instance == o.Instance }); all[j].Package != "" {
+			all[j].Generated, all[j].Available, all[j].Deleting = o.Generated, o.Available, o.Deleting
+			all[j].Provides = o.Provides
+		} else {
+			known := *o
+			known.Requirements, known.Changeable, known.Unloaded = nil, false, false
+			all[j] = &known
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
+	for _, i := range all {
+		w.at[i.Instance] = i
+		if i.Package != "" {
+			w.byPackage[i.Package] = append(w.byPackage[i.Package], i)
+		}
+	}
+	w.relate(all)
+	return w
+}
+
+func (w *world) relate(all []*Installed) {
+	for _, d := range all {
+		deps := make([]corev1alpha1.Dependency, len(d.Requirements))
+		for i := range d.Requirements {
+			r := &d.Requirements[i]
+			deps[i] = r.Dependency
+			if r.Satisfier != nil {
+				w.recorded[*r.Satisfier] = append(w.recorded[*r.Satisfier], recorded{d, r})
+			}
+		}
+		if r := w.rootOf[d.Instance]; r != nil {
+			deps = r.Dependencies
+		}
+		for i := range deps {
+			if isPrivate(deps, i) {
+				w.private[Child(d.Instance, deps[i].Name)] = true
+			}
+		}
+	}
+}
+
+// isPrivate reports whether another dependency of the list is on the same package.
+func isPrivate(deps []corev1alpha1.Dependency, i int) bool {
+	p := deps[i].Package
+	if p == nil {
+		return false
+	}
+	for j := range deps {
+		if o := deps[j].Package; j != i && o != nil && o.Name == p.Name && deps[j].Name != deps[i].Name {
+			return true
+		}
+	}
+	return false
+}
+
+// visible reports whether a package of a namespace may use an instance.
+func visible(namespace string, i *Installed) bool {
+	return i.Namespace == "" || i.Namespace == namespace || i.Unique == corev1alpha1.UniqueScopeCluster
+}
+
+// candidates returns what is installed of a package that a namespace may use, the preferred one first, and whether there is
+// one that is being deleted. The recorded satisfier of a requirement is usable in any case.
+func (w *world) candidates(namespace, name string, was *Instance) (usable []*Installed, deleted *Installed) {
+	for _, i := range w.byPackage[name] {
+		isRecorded := was != nil && *was == i.Instance
+		switch {
+		case !visible(namespace, i) || w.private[i.Instance] && !isRecorded:
+		case i.Deleting && !isRecorded:
+			deleted = i
+		default:
+			usable = append(usable, i)
+		}
+	}
+	rank := func(i *Installed) int {
+		switch {
+		case was != nil && *was == i.Instance:
+			return 0
+		case i.Namespace == namespace:
+			return 1
+		case i.Namespace == "":
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(usable, func(a, b *Installed) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Instance.Compare(b.Instance))
+	})
+	return usable, deleted
+}
+
+// values returns the versions that an installed package may have: the present one, and higher ones where it may be changed.
+func (m *market) values(w *world, i *Installed) []value {
+	present, err := versions.Parse(i.Version)
+	if err != nil {
+		present = nil
+	}
+	all := []value{{version: i.Version, parsed: present}}
+	if !i.Changeable || i.Deleting || present == nil {
+		return all
+	}
+	for _, v := range slices.Backward(m.versions(place{i.Namespace, i.Package})) {
+		if versions.Compare(v.parsed, present) > 0 && w.admits(i.Instance, i.Package, v.offer.Unique) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// admits reports whether no other instance of a package forbids one in a version.
+func (w *world) admits(at Instance, name string, unique corev1alpha1.UniqueScope) bool {
+	return !slices.ContainsFunc(w.byPackage[name], func(o *Installed) bool {
+		return o.Instance != at && (clash(at.Namespace, o.Namespace, unique) || clash(at.Namespace, o.Namespace, o.Unique))
+	})
+}
+
+// clash reports whether a scope has room for one of two instances of a package.
+func clash(a, b string, unique corev1alpha1.UniqueScope) bool {
+	return unique == corev1alpha1.UniqueScopeCluster || unique == corev1alpha1.UniqueScopeNamespace && a == b
+}
