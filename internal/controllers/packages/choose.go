@@ -38,7 +38,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 		return nil
 	}
 	if spec.Interval != nil {
-		s.requeue(s.spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
+		s.Requeue(s.spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
 	}
 	listed, err := s.listOffers(ctx, spec.PackageRef.Name, s.pkg.GetNamespace())
 	if err != nil {

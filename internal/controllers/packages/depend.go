@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 )
 
@@ -41,7 +42,7 @@ func (s *reconciliation) depend(ctx context.Context) error {
 	s.await(keyOf(s.pkg), plan.Awaited)
 	d := &dependencyView{plan: plan, entries: entriesOf(s.pkg, plan.Outcomes)}
 	s.required = d
-	if d.err = s.perform(ctx, d, packages); raced(d.err) {
+	if d.err = s.perform(ctx, d, packages); queueing.Raced(d.err) {
 		return d.err
 	}
 	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()

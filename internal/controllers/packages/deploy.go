@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
@@ -20,7 +21,7 @@ import (
 // deploy writes what was loaded, once, and else the settings that need no rendering.
 func (s *reconciliation) deploy(ctx context.Context) error {
 	if lacksSlices(s.dep) || s.drifted {
-		s.requeue(s.Pace.Of(limits.RepairInterval))
+		s.Requeue(s.Pace.Of(limits.RepairInterval))
 	}
 	var err error
 	switch {
@@ -35,7 +36,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	default:
 		err = s.deployContent(ctx)
 	}
-	if raced(err) {
+	if queueing.Raced(err) {
 		return err
 	}
 	s.writeErr = err

@@ -2,20 +2,15 @@ package packages
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Reconciler reconciles Packages and ClusterPackages.
@@ -44,7 +39,7 @@ type reconciliation struct {
 	*Reconciler
 	state *state
 	view
-	requeueAfter time.Duration
+	queueing.Outcome
 }
 
 // Reconcile takes a Package, or a ClusterPackage without namespace, through the steps. It waits for no registry.
@@ -63,34 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			break
 		}
 	}
-	return s.result(ctx, err)
-}
-
-func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Result, error) {
-	switch {
-	case err == nil:
-		return reconcile.Result{RequeueAfter: s.requeueAfter}, nil
-	case errors.Is(err, leadership.ErrNotLeading):
-		// The next leader continues, or this process once it has renewed the Lease.
-		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
-	case raced(err):
-		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
-		return reconcile.Result{RequeueAfter: limits.ConflictRetry}, nil
-	}
-	return reconcile.Result{}, err
-}
-
-// raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
-func raced(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
-}
-
-// requeue has the Package reconciled again after d at the latest.
-func (s *reconciliation) requeue(d time.Duration) {
-	d = max(d, time.Millisecond)
-	if s.requeueAfter == 0 || d < s.requeueAfter {
-		s.requeueAfter = d
-	}
+	return s.Result(ctx, err)
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

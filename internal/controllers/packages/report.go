@@ -23,12 +23,12 @@ func (s *reconciliation) report(ctx context.Context) error {
 		return s.writeErr // the inputs are known in a moment, and nothing changes before
 	}
 	if s.step == stepWait && s.attempt.done && !s.attempt.retry.IsZero() {
-		s.requeue(s.attempt.retry.Sub(s.now))
+		s.Requeue(s.attempt.retry.Sub(s.now))
 	}
 	before, after := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view)
 	if !equality.Semantic.DeepEqual(before, after) {
 		if delay := s.delay(before, after); delay > 0 {
-			s.requeue(delay)
+			s.Requeue(delay)
 			return s.writeErr
 		}
 		*s.pkg.PackageStatus() = *after

@@ -41,7 +41,7 @@ func (s *reconciliation) resolve(context.Context) error {
 	}
 	known := s.lookUpTag()
 	if !known.resolving {
-		s.requeue(known.due.Sub(s.now))
+		s.Requeue(known.due.Sub(s.now))
 	}
 	if known.err != nil {
 		s.lookupError = known.err.Error()

@@ -7,13 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -90,29 +87,14 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {
 		// A deployment has the name of its Package, also one of another owner.
-		build = build.Watches(scope.NewPackage(), r.handler()).Watches(scope.NewPackage(), changes(r.packageChanged)).Watches(scope.NewObjectDeployment(), r.handler())
+		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), changes(r.packageChanged)).
+			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
 	return r, r.watchOffers(build).Complete(r)
 }
 
-// handler enqueues the name of each object, after the mutation cache has the event.
-func (r *Reconciler) handler() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	cached, enqueue := r.Fresh.Handler(), handler.EnqueueRequestForObject{}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			cached.OnAdd(e.Object, e.IsInInitialList)
-			enqueue.Create(ctx, e, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			cached.OnUpdate(e.ObjectOld, e.ObjectNew)
-			enqueue.Update(ctx, e, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			cached.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
-			enqueue.Delete(ctx, e, q)
-		},
-	}
+func requestFor(obj client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: keyOf(obj)}
 }
 
 // EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.

@@ -80,7 +80,7 @@ func (s *reconciliation) compare() {
 		return
 	}
 	if wait := s.repaired.Add(s.Pace.Of(limits.AvailableRepair)).Sub(s.now); wait > 0 && !s.repaired.IsZero() {
-		s.requeue(wait)
+		s.Requeue(wait)
 		return
 	}
 	s.repaired = s.now

@@ -78,7 +78,7 @@ func (s *reconciliation) succeed(v *view) {
 	}
 	s.memory.setAttempt(st, nil)
 	if _, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now, pace: s.Pace}); wait > 0 {
-		s.requeue(wait)
+		s.Requeue(wait)
 	}
 }
 
@@ -293,7 +293,7 @@ func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.Availa
 			st := s.states[v.Repository]
 			if st != nil && st.content == nil && st.last != nil && !kept[offer{v.Version, v.Repository}] {
 				st.last.incomplete = true
-				s.requeue(0)
+				s.Requeue(0)
 			}
 		}
 	}

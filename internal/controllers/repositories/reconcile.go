@@ -9,12 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Reconciler reconciles the repositories of a namespace, or of the cluster.
@@ -40,11 +37,11 @@ type Reconciler struct {
 type reconciliation struct {
 	*Reconciler
 	*catalogue
-	namespace    string
-	views        []*view
-	available    available
-	now          time.Time
-	requeueAfter time.Duration
+	namespace string
+	views     []*view
+	available available
+	now       time.Time
+	queueing.Outcome
 }
 
 // Reconcile takes the repositories of a namespace through the steps. It waits for no source.
@@ -64,31 +61,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Result, error) {
-	switch {
-	case err == nil:
-		return reconcile.Result{RequeueAfter: s.requeueAfter}, nil
-	case errors.Is(err, leadership.ErrNotLeading):
-		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
-	case raced(err):
-		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
-		return reconcile.Result{RequeueAfter: limits.ConflictRetry}, nil
-	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
+	if !queueing.Raced(err) && apierrors.HasStatusCause(err, "NamespaceTerminating") {
 		return reconcile.Result{}, nil // the repositories go with it
 	}
-	return reconcile.Result{}, err
-}
-
-// raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
-func raced(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
-}
-
-// requeue has the catalogue reconciled again after d at the latest.
-func (s *reconciliation) requeue(d time.Duration) {
-	d = max(d, time.Millisecond)
-	if s.requeueAfter == 0 || d < s.requeueAfter {
-		s.requeueAfter = d
-	}
+	return s.Result(ctx, err)
 }
 
 // decide decides for each repository.
@@ -96,7 +72,7 @@ func (s *reconciliation) decide() {
 	for _, v := range s.views {
 		var wait time.Duration
 		if v.step, wait = decide(*v); wait > 0 {
-			s.requeue(wait)
+			s.Requeue(wait)
 		}
 	}
 }

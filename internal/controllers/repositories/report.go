@@ -37,7 +37,7 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 		return nil
 	}
 	if delay := beginning(*v); delay > 0 {
-		s.requeue(delay)
+		s.Requeue(delay)
 		return nil
 	}
 	*v.repository.RepositoryStatus() = *after

@@ -7,13 +7,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -67,7 +64,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}).
 		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {
-		build = build.Watches(scope.NewPackageRepository(), r.handler()).Watches(scope.NewAvailablePackage(), r.handler())
+		catalogue := r.Fresh.EventHandler(func(obj client.Object) reconcile.Request { return requestFor(obj.GetNamespace()) })
+		build = build.Watches(scope.NewPackageRepository(), catalogue).Watches(scope.NewAvailablePackage(), catalogue)
 	}
 	return build.Complete(r)
 }
@@ -75,26 +73,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 // requestFor returns the request of a catalogue, which has no name; that of the cluster has no namespace either.
 func requestFor(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace}}
-}
-
-// handler enqueues the catalogue of each object, after the mutation cache has the event.
-func (r *Reconciler) handler() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	cached := r.Fresh.Handler()
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			cached.OnAdd(e.Object, e.IsInInitialList)
-			q.Add(requestFor(e.Object.GetNamespace()))
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			cached.OnUpdate(e.ObjectOld, e.ObjectNew)
-			q.Add(requestFor(e.ObjectNew.GetNamespace()))
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			cached.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
-			q.Add(requestFor(e.Object.GetNamespace()))
-		},
-	}
 }
 
 // jitter returns a share of an interval, so that repositories are not fetched together after a restart.

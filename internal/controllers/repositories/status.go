@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -86,7 +87,7 @@ func first(texts []string, more string) []string {
 func stateOf(v view, status *corev1alpha1.PackageRepositoryStatus) (state conditions.State, ok bool) {
 	spec, current := v.repository.RepositorySpec(), status.ObservedGeneration == v.repository.GetGeneration()
 	switch {
-	case v.writeErr != nil && raced(v.writeErr):
+	case v.writeErr != nil && queueing.Raced(v.writeErr):
 		return state, false
 	case v.writeErr != nil:
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: v.writeErr.Error()}, true

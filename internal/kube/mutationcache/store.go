@@ -1,6 +1,7 @@
 package mutationcache
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -8,7 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -157,6 +162,26 @@ func (s *Store) Handler() cache.ResourceEventHandler {
 		AddFunc:    observed,
 		UpdateFunc: func(_, object any) { observed(object) },
 		DeleteFunc: s.drop,
+	}
+}
+
+// EventHandler returns a handler of a controller that enqueues a request for each object, after Handler has the event.
+func (s *Store) EventHandler(requestFor func(client.Object) reconcile.Request) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	cached := s.Handler()
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			cached.OnAdd(e.Object, e.IsInInitialList)
+			q.Add(requestFor(e.Object))
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			cached.OnUpdate(e.ObjectOld, e.ObjectNew)
+			q.Add(requestFor(e.ObjectNew))
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			cached.OnDelete(cache.DeletedFinalStateUnknown{Obj: e.Object})
+			q.Add(requestFor(e.Object))
+		},
 	}
 }
 

@@ -21,9 +21,9 @@ type weight struct {
 	// rulework is what all rules take to compile, in schemas, and defaultwork what is compiled to check the defaults: a
 	// schema that has one, with all that is in it.
 	rulework, defaultwork int
-	built    float64
-	shape    error
-	heaviest perValue
+	built                 float64
+	shape                 error
+	heaviest              perValue
 }
 
 // perValue is the cost of one value by its schema, alternatives, and schemas around it.

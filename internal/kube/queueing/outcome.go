@@ -1,0 +1,48 @@
+package queueing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Outcome is what one reconcile returns to its queue.
+type Outcome struct {
+	// After is when the request is due again; zero for never.
+	After time.Duration
+}
+
+// Requeue has the request reconciled again after d at the latest.
+func (o *Outcome) Requeue(d time.Duration) {
+	d = max(d, time.Millisecond)
+	if o.After == 0 || d < o.After {
+		o.After = d
+	}
+}
+
+// Result returns the result of a reconcile that ended with err. A write that raced is no error: the reconcile is repeated.
+func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: o.After}, nil
+	case errors.Is(err, leadership.ErrNotLeading):
+		// The next leader continues, or this process once it has renewed the Lease.
+		return reconcile.Result{RequeueAfter: limits.LeaseRetry}, nil
+	case Raced(err):
+		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
+		return reconcile.Result{RequeueAfter: limits.ConflictRetry}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
+func Raced(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+}
