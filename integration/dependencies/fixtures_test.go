@@ -131,6 +131,19 @@ func offer(t *testing.T, ns, name string, releases ...release) {
 	env.Create(t, available)
 }
 
+// offerCluster has the repository of the cluster offer versions of a package.
+func offerCluster(t *testing.T, name string, releases ...release) {
+	t.Helper()
+	repository(t, "")
+	available := &corev1alpha1.ClusterAvailablePackage{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	available.Spec.PackageName = name
+	for _, r := range releases {
+		available.Spec.Versions = append(available.Spec.Versions, r.available(t, name))
+	}
+	env.Create(t, available)
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), available) })
+}
+
 // wish returns a Package by constraint.
 func wish(ns, name, pkg, constraint string, changes ...func(*corev1alpha1.PackageSpec)) *corev1alpha1.Package {
 	p := harness.Package(ns, name, "")

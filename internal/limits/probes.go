@@ -33,6 +33,8 @@ const (
 	SchemaDocumentBytes = 32 << 20         // of one group version; large CRDs reach 10 MiB
 	SchemaDocuments     = 12               // that are kept at once
 	SchemaIdle          = 30 * time.Second // of schemas: longer than between two phases
+	SchemaPublished     = 3 * time.Second  // until the schema of a new kind is published, at the latest
+	SchemaFieldsTimeout = 5 * time.Second  // for the schema of one kind that a dependency needs fields of
 	SchemaRounds        = 100              // of the search for unknown fields, of 50 µs; each finds one per map
 	SchemaErrors        = 20               // fields that the error of one object names
 )

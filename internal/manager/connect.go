@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		Environment: follow.detector, Sources: watches, Underway: underway,
 		Overrides: c.overrides(),
 		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
-		ServedAPI: servedAPI(here.Cache),
+		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(), Pace: c.Pace,
 	})
@@ -145,7 +146,10 @@ func (f *follower) changed() { go f.reconciler.EnvironmentChanged() }
 // kindChanged and versionChanged are called by livestate, which must not wait.
 func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.detector.KindChanged(gk)
-	f.reconciler.KindChanged(gk)
+	if f.reconciler.KindChanged(gk) {
+		// Its schema is published a moment after it.
+		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })
+	}
 }
 
 func (f *follower) versionChanged(v version.Info) {
@@ -153,15 +157,25 @@ func (f *follower) versionChanged(v version.Info) {
 	f.detector.VersionChanged(v.GitVersion)
 }
 
-// servedAPI reports whether the cluster serves an API.
-func servedAPI(live *livestate.Cache) func(*corev1alpha1.DependencyAPI) (bool, []string) {
+// servedAPI reports whether the cluster serves an API, and which fields its schema lacks.
+func (f *follower) servedAPI(here *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
 	return func(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
 		gv, err := schema.ParseGroupVersion(api.APIVersion)
 		if err != nil {
 			return false, nil
 		}
-		_, err = live.Mapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
-		return err == nil, nil
+		gvk := gv.WithKind(api.Kind)
+		if _, err = here.Mapping(gvk.GroupKind(), gv.Version); err != nil {
+			return false, nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), limits.SchemaFieldsTimeout)
+		defer cancel()
+		if missing, err = here.Checker.MissingFields(ctx, gvk, api.FieldPaths); err != nil {
+			f.log.Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
+			time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gvk.GroupKind()) })
+			return true, api.FieldPaths
+		}
+		return true, missing
 	}
 }
 

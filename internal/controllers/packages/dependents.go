@@ -50,8 +50,8 @@ func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
 	r.memory.awaited[key] = awaited
 }
 
-// wake enqueues the Packages that wait for one of these.
-func (r *Reconciler) wake(arrived func(string) bool) {
+// wake enqueues the Packages that wait for something that arrived, and reports whether there are any.
+func (r *Reconciler) wake(arrived func(string) bool) bool {
 	var waiting []types.NamespacedName
 	r.memory.Lock()
 	for key, awaited := range r.memory.awaited {
@@ -63,14 +63,15 @@ func (r *Reconciler) wake(arrived func(string) bool) {
 	for _, key := range waiting {
 		r.enqueue(key)
 	}
+	return len(waiting) > 0
 }
 
-// KindChanged enqueues the Packages that wait for a kind to be served.
-func (r *Reconciler) KindChanged(gk schema.GroupKind) {
-	if r == nil || r.enqueue == nil {
-		return
+// KindChanged enqueues the Packages that wait for a kind to be served, and reports whether there are any.
+func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
+	if r == nil {
+		return false
 	}
-	r.wake(func(awaited string) bool {
+	return r.wake(func(awaited string) bool {
 		apiVersion, kind, ok := strings.Cut(awaited, " ")
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		return ok && err == nil && kind == gk.Kind && gv.Group == gk.Group

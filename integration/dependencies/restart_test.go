@@ -1,0 +1,173 @@
+package dependencies_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// graph is what several tests install: app and report need orm and log, both share db; tool needs log.
+func graph(t *testing.T, ns string) {
+	t.Helper()
+	offer(t, ns, "app", of("1.0.0", on("orm", "orm", ""), on("log", "log", "^1")))
+	offer(t, ns, "report", of("1.0.0", on("orm", "orm", ">=1"), on("db", "db", "<2")))
+	offer(t, ns, "tool", of("1.0.0", on("log", "log", "")))
+	offer(t, ns, "orm", of("1.0.0", on("db", "db", "")))
+	offer(t, ns, "log", of("1.0.0"), of("1.1.0"))
+	offer(t, ns, "db", of("1.0.0"))
+}
+
+var tops = []string{"app", "report", "tool"}
+
+// A restart with everything in place writes nothing.
+func TestRestart(t *testing.T) {
+	ns := namespace(t)
+	graph(t, ns)
+	for _, name := range tops {
+		env.Create(t, wish(ns, name, name, ""))
+	}
+	for _, name := range tops {
+		awaitVersion(t, ns, name, "1.0.0")
+	}
+	settle(t, ns)
+	manager.Stop()
+	from := begin(t)
+	manager = env.StartManager(shared, "--pace=0.1")
+	byManager, lease := sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io"))
+	_, err := from.audit.Settled(t.Context(), from.from, 3*time.Second, byManager, lease)
+	must(t, err)
+	writes, err := from.audit.Since(t.Context(), from.from, byManager, sandbox.Writes(), lease)
+	must(t, err)
+	if len(writes) > 0 {
+		t.Errorf("written:%s", lines(writes))
+	}
+}
+
+// A manager that is killed during an installation, at any time, ends in the state of one that was not.
+func TestKilledDuringInstallation(t *testing.T) {
+	ns := namespace(t)
+	graph(t, ns)
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, name := range tops {
+		env.Create(t, wish(ns, name, name, ""))
+	}
+	for range rounds(2, 20) {
+		kill(t, ns, random)
+	}
+	for _, name := range tops {
+		awaitVersion(t, ns, name, "1.0.0")
+	}
+	list := packages(t, ns)
+	if count := len(slices.DeleteFunc(list, func(p string) bool { return slices.Contains(tops, p[:len(p)-len("=1.0.0")]) })); count != 3 {
+		t.Errorf("installed for three: %v", packages(t, ns))
+	}
+}
+
+func rounds(usually, deep int) int {
+	if harness.Deep() {
+		return deep
+	}
+	return usually
+}
+
+// kill kills the manager after some more of its requests, and starts another.
+func kill(t *testing.T, ns string, random *rand.Rand) {
+	t.Helper()
+	from, want := begin(t), 1+random.IntN(12)
+	harness.Eventually(t, patience, "requests, or the end of them", func(ctx context.Context) error {
+		entries, err := from.audit.Since(ctx, from.from, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool { return e.Object.Namespace == ns })
+		if err != nil || len(entries) >= want {
+			return err
+		}
+		_, err = from.audit.Settled(ctx, from.from, 300*time.Millisecond, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Namespace == ns })
+		return err
+	})
+	manager.Kill()
+	env.ClearLease(t)
+	manager = env.StartManager(shared, "--pace=0.1")
+}
+
+// Packages that are deleted in any order, with the manager killed in between, go after those that depend on them: no package is
+// ever without what it needs.
+func TestKilledDuringDeletion(t *testing.T) {
+	for round := range rounds(1, 12) {
+		ns := namespace(t) + "-" + string(rune('a'+round))
+		env.Namespace(t, ns)
+		random := rand.New(rand.NewPCG(7, uint64(round)))
+		graph(t, ns)
+		for _, name := range tops {
+			env.Create(t, wish(ns, name, name, "", deleting))
+		}
+		for _, name := range tops {
+			awaitVersion(t, ns, name, "1.0.0")
+		}
+		needs := needsIn(t, ns)
+		from := begin(t)
+		list := &corev1alpha1.PackageList{}
+		must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+		random.Shuffle(len(list.Items), func(i, j int) { list.Items[i], list.Items[j] = list.Items[j], list.Items[i] })
+		for i := range list.Items {
+			must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), &list.Items[i])))
+			if i%3 == 1 {
+				kill(t, ns, random)
+			}
+		}
+		for i := range list.Items {
+			env.WaitGone(t, patience, &list.Items[i])
+		}
+		checkOrder(t, from, ns, needs)
+		left := &corev1.ConfigMapList{}
+		must(t, env.Client.List(t.Context(), left, client.InNamespace(ns)))
+		left.Items = slices.DeleteFunc(left.Items, func(c corev1.ConfigMap) bool { return c.Name == "kube-root-ca.crt" })
+		if len(left.Items) > 0 {
+			t.Errorf("left: %v", left.Items)
+		}
+	}
+}
+
+// needsIn returns the dependencies of each Package.
+func needsIn(t *testing.T, ns string) map[string][]string {
+	t.Helper()
+	list := &corev1alpha1.PackageList{}
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	needs := map[string][]string{}
+	for _, p := range list.Items {
+		for _, d := range p.Status.Dependencies {
+			needs[p.Name] = append(needs[p.Name], d.PackageRef.Name)
+		}
+	}
+	return needs
+}
+
+// checkOrder fails the test where the object of a package was deleted before those of its dependents.
+func checkOrder(t *testing.T, from *journal, ns string, needs map[string][]string) {
+	t.Helper()
+	entries, err := from.audit.Since(t.Context(), from.from, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))
+	must(t, err)
+	order := []string{}
+	for _, e := range entries {
+		if e.Object.Namespace == ns && e.Code < 300 {
+			order = append(order, e.Object.Name)
+		}
+	}
+	for dependent, all := range needs {
+		for _, dependency := range all {
+			if slices.Index(order, dependency) < slices.Index(order, dependent) {
+				t.Errorf("%s went before %s, which needs it: %v", dependency, dependent, order)
+			}
+		}
+	}
+	if diff := cmp.Diff(6, len(order)); diff != "" {
+		t.Errorf("deleted %v", order)
+	}
+}
