@@ -26,6 +26,8 @@ type deleteCommand struct {
 	cascade string
 	dryRun  bool
 	yes     bool
+	// required deletes it although others depend on it.
+	required bool
 }
 
 func newDelete(on command) *cobra.Command {
@@ -39,6 +41,10 @@ func newDelete(on command) *cobra.Command {
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
 clusterpackage/NAME. With --cascade=orphan only the Package goes: what it installed goes on,
 and a new Package of that name takes it back.
+
+While other packages depend on it, the deletion is held: nothing of it goes before these are gone,
+and they are named at once. --force-required deletes it before them. What was installed because
+this package depends on it, and what nothing needs afterwards, is named at the end.
 
 Custom resources that may hang, because their finalizers need a controller that goes with the
 package, are named before; on a terminal it asks then. With --dry-run nothing is deleted: what
@@ -56,6 +62,7 @@ the watching, not the deletion.`,
 	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
+	cmd.Flags().BoolVar(&c.required, "force-required", false, "delete it although other packages depend on it ("+corev1alpha1.DeleteRequiredAnnotation+")")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.addWait(cmd, waitTimeout, "watch until the package is gone")
 	return cmd
@@ -66,8 +73,14 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+	before := c.dependents(ctx, cl, target)
 	if done, err := c.preview(ctx, cl, target, pkg); err != nil || done {
 		return err
+	}
+	if c.required {
+		if err := mergePatch(ctx, cl, target, pkg, corev1alpha1.DeleteRequiredAnnotation, "true", nil); err != nil {
+			return err
+		}
 	}
 	policy := metav1.DeletePropagationBackground
 	if c.cascade == "orphan" {
@@ -94,6 +107,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 		kept = "; its objects stay"
 	}
 	fmt.Fprintf(c.streams.Out, "%s is deleted, after %s%s\n", terminal.Line(target.String()), progress.Elapsed(elapsed), kept)
+	c.unneeded(ctx, cl, target, before)
 	return nil
 }
 

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -30,7 +32,8 @@ func newExplain(on command) *cobra.Command {
 		Use:   "explain NAME|SOURCE|IMAGE",
 		Short: "Say why an installed package is not available, or what a package is",
 		Long: `Say why an installed package is not available, and what to do about it: from the package down to
-the pod, the event or the refusal that explains it. NAME is the name of a Package in the
+the pod, the event or the refusal that explains it. Where it waits for packages that it depends
+on, these are explained in turn. NAME is the name of a Package in the
 namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME. Exits with 0 whenever
 the package exists, however it stands.
 
@@ -84,7 +87,7 @@ func installedName(arg string) (cluster.Name, bool) {
 		return cluster.Name{}, false
 	}
 	n, err := cluster.ParseName(arg)
-	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@."))
+	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@"))
 }
 
 // bareName reports whether an argument may name a package as well as a folder.
@@ -112,12 +115,26 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	d, err := diagnose.Explain(ctx, all, snap, deployment)
+	d, err := diagnose.Explain(ctx, all, snap, deployment, readerOf(cl))
 	if err != nil {
 		return cl.Explain("cannot explain "+target.String(), err)
 	}
 	c.warnOfSilence(ctx, cl)
 	return c.output.Write(ctx, c.streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
+}
+
+// readerOf reads packages that others depend on, as far as the user may.
+func readerOf(cl *cluster.Cluster) diagnose.Reader {
+	return func(ctx context.Context, t progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
+		pkg, err := cl.Read(ctx, t)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return progress.Snapshot{Target: t}, nil, nil
+		}
+		if err != nil {
+			return progress.Snapshot{}, nil, cl.Explain("cannot read "+t.String(), err)
+		}
+		return cl.Snapshot(ctx, t, pkg)
+	}
 }
 
 func (c *explainCommand) describe(ctx context.Context, source string) error {

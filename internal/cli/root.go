@@ -79,10 +79,10 @@ phase begins when everything in the phases before it works.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	on := command{streams: streams, dial: dial}
 	root.AddCommand(
-		newValidate(streams), newTree(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
+		newValidate(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
 		newPlan(on), newInstall(on), newStatus(on), newExplain(on), newRetry(on), newRerun(on), newDelete(on),
-		newRollout(on), newPause(on), newUnpause(on), newClusterTree(on),
+		newRollout(on), newPause(on), newUnpause(on), newTree(on), newClusterTree(on), newWhy(on), newLock(on),
 		newSource(on), newAvailable(on), newUpgrade(on), newOutdated(on), newValues(on), newImport(on),
 	)
 	return root

@@ -1,44 +1,89 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
 )
 
 type treeCommand struct {
-	streams genericiooptions.IOStreams
-	preview previewFlags
+	command
+	preview    previewFlags
+	everywhere bool
 }
 
-func newTree(streams genericiooptions.IOStreams) *cobra.Command {
-	c := treeCommand{streams: streams}
-	cmd := onSource(&cobra.Command{
-		Use:   "tree SOURCE",
-		Short: "Show the phases and objects of a package",
-		Long: `Render the package in a folder and show its objects in their phases, without a cluster.
+func newTree(on command) *cobra.Command {
+	c := treeCommand{command: on}
+	cmd := &cobra.Command{
+		Use:   "tree [NAME|SOURCE]",
+		Short: "Show which installed packages depend on which, or the phases and objects of a package in a folder",
+		Long: `Show the packages of the namespace and what they depend on: which version of what is installed for
+it, whether it was generated, and what is wrong with it. With --cluster those of the cluster, with
+-A all. With NAME, as of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME, that one alone, with what it depends on. Each package is shown once:
+"(above)" marks one that was shown before, "(cycle)" one that depends on itself.
 
-It is rendered for its first test case, or for the one that --config-testcase names, or else
+Or render the package in a folder and show its objects in their phases, without a cluster. It is rendered for its first test case, or for the one that --config-testcase names, or else
 with its default configuration for a package called name in the namespace called namespace.
 A package that can only be installed in a cluster is shown as a ClusterPackage. Components
 follow, unless a flag is about one part alone.`,
-		Args: takes("SOURCE"),
-	}, c.run, c.preview.check)
-	c.preview.add(cmd)
+		Example: `  kubectl package tree -n shop
+  kubectl package tree clusterpackage/cert-operator
+  kubectl package tree ./cert-operator`,
+		Args:              takes("[NAME|SOURCE]"),
+		ValidArgsFunction: c.completeSource(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+	}
+	c.connects(cmd)
+	c.preview.addBesideConnection(cmd)
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
+	c.output.Add(cmd)
 	return cmd
 }
 
-func (c *treeCommand) run(ctx context.Context, source string) error {
+func (c *treeCommand) run(cmd *cobra.Command, args []string) error {
+	c.preview.namespace = *c.flags.Namespace
+	err := cmp.Or(c.output.Check(), c.preview.check())
+	arg, n, installed := "", cluster.Name{}, true
+	if len(args) > 0 {
+		arg = args[0]
+		n, installed = installedName(arg)
+	}
+	switch {
+	case err != nil:
+	case installed:
+		err = c.preview.onlyForSource(cmd, cmp.Or(arg, "tree without an argument"))
+		if c.everywhere && (arg != "" || c.preview.cluster) {
+			err = cmp.Or(err, errors.New("--all-namespaces shows everything: leave out --cluster and NAME"))
+		}
+		if c.preview.cluster && n.Scope == corev1alpha1.ScopeNamespaced {
+			err = cmp.Or(err, fmt.Errorf("%s and --cluster contradict each other", arg))
+		}
+	case c.output.Wanted():
+		err = fmt.Errorf("-o and --query are about installed packages, and %s is a folder: kubectl package explain %s -o json", arg, arg)
+	}
+	if err != nil {
+		return usageError(cmd, err)
+	}
+	if installed {
+		return c.ofInstalled(cmd.Context(), n)
+	}
+	return c.ofSource(cmd.Context(), arg)
+}
+
+func (c *treeCommand) ofSource(ctx context.Context, source string) error {
 	files, err := readSource(source)
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ const ScopeCheck = 5 * time.Second
 // Limits of what kubectl package shows and writes of a catalogue.
 const (
 	AvailablePage         = 50        // AvailablePackages in one response, each of up to 512 KiB
+	PackagePage           = 500       // Packages in one response: statuses of a few KiB each
 	InlineRepositoryBytes = 900 << 10 // of files in a PackageRepository, which etcd takes up to 1.5 MiB of
 	VersionsNamed         = 10        // in an error about versions
 	ExampleDepth          = 32        // of objects in an example of values: each is indented

@@ -31,6 +31,7 @@ const (
 	ReasonDeleting       Reason = "Deleting"
 	ReasonCondition      Reason = "Condition"
 	ReasonProbe          Reason = "Probe"
+	ReasonDependency     Reason = "Dependency"
 )
 
 // Diagnosis is why a package is not available. Its JSON fields are stable.
@@ -48,6 +49,9 @@ type Diagnosis struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Chain leads from the package to the cause.
 	Chain []Link `json:"chain"`
+
+	// elsewhere means that the cause is in another package, which it names.
+	elsewhere bool
 }
 
 // Link is one thing on the way to a cause.

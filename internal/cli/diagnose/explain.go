@@ -21,12 +21,22 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// Explain follows a package to what it waits for. The client reads any kind.
-func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment) (*Diagnosis, error) {
+// Explain follows a package to what it waits for. The client reads any kind, read the packages that it depends on.
+func Explain(
+	ctx context.Context, c client.Client, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, read Reader,
+) (*Diagnosis, error) {
+	return (&dependencies{client: c, read: read, seen: map[progress.Target]bool{}}).explain(ctx, snap, deployment)
+}
+
+// explain is about one package.
+func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment) (*Diagnosis, error) {
 	state := progress.Of(snap)
 	report := progress.ReportOf(snap)
 	d := &Diagnosis{Kind: report.Kind, Namespace: report.Namespace, Name: report.Name, Summary: report.Summary}
 	top := finding{link: Link{Object: name(report.Kind, report.Namespace, report.Name), State: string(report.Summary)}}
+	if report.Summary == progress.SummaryWaiting || report.Summary == progress.SummaryUnsatisfied {
+		return d, f.follow(ctx, snap, state, d)
+	}
 	if report.Summary == progress.SummaryAvailable {
 		d.Reason, d.Cause = ReasonNone, "everything is as the spec asks for"
 		if deployment != nil {
@@ -42,7 +52,7 @@ func Explain(ctx context.Context, c client.Client, snap progress.Snapshot, deplo
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
-	e := explainer{client: c, set: snap.Set, deployment: deployment}
+	e := explainer{client: f.client, set: snap.Set, deployment: deployment}
 	phase, err := e.phase(ctx, report)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,10 @@ func Culprit(s State) string {
 		return listed("no version can be chosen", strings.Split(s.Unresolved, "\n"))
 	case s.PullError != "":
 		return listed("the image cannot be pulled", []string{s.PullError})
+	case s.Unsatisfied:
+		return listed("what it depends on cannot be had", strings.Split(s.Waiting, "\n"))
+	case s.Waiting != "":
+		return listed("it waits for what it depends on", strings.Split(s.Waiting, "\n"))
 	case !s.Observed:
 		return "no manager has looked at it. " + managerRunning
 	case !s.Unpacked:
@@ -44,6 +48,9 @@ func Culprit(s State) string {
 }
 
 func (s State) holding() string {
+	if s.Held != "" {
+		return "it is held: " + oneLine(s.Held)
+	}
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
 	}

@@ -44,6 +44,7 @@ func Frame(s State, o FrameOptions) string {
 	f.head()
 	if !s.Gone {
 		f.image()
+		f.dependencies()
 	}
 	f.phases()
 	f.note()
@@ -100,10 +101,31 @@ func (f *frame) image() {
 			text += fmt.Sprintf("  revision %d", f.Revision)
 		}
 		f.put(0, f.Styles.Good(markDone), text, plain)
+	case f.Waiting != "":
+		f.put(0, f.turning(), text+"  "+f.Summary().Words(), plain)
 	case f.Noticed:
 		f.put(0, f.turning(), text+"  loading", plain)
 	default:
 		f.put(0, f.turning(), text+"  waiting for the manager", plain)
+	}
+}
+
+// dependencies shows what is waited for.
+func (f *frame) dependencies() {
+	const most = 5
+	if f.Waiting == "" || f.Deleting || f.Ready {
+		return
+	}
+	style, lines := plain, strings.Split(f.Waiting, "\n")
+	if f.Unsatisfied {
+		style = f.Styles.Bad
+	}
+	for i, line := range lines {
+		if i == most {
+			f.put(4, "", fmt.Sprintf("… and %d more", len(lines)-i), style)
+			break
+		}
+		f.put(4, "", oneLine(line), style)
 	}
 }
 

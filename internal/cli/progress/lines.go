@@ -33,6 +33,7 @@ func Lines(before, after State) []string {
 	}
 	add(after.Unnoticed && !before.Unnoticed, Unnoticed)
 	add(after.Deleting && !before.Deleting, "deletion has begun")
+	add(after.Held != "" && after.Held != before.Held, "held: %s", after.Held)
 	if !after.Deleting {
 		lines = append(lines, loadLines(before, after)...)
 	}
@@ -46,7 +47,7 @@ func Lines(before, after State) []string {
 	}
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
-	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
+	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
 	return lines
 }
 
@@ -60,6 +61,11 @@ func loadLines(before, after State) []string {
 	}
 	add(after.Unresolved != "" && after.Unresolved != before.Unresolved, "no version: %s", firstOf(after.Unresolved))
 	add(after.Chosen != "" && after.Chosen != before.Chosen && after.Unresolved == "", "chosen %s", after.Chosen)
+	known := strings.Split(before.Waiting, "\n")
+	for line := range strings.SplitSeq(after.Waiting, "\n") {
+		add(after.Waiting != "" && !slices.Contains(known, line), "dependency %s", line)
+	}
+	add(after.Waiting == "" && before.Waiting != "", "dependencies are ready")
 	add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
 	add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
 	fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)

@@ -34,7 +34,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 	if s.PullError == "" {
 		j.pulling = time.Time{}
 	}
-	if s.Stalled == "" {
+	if s.Stalled == "" && !s.Unsatisfied {
 		j.stalled = time.Time{}
 	}
 	if s.Unresolved == "" {
@@ -53,6 +53,10 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return lasting(s, &j.unresolved, now, stallGrace)
 	case s.Ready:
 		return Outcome{Done: true}
+	case s.Unsatisfied:
+		return lasting(s, &j.stalled, now, stallGrace)
+	case s.Waiting != "":
+		return Outcome{}
 	case s.PullError != "" && s.Stalled == "":
 		return lasting(s, &j.pulling, now, pullGrace)
 	case s.Stalled != "":

@@ -13,7 +13,8 @@ import (
 type Summary string
 
 // Summaries. Available is everything as the spec demands; Pending is a spec without a report;
-// Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout.
+// Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout;
+// WaitingForDependencies ends by itself, DependenciesUnsatisfied does not.
 const (
 	SummaryAvailable      Summary = "Available"
 	SummaryPending        Summary = "Pending"
@@ -24,6 +25,8 @@ const (
 	SummaryImagePullError Summary = "ImagePullError"
 	SummaryUnresolved     Summary = "Unresolved"
 	SummaryPaused         Summary = "Paused"
+	SummaryWaiting        Summary = "WaitingForDependencies"
+	SummaryUnsatisfied    Summary = "DependenciesUnsatisfied"
 	SummaryDeleting       Summary = "Deleting"
 )
 
@@ -31,6 +34,8 @@ var headlines = map[Summary]string{
 	SummaryAvailable: "available", SummaryPending: "pending", SummaryProgressing: "rolling out",
 	SummaryStalled: "stuck", SummaryUnavailable: "unavailable", SummaryInvalid: "invalid",
 	SummaryUnresolved:     "no version fits",
+	SummaryWaiting:        "waiting for dependencies",
+	SummaryUnsatisfied:    "dependencies not satisfied",
 	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
 }
 
@@ -103,7 +108,7 @@ func ReportOf(snap Snapshot) Report {
 // conditionOrder sorts conditions by importance.
 var conditionOrder = []string{
 	corev1alpha1.ConditionReady, corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing,
-	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
+	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionDependenciesReady, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
 	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
 }
 
@@ -129,6 +134,10 @@ func (s State) Summary() Summary {
 		return SummaryImagePullError
 	case s.Ready:
 		return SummaryAvailable
+	case s.Waiting != "" && s.Unsatisfied:
+		return SummaryUnsatisfied
+	case s.Waiting != "":
+		return SummaryWaiting
 	case !s.Observed:
 		return SummaryPending
 	case s.Stalled != "":

@@ -64,7 +64,7 @@ func (s *screen) tone() func(string) string {
 	switch s.Summary {
 	case SummaryAvailable:
 		return s.Styles.Good
-	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused:
+	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting:
 		return s.Styles.Busy
 	}
 	return s.Styles.Bad
@@ -79,11 +79,12 @@ func (s *screen) also() string {
 
 // why shows the message, unless the phases show it.
 func (s *screen) why() {
-	if len(s.Blocking) > 0 && s.Summary != SummaryInvalid && s.Summary != SummaryImagePullError && s.Summary != SummaryUnresolved {
+	own := slices.Contains([]Summary{SummaryInvalid, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied}, s.Summary)
+	if len(s.Blocking) > 0 && !own {
 		return
 	}
 	lines := strings.Split(terminal.Text(s.Message), "\n")
-	if len(lines) > 1 && (s.Summary == SummaryInvalid || s.Summary == SummaryImagePullError || s.Summary == SummaryUnresolved) {
+	if len(lines) > 1 && own {
 		lines = lines[1:] // the first one is the summary in other words
 	}
 	for _, line := range lines {

@@ -45,6 +45,11 @@ type State struct {
 	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
 	// version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+	// Waiting is which dependencies are waited for, one a line; Unsatisfied that waiting alone does not help.
+	Waiting     string
+	Unsatisfied bool
+	// Held is why a deletion has not begun: other packages depend on this one.
+	Held string
 	// Retried is the last retry that the manager has handled.
 	Retried string
 	// Available: this revision or the one before works. RolledOut: this revision was complete
@@ -175,6 +180,9 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	if pkg.PackageSpec().PackageRef != nil {
 		s.Unresolved = message(corev1alpha1.ConditionResolved, metav1.ConditionFalse)
 	}
+	s.Waiting = message(corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
+	s.Unsatisfied = s.Waiting != "" && current(corev1alpha1.ConditionDependenciesReady).Reason != corev1alpha1.ReasonWaitingForDependencies
+	s.Held = message(corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
 	s.Unavailable = message(corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
 	s.Available = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
 	s.RolledOut = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) &&

@@ -1,0 +1,148 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+const (
+	// dependencyDepth is the number of packages, each a dependency of the one before, that are followed.
+	dependencyDepth = 20
+	// dependenciesExamined is the number of packages that are read in all.
+	dependenciesExamined = 50
+)
+
+// Reader reads a package with its newest revision. The package of the snapshot is nil where there is none, or where it may
+// not be read.
+type Reader func(context.Context, progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error)
+
+// dependencies follows packages to those that they wait for.
+type dependencies struct {
+	client client.Client
+	read   Reader
+	// seen are the packages that were explained, or are on the way to the present one; depth counts these.
+	seen  map[progress.Target]bool
+	depth int
+}
+
+// follow explains the first dependency that cannot be satisfied, or else the first that is not available.
+func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s progress.State, d *Diagnosis) error {
+	f.seen[snap.Target] = true
+	d.Reason, d.Cause = ReasonDependency, strings.Join(strings.Fields(s.Waiting), " ")
+	d.Chain = []Link{{Object: name(d.Kind, d.Namespace, d.Name), State: string(d.Summary)}}
+	found := false
+	for _, failing := range []bool{true, false} {
+		for _, entry := range snap.Package.PackageStatus().Dependencies {
+			c := meta.FindStatusCondition(entry.Conditions, corev1alpha1.ConditionSatisfied)
+			if entry.Optional || c == nil || c.Status == "True" || comes(c.Reason) == failing {
+				continue
+			}
+			one, err := f.one(ctx, snap.Target, entry, c.Reason, c.Message)
+			if err != nil {
+				return err
+			}
+			if !found {
+				found, d.Object, d.Reason, d.Cause, d.Remedy, d.elsewhere = true, one.Object, one.Reason, one.Cause, one.Remedy, one.elsewhere
+			}
+			d.Chain = append(d.Chain, one.Chain...)
+		}
+	}
+	if !found {
+		d.Cause, d.Remedy = lastSentence(d.Cause)
+	}
+	return nil
+}
+
+// comes reports whether a dependency is installed, and has only to become available.
+func comes(reason string) bool { return reason == corev1alpha1.ReasonNotAvailable }
+
+// one explains a dependency that is not satisfied; its chain begins at depth 1.
+func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1alpha1.DependencyStatus, reason, message string) (*Diagnosis, error) {
+	d := &Diagnosis{Reason: ReasonDependency, Object: "dependency " + entry.Name}
+	d.Cause, d.Remedy = lastSentence(strings.Join(strings.Fields(message), " "))
+	if d.Cause = entry.Name + ": " + d.Cause; d.Remedy == "" {
+		d.Remedy = remedyOf(reason, t, entry)
+	}
+	d.Chain = []Link{{Depth: 1, Object: d.Object, State: reason, Message: message}}
+	if entry.PackageRef == nil || !comes(reason) {
+		return d, nil
+	}
+	to := progress.Target{
+		Scope: corev1alpha1.ScopeOf(entry.PackageRef.Namespace), Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name,
+	}
+	if f.seen[to] || f.depth >= dependencyDepth || len(f.seen) >= dependenciesExamined {
+		d.Remedy = "See: kubectl package explain " + to.Flags()
+		return d, nil
+	}
+	f.seen[to] = true
+	snap, deployment, err := f.read(ctx, to)
+	if err != nil || snap.Package == nil {
+		return d, err
+	}
+	f.depth++
+	defer func() { f.depth-- }()
+	below, err := f.explain(ctx, snap, deployment)
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range below.Chain {
+		link.Depth += 2
+		d.Chain = append(d.Chain, link)
+	}
+	if below.Reason == ReasonNone {
+		d.Cause, d.Remedy = fmt.Sprintf("%s: %s is available, which the manager has not noticed yet", entry.Name, to), "Wait a moment, and look again."
+		return d, nil
+	}
+	d.Object, d.Reason, d.Cause, d.Remedy, d.elsewhere = below.Object, below.Reason, below.Cause, below.Remedy, true
+	if !below.elsewhere {
+		d.Cause = fmt.Sprintf("%s: %s", to, below.Cause)
+	}
+	if below.Object == "" {
+		d.Object = to.String()
+	}
+	return d, nil
+}
+
+// remedyOf is what to do about a dependency of a package t.
+func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencyStatus) string {
+	of, flag, override := "PACKAGE", flagOf(t), ""
+	if entry.Package != nil {
+		of = entry.Package.Name
+	}
+	switch reason {
+	case corev1alpha1.ReasonUnknownPackage:
+		return "Add a repository that offers it: kubectl package source add NAME IMAGE" + flag
+	case corev1alpha1.ReasonNoMatchingVersion, corev1alpha1.ReasonVersionMismatch:
+		override = `{"package":{"version":"VERSION"}}`
+	case corev1alpha1.ReasonAmbiguousProvider:
+		override = `{"package":{"name":"NAME"}}`
+	case corev1alpha1.ReasonManagedByUser:
+		return "Install it: kubectl package install " + of + flag
+	case corev1alpha1.ReasonNotAvailable:
+		if entry.PackageRef != nil {
+			to := progress.Target{
+				Scope: corev1alpha1.ScopeOf(entry.PackageRef.Namespace), Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name,
+			}
+			return "See: kubectl package explain " + to.Flags()
+		}
+	}
+	if override == "" {
+		return "See: kubectl package tree " + t.Flags()
+	}
+	return fmt.Sprintf("See: kubectl package available get %s%s; another choice is made by kubectl package upgrade %s --override '%s=%s'",
+		of, flag, t.Flags(), entry.Name, override)
+}
+
+func flagOf(t progress.Target) string {
+	if t.Namespace == "" {
+		return " --cluster"
+	}
+	return " -n " + t.Namespace
+}

@@ -1,0 +1,7 @@
+// Package graph is which installed packages depend on which, as their statuses record it.
+//
+//	Packages and ClusterPackages ─► Graph: nodes and edges ─► Tree (text), Why (paths), Lock, Unneeded
+//
+// It is pure. All results are in the order of namespaces and names, ClusterPackages first, whatever the order of what is
+// put in. Cycles and diamonds are bounded: each node is drawn once, and Why ends at MostPaths.
+package graph

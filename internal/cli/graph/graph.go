@@ -1,0 +1,190 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// Key identifies a Package, or without a namespace a ClusterPackage.
+type Key struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// KeyOf returns the key of a package.
+func KeyOf(pkg corev1alpha1.GenericPackage) Key { return keyFor(pkg.GetNamespace(), pkg.GetName()) }
+
+func keyFor(namespace, name string) Key {
+	return Key{Kind: corev1alpha1.ScopeOf(namespace).Kind("Package"), Namespace: namespace, Name: name}
+}
+
+// Target is the package as commands name it.
+func (k Key) Target() progress.Target {
+	return progress.Target{Scope: corev1alpha1.ScopeOf(k.Namespace), Namespace: k.Namespace, Name: k.Name}
+}
+
+// String is such as "package shop/web" and "clusterpackage cert".
+func (k Key) String() string { return k.Target().String() }
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+}
+
+// Node is an installed package. Its JSON fields are stable.
+type Node struct {
+	Key
+	// Package is the name by which others depend on it, Version what was unpacked last.
+	Package string           `json:"package,omitempty"`
+	Version string           `json:"version,omitempty"`
+	Summary progress.Summary `json:"summary"`
+	// Generated means that it was installed because others depend on it.
+	Generated    bool   `json:"generated"`
+	Dependencies []Edge `json:"dependencies,omitempty"`
+	// Dependents are those that have it as a dependency.
+	Dependents []Key `json:"dependents,omitempty"`
+
+	pkg corev1alpha1.GenericPackage
+}
+
+// Edge is a dependency of a package. Its JSON fields are stable.
+type Edge struct {
+	Name     string `json:"name"`
+	Optional bool   `json:"optional,omitempty"`
+	// Package and Range, or API, are what is required.
+	Package string `json:"package,omitempty"`
+	Range   string `json:"range,omitempty"`
+	API     string `json:"api,omitempty"`
+	// To is what is installed for it; nil for an API that is served, and for what is missing.
+	To        *Key   `json:"to,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Satisfied bool   `json:"satisfied"`
+	Reason    string `json:"reason,omitempty"`
+	Message   string `json:"message,omitempty"`
+}
+
+// wants is what an edge requires, in words.
+func (e Edge) wants() string {
+	if e.API != "" {
+		return "API " + e.API
+	}
+	return strings.TrimSpace(e.Package + " " + e.Range)
+}
+
+// Graph is all that is installed, as far as it was read.
+type Graph struct {
+	nodes []*Node
+	byKey map[Key]*Node
+}
+
+// Of makes a Graph of packages.
+func Of(packages []corev1alpha1.GenericPackage) *Graph {
+	g := &Graph{byKey: map[Key]*Node{}}
+	for _, pkg := range packages {
+		n := nodeOf(pkg)
+		if g.byKey[n.Key] == nil {
+			g.nodes, g.byKey[n.Key] = append(g.nodes, n), n
+		}
+	}
+	slices.SortFunc(g.nodes, func(a, b *Node) int { return a.Key.compare(b.Key) })
+	for _, n := range g.nodes {
+		for _, e := range n.Dependencies {
+			if e.To == nil || *e.To == n.Key {
+				continue
+			}
+			if to := g.byKey[*e.To]; to != nil && !slices.Contains(to.Dependents, n.Key) {
+				to.Dependents = append(to.Dependents, n.Key)
+			}
+		}
+	}
+	return g
+}
+
+func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
+	n := &Node{Key: KeyOf(pkg), Generated: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true", pkg: pkg}
+	n.Summary = progress.Of(progress.Snapshot{Target: n.Target(), Package: pkg}).Summary()
+	status := pkg.PackageStatus()
+	if r := status.Resolved; r != nil {
+		n.Package, n.Version = cmp.Or(r.CatalogName, r.PackageName), r.Version
+	}
+	if ref := pkg.PackageSpec().PackageRef; ref != nil {
+		n.Package = ref.Name
+	}
+	for _, d := range status.Dependencies {
+		n.Dependencies = append(n.Dependencies, edgeOf(d))
+	}
+	return n
+}
+
+func edgeOf(d corev1alpha1.DependencyStatus) Edge {
+	e := Edge{Name: d.Name, Optional: d.Optional, Version: d.Version}
+	if d.Package != nil {
+		e.Package, e.Range = d.Package.Name, d.Package.Version
+	}
+	if d.API != nil {
+		e.API = d.API.APIVersion + " " + d.API.Kind
+	}
+	if ref := d.PackageRef; ref != nil {
+		to := keyFor(ref.Namespace, ref.Name)
+		e.To = &to
+	}
+	if c := meta.FindStatusCondition(d.Conditions, corev1alpha1.ConditionSatisfied); c != nil {
+		e.Satisfied, e.Reason, e.Message = c.Status == "True", c.Reason, c.Message
+	}
+	return e
+}
+
+// Nodes returns the nodes of which keep is true, and what they depend on.
+func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
+	reached := map[Key]bool{}
+	for _, n := range g.nodes {
+		if keep(n) {
+			g.reach(n.Key, reached)
+		}
+	}
+	found := []*Node{}
+	for _, n := range g.nodes {
+		if reached[n.Key] {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// Node returns nil for a package that was not read.
+func (g *Graph) Node(k Key) *Node { return g.byKey[k] }
+
+// reach marks a node and all that it leads to.
+func (g *Graph) reach(from Key, reached map[Key]bool) {
+	for todo := []Key{from}; len(todo) > 0; {
+		next := todo[0]
+		todo = todo[1:]
+		n := g.byKey[next]
+		if n == nil || reached[next] {
+			continue
+		}
+		reached[next] = true
+		for _, e := range n.Dependencies {
+			if e.To != nil {
+				todo = append(todo, *e.To)
+			}
+		}
+	}
+}
+
+// Unneeded returns the generated packages that nothing depends on.
+func (g *Graph) Unneeded() []Key {
+	var found []Key
+	for _, n := range g.nodes {
+		if n.Generated && len(n.Dependents) == 0 && n.pkg.GetDeletionTimestamp() == nil {
+			found = append(found, n.Key)
+		}
+	}
+	return found
+}

@@ -1,0 +1,140 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+const (
+	markAbove = "(above)"
+	markCycle = "(cycle)"
+)
+
+// Tree draws nodes as trees: what nothing else of them depends on is a root, with what it depends on below it. A node that
+// was drawn before is marked, and not drawn again with what is below it.
+func (g *Graph) Tree(nodes []*Node, styles terminal.Styles) string {
+	d := &drawing{graph: g, styles: styles, drawn: map[Key]bool{}, above: map[Key]bool{}}
+	shown := map[Key]bool{}
+	for _, n := range nodes {
+		shown[n.Key] = true
+	}
+	for _, n := range nodes {
+		if !slices.ContainsFunc(n.Dependents, func(k Key) bool { return shown[k] }) {
+			d.root(n)
+		}
+	}
+	for _, n := range nodes { // those that only a cycle leads to
+		if !d.drawn[n.Key] {
+			d.root(n)
+		}
+	}
+	return d.text.String()
+}
+
+// TreeOf draws one package, and what it depends on.
+func (g *Graph) TreeOf(n *Node, styles terminal.Styles) string {
+	d := &drawing{graph: g, styles: styles, drawn: map[Key]bool{}, above: map[Key]bool{}}
+	d.root(n)
+	return d.text.String()
+}
+
+type drawing struct {
+	graph  *Graph
+	styles terminal.Styles
+	text   strings.Builder
+	// drawn nodes, and those on the way to the present one.
+	drawn, above map[Key]bool
+}
+
+func (d *drawing) line(parts ...string) {
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	d.text.WriteString(strings.Join(parts, "  ") + "\n")
+}
+
+func (d *drawing) root(n *Node) {
+	d.line(append([]string{d.styles.Strong(terminal.Line(n.Key.String()))}, d.about(n)...)...)
+	d.below(n, "")
+}
+
+// about is what is said of a node behind its name.
+func (d *drawing) about(n *Node) []string {
+	about := []string{terminal.Line(strings.TrimSpace(n.Package + " " + n.Version)), d.state(n.Summary)}
+	if n.Generated {
+		about = append(about, d.styles.Faint("generated"))
+	}
+	return about
+}
+
+func (d *drawing) state(s progress.Summary) string {
+	switch s {
+	case progress.SummaryAvailable:
+		return d.styles.Good(s.Words())
+	case progress.SummaryPending, progress.SummaryProgressing, progress.SummaryDeleting, progress.SummaryWaiting:
+		return d.styles.Busy(s.Words())
+	}
+	return d.styles.Bad(s.Words())
+}
+
+func (d *drawing) below(n *Node, stem string) {
+	d.drawn[n.Key], d.above[n.Key] = true, true
+	defer delete(d.above, n.Key)
+	for i, e := range n.Dependencies {
+		branch, further := "├── ", "│   "
+		if i == len(n.Dependencies)-1 {
+			branch, further = "└── ", "    "
+		}
+		d.edge(e, stem+branch, stem+further)
+	}
+}
+
+// node is what is installed for a dependency; nil where that was not read.
+func (d *drawing) node(e Edge) *Node {
+	if e.To == nil {
+		return nil
+	}
+	return d.graph.byKey[*e.To]
+}
+
+func (d *drawing) edge(e Edge, branch, further string) {
+	name := terminal.Line(e.Name) + ":"
+	what := e.wants()
+	if n := d.node(e); n != nil && e.Package != "" && n.Package == e.Package {
+		what = cmp.Or(e.Range, "any version")
+	}
+	wants := "needs " + terminal.Line(what)
+	if e.Optional {
+		wants += ", optional"
+	}
+	wants = d.styles.Faint(wants)
+	problem := ""
+	if !e.Satisfied {
+		problem = d.styles.Bad(terminal.Line(strings.TrimSuffix(e.Reason+": "+e.Message, ": ")))
+		if e.Reason == "" {
+			problem = d.styles.Busy("not looked at yet")
+		}
+	}
+	if e.To == nil {
+		if e.Satisfied {
+			problem = d.styles.Good("served")
+		}
+		d.line(branch+name, wants, problem)
+		return
+	}
+	head := branch + name + " " + terminal.Line(e.To.String())
+	n := d.node(e)
+	switch {
+	case n == nil:
+		d.line(head, terminal.Line(e.Version), wants, d.styles.Faint("cannot be read, or is gone"), problem)
+	case d.above[n.Key]:
+		d.line(head, d.styles.Bad(markCycle), wants, problem)
+	case d.drawn[n.Key]:
+		d.line(head, d.styles.Faint(markAbove), wants, problem)
+	default:
+		d.line(append(append([]string{head}, d.about(n)...), wants, problem)...)
+		d.below(n, further)
+	}
+}
