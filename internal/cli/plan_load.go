@@ -311,7 +311,7 @@ func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Clien
 		return loader.Options{}, err
 	}
 	opts := sources.Options(pkg, values)
-	opts.Environment, opts.Package.Image = env, cmp.Or(spec.Image, loader.StaticImage)
+	opts.Environment, opts.Package.Image, opts.ResolvesDependencies = env, cmp.Or(spec.Image, loader.StaticImage), true
 	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
 		m, err := reader.RESTMapper().RESTMapping(gk)
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil

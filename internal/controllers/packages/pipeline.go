@@ -169,7 +169,7 @@ func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Packag
 			PackageName: pkg.Name, Version: cmp.Or(in.origin.version, pkg.Manifest.Spec.Version),
 			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
 			CatalogName:   cmp.Or(in.origin.packageName, pkg.CatalogName),
-			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Provides,
+			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
 		},
 		sourceImage: p.Prefixes.Apply(in.origin.image),
 		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
