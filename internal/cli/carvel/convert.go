@@ -162,7 +162,7 @@ func (i *item) metadata(namespace string, handled map[string]bool) map[string]an
 	for _, name := range slices.Sorted(maps.Keys(i.doc.GetAnnotations())) {
 		switch {
 		case handled[name], strings.HasPrefix(name, "kapp.k14s.io/"), strings.HasPrefix(name, "kubectl.kubernetes.io/"):
-		case strings.Contains(name, ".carvel.dev/") || strings.HasPrefix(name, "packaging.carvel.dev/"):
+		case name != ignoreKubernetes && (strings.Contains(name, ".carvel.dev/") || strings.HasPrefix(name, "packaging.carvel.dev/")):
 			i.lost("annotation "+name, "nothing stands for it")
 		default:
 			annotations[name] = i.doc.GetAnnotations()[name]

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	downgradable = "packaging.carvel.dev/downgradable"
-	extension    = "ext.packaging.carvel.dev/"
-	yttPaths     = extension + "ytt-paths-from-secret-name"
-	yttOverlays  = extension + "ytt-data-values-overlays"
-	helmValues   = extension + "helm-template-values-from-secret-name"
-	fetchPrefix  = extension + "fetch-"
-	secretName   = "-secret-name"
+	downgradable     = "packaging.carvel.dev/downgradable"
+	ignoreKubernetes = "packaging.carvel.dev/ignore-kubernetes-version-selection"
+	extension        = "ext.packaging.carvel.dev/"
+	yttPaths         = extension + "ytt-paths-from-secret-name"
+	yttOverlays      = extension + "ytt-data-values-overlays"
+	helmValues       = extension + "helm-template-values-from-secret-name"
+	fetchPrefix      = extension + "fetch-"
+	secretName       = "-secret-name"
 )
 
 const coreVersion = "package-operator.run/v1alpha1"
@@ -132,8 +133,9 @@ func (i *item) annotations(spec map[string]any) map[string]bool {
 		case strings.HasPrefix(name, fetchPrefix) && strings.HasSuffix(name, secretName):
 			pull = append(pull, map[string]any{"name": all[name]})
 			i.kept(field, "becomes spec.imagePullSecrets")
-		case strings.HasPrefix(name, "packaging.carvel.dev/ignore-"):
-			i.missing(field, "constraints of a version on the cluster are never passed over")
+		case name == ignoreKubernetes:
+			i.kept(field, "is the same")
+			continue // part of the metadata
 		default:
 			continue
 		}
