@@ -32,6 +32,9 @@ type wantedPackage struct {
 	// account and downgrade are left unchanged where they are empty.
 	account   string
 	downgrade corev1alpha1.DowngradePolicy
+	// dependencies are changes of spec.dependencies, dependencyValues what they refer to.
+	dependencies     corev1alpha1.PackageDependencies
+	dependencyValues []dependencyValues
 	// config is JSON; nil leaves it unchanged, dropsConfig removes it.
 	config           []byte
 	dropsConfig      bool
@@ -90,7 +93,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	spec := pkg.PackageSpec()
 	spec.Image, spec.Component = want.image, want.component
 	spec.PackageRef, spec.ServiceAccountName, spec.DowngradePolicy = want.ref, want.account, want.downgrade
-	spec.ConfigFrom = withValues(nil, want.values)
+	spec.ConfigFrom, spec.Dependencies = withValues(nil, want.values), withDependencies(nil, want.dependencies)
 	if want.adopts {
 		adopt(spec)
 	}
@@ -222,6 +225,10 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want wantedPackage) (patc
 	if from := withValues(old.ConfigFrom, want.values); !equality.Semantic.DeepEqual(old.ConfigFrom, from) {
 		patch = append(patch, operation{"add", "/spec/configFrom", from})
 		changes = append(changes, "where values come from")
+	}
+	if to := withDependencies(old.Dependencies, want.dependencies); !equality.Semantic.DeepEqual(old.Dependencies, to) {
+		patch = append(patch, operation{"add", "/spec/dependencies", to})
+		changes = append(changes, "dependencies")
 	}
 	return patch, changes
 }

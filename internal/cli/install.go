@@ -29,6 +29,7 @@ type installCommand struct {
 	spec     specFlags
 	choice   choiceFlags
 	values   valuesFlags
+	needs    dependencyFlags
 	name     string
 	account  string
 	yes      bool
@@ -54,6 +55,10 @@ at once.
 --values are kept in a ConfigMap NAME-values, with --sensitive in a Secret, which go with the
 package. They are checked before anything is written, as are the versions.
 
+What the package depends on is installed first. --override changes a single dependency; a document
+of --values that begins with the comment # dep=NAME has the values of the package that is installed
+for it, in an object NAME.DEPENDENCY-values.
+
 Exits with 1 when the package does not become available, and says what it waits for. An
 interrupt ends the watching, not the rollout.`,
 		Example: `  # What a repository offers, with values
@@ -75,6 +80,7 @@ interrupt ends the watching, not the rollout.`,
 	c.spec.add(cmd, "install")
 	c.choice.add(cmd)
 	c.values.add(cmd)
+	c.needs.add(cmd)
 	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
 	cmd.Flags().StringVar(&c.account, "service-account", "", "the `name` of the ServiceAccount that creates and changes the objects of the package")
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
@@ -93,7 +99,7 @@ func (c *installCommand) check(arg string) error {
 	case c.values.file != "" && c.spec.config != "":
 		return errors.New("--values and --config contradict each other: --values are kept in an object of their own, --config in the package itself")
 	}
-	return cmp.Or(c.choice.check(), c.values.check())
+	return cmp.Or(c.choice.check(), c.values.check(), c.needs.check())
 }
 
 type specFlags struct {
@@ -183,6 +189,9 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error
 	if err != nil {
 		return err
 	}
+	if err := want.depends(target, &c.needs, c.values.dependencies); err != nil {
+		return err
+	}
 	prepared, err := c.prepare(ctx, cl, target, old, &want, values)
 	if err != nil {
 		return err
@@ -206,14 +215,20 @@ func (c *command) apply(ctx context.Context, cl *cluster.Cluster, target progres
 	var writer *valuesWriter
 	if values != nil {
 		writer = &valuesWriter{cluster: cl, target: target, values: values}
-		want.values, want.beforeWrite = values.source(target), writer.write
+		want.values = values.source(target)
 	}
+	needs, names := want.dependencyWriters(cl, target)
+	all := needs
+	if writer != nil {
+		all = append(slices.Clone(needs), writer)
+	}
+	want.beforeWrite = func(ctx context.Context) error { return writeAll(ctx, all) }
 	done, err := applyPackage(ctx, cl, target, want)
+	if err != nil {
+		withdrawAll(ctx, all)
+		return err
+	}
 	if writer != nil && writer.object != nil {
-		if err != nil {
-			writer.withdraw(ctx)
-			return err
-		}
 		if err := writer.own(ctx, done.pkg); err != nil {
 			return err
 		}
@@ -221,14 +236,12 @@ func (c *command) apply(ctx context.Context, cl *cluster.Cluster, target progres
 			return err
 		}
 	}
-	if err != nil {
-		return err
-	}
 	fmt.Fprintln(c.streams.Out, terminal.Line(target.String()+" "+done.what))
 	if !c.wait {
 		return nil
 	}
-	return c.follow(ctx, cl, target, done, nil)
+	err = c.follow(ctx, cl, target, done, nil)
+	return cmp.Or(err, ownDependencyValues(context.WithoutCancel(ctx), cl, target, needs, names))
 }
 
 // noticed requests a retry where values have changed and the package has not: its status says when it was looked at again.

@@ -57,10 +57,12 @@ func (f *choiceFlags) reference(name string) *corev1alpha1.PackageReference {
 type valuesFlags struct {
 	file      string
 	sensitive bool
+	// dependencies are values of dependencies in the same file, after read.
+	dependencies []dependencyValues
 }
 
 func (f *valuesFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "values", "f", "", "YAML or JSON `file` with the package's values, - for standard input")
+	cmd.Flags().StringVarP(&f.file, "values", "f", "", "YAML or JSON `file` with the package's values, and in further documents that begin with # dep=NAME those of dependencies; - for standard input")
 	cmd.Flags().BoolVar(&f.sensitive, "sensitive", false, "keep the values in a Secret; they may be rendered into Secrets only")
 }
 
@@ -80,11 +82,7 @@ func (f *valuesFlags) read(stdin io.Reader) (*packageValues, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the values: %w", err)
 	}
-	raw, err := parseConfig(name, text)
-	if err != nil {
-		return nil, err
-	}
-	return &packageValues{text: text, raw: raw, sensitive: f.sensitive}, nil
+	return f.split(name, text)
 }
 
 // prepare checks versions and values before anything is written. It returns the image, "" for one without an image.
@@ -100,6 +98,9 @@ func (c *installCommand) prepare(
 	found, err := chooserFor(cl, t.Namespace).mustChoose(ctx, want.ref.Name, requestFor(old, want))
 	if err != nil {
 		return "", err
+	}
+	if err := checkDependencies(&found.version().Version, want.dependencies); err != nil {
+		return "", fmt.Errorf("%s: %w", want.ref.Name, err)
 	}
 	return found.version().Version.Image, checkValues(ctx, cl, t, found, old, want, values)
 }

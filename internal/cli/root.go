@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	ctx = logr.NewContext(ctx, logr.Discard())
 
 	root := newRoot(streams, dial)
-	root.SetArgs(args)
+	root.SetArgs(overrideFlags(args))
 	if err := root.ExecuteContext(ctx); err != nil {
 		if code := exitCode(0); errors.As(err, &code) {
 			return int(code)

@@ -33,9 +33,10 @@ which the package keeps. NAME is the name of a Package in the namespace or of a 
 or package/NAME or clusterpackage/NAME. A package by image is changed by install.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    takes("NAME"),
-	}, packageName, c.run, c.choice.check, c.values.check)
+	}, packageName, c.run, c.choice.check, c.values.check, c.needs.check)
 	c.choice.add(cmd)
 	c.values.add(cmd)
+	c.needs.add(cmd)
 	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "allow versions below the one that was chosen last (spec.downgradePolicy: Allow)")
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	return cmd
@@ -59,6 +60,9 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.downgrade {
 		want.downgrade = corev1alpha1.DowngradePolicyAllow
 	}
+	if err := want.depends(target, &c.needs, c.values.dependencies); err != nil {
+		return err
+	}
 	found, err := c.check(ctx, cl, target, old, &want, values)
 	if err != nil {
 		return err
@@ -66,7 +70,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	patch, _ := difference(old.PackageSpec(), want)
 	installed := old.PackageStatus().Resolved
 	moves := installed == nil || installed.Version != found.version().Version.Version
-	if len(patch) == 0 && values == nil {
+	if len(patch) == 0 && values == nil && len(want.dependencyValues) == 0 {
 		if !moves && !fails(target, old) {
 			return c.nothing(ctx, cl, target, found)
 		}
@@ -81,6 +85,9 @@ func (c *upgradeCommand) check(
 	found, err := chooserFor(cl, t.Namespace).mustChoose(ctx, want.ref.Name, requestFor(old, want))
 	if err != nil {
 		return nil, err
+	}
+	if err := checkDependencies(&found.version().Version, want.dependencies); err != nil {
+		return nil, fmt.Errorf("%s: %w", want.ref.Name, err)
 	}
 	return found, checkValues(ctx, cl, t, found, old, want, values)
 }

@@ -28,6 +28,8 @@ type packageValues struct {
 	// text is YAML as it was given, raw the same as JSON.
 	text, raw []byte
 	sensitive bool
+	// dependency means that they are those of a package that is installed for another one.
+	dependency bool
 }
 
 // source is the entry of configFrom.
@@ -80,11 +82,19 @@ func valuesNamespace(t progress.Target) string {
 	return t.Namespace
 }
 
+// manager differs between both sorts of values, so that neither takes the place of the other.
+func (v *packageValues) manager() string {
+	if v.dependency {
+		return fieldManager + "-dependency"
+	}
+	return fieldManager
+}
+
 // object is the ConfigMap or Secret.
 func (v *packageValues) object(t progress.Target) client.Object {
 	about := metav1.ObjectMeta{
 		Namespace: valuesNamespace(t), Name: t.Name + valuesSuffix,
-		Labels: map[string]string{managedBy: fieldManager},
+		Labels: map[string]string{managedBy: v.manager()},
 	}
 	if v.sensitive {
 		return &corev1.Secret{ObjectMeta: about, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{valuesKey: v.text}}
@@ -118,7 +128,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return w.cluster.Explain("cannot read the values in "+name, err)
 	}
-	if live.GetLabels()[managedBy] != fieldManager {
+	if live.GetLabels()[managedBy] != w.values.manager() {
 		return fmt.Errorf("%s exists and holds no values of kubectl package: delete it, or install under another --name", name)
 	}
 	before := live.DeepCopyObject().(client.Object)
@@ -171,11 +181,11 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 }
 
 func (w *valuesWriter) removeOther(ctx context.Context) error {
-	other := (&packageValues{sensitive: !w.values.sensitive}).object(w.target)
+	other := (&packageValues{sensitive: !w.values.sensitive, dependency: w.values.dependency}).object(w.target)
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
 		return nil // who may not read it has not made it
 	}
-	if other.GetLabels()[managedBy] != fieldManager {
+	if other.GetLabels()[managedBy] != w.values.manager() {
 		return nil
 	}
 	err := w.cluster.Delete(ctx, other)
