@@ -70,6 +70,7 @@ func TestStepsOfCarvel(t *testing.T) {
 		want             []string
 	}{
 		{"a bundle alone", "", "", nil},
+		{"a namespace, which is ignored", "metadata:\n", "metadata:\n  namespace: elsewhere\n", nil},
 		{"no deploy step", "\n      deploy:\n      " + kapp, "", nil},
 		{"kapp without anything", kapp, "- kapp:", nil},
 		{"empty options", kapp, "- kapp: {delete: {}, rawOptions: [], intoNs: ''}", nil},

@@ -130,7 +130,11 @@ func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 		if got, _ := decide(v); got != tc.want {
 			t.Errorf("%s: step %d, want %d", name, got, tc.want)
 		}
+		v.step, _ = decide(v)
 		state := stateOf(v)
+		if strings.Contains(state.Message, "other changes of the spec wait") != (tc.choice.refused() && tc.want == stepHold) {
+			t.Errorf("%s: %s", name, state.Message)
+		}
 		if state.Stalled != tc.choice.refused() || tc.choice.refused() && state.Reason != tc.choice.reason {
 			t.Errorf("%s: %+v", name, state)
 		}

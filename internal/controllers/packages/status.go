@@ -267,7 +267,11 @@ func stateOf(v view) conditions.State {
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}
 	if v.choice.refused() {
-		return conditions.State{Stalled: !v.choice.pending, Reason: v.choice.reason, Message: v.choice.message}
+		message := v.choice.message
+		if v.step == stepHold && v.dep != nil {
+			message += "; other changes of the spec wait until a version fits"
+		}
+		return conditions.State{Stalled: !v.choice.pending, Reason: v.choice.reason, Message: message}
 	}
 	switch v.step {
 	case stepDepend:
