@@ -8,32 +8,27 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// diagnose says why a root has no solution with those that were accepted: its requirements are taken away one by one, until
-// the others have one.
-func (r *resolution) diagnose(accepted []*Root, root *Root) Result {
-	left := *root
-	left.Dependencies = slices.Clone(root.Dependencies)
+// diagnose says why a root has no solution with those that were accepted, as the search for one ended: its requirements are
+// taken away one by one, until the others have one.
+func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state outcome, core []int32) Result {
+	left := root
 	failures := map[string]Outcome{}
-	var s *search
-	for {
-		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), &left)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
-		s = newSearch(r.market, with, nil, r.limit)
-		state, core := s.run()
-		if state == solved {
-			break
-		}
-		if state == exhausted {
-			return r.exceeded(root)
-		}
-		name, o := r.blame(s, with, &left, core)
-		before := len(left.Dependencies)
-		left.Dependencies = slices.DeleteFunc(left.Dependencies, func(d corev1alpha1.Dependency) bool { return d.Name == name })
-		if failures[name] = o; len(left.Dependencies) == before {
+	for ; state == unsolvable; state, core = s.run() {
+		name, o := r.blame(s, root, core)
+		fewer := *left
+		fewer.Dependencies = slices.DeleteFunc(slices.Clone(left.Dependencies), func(d corev1alpha1.Dependency) bool { return d.Name == name })
+		if failures[name] = o; len(left.Dependencies) == len(fewer.Dependencies) {
 			return r.every(root, o)
 		}
+		left = &fewer
+		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), left)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
+		s = newSearch(r.market, with, nil, r.limit)
+	}
+	if state == exhausted {
+		return r.exceeded(root)
 	}
 	s.nameAll()
-	return r.partial(root, &left, s, failures)
+	return r.partial(root, left, s, failures)
 }
 
 // partial combines what fails with what would not.
@@ -61,8 +56,8 @@ func (r *resolution) partial(root, left *Root, s *search, failures map[string]Ou
 }
 
 // blame returns the last requirement of the root in a conflict, and what explains it.
-func (r *resolution) blame(s *search, with []*Root, root *Root, core []int32) (string, Outcome) {
-	s, core = r.minimized(s, with, core)
+func (r *resolution) blame(s *search, root *Root, core []int32) (string, Outcome) {
+	s, core = r.minimized(s, core)
 	name := ""
 	var direct *edge
 	for _, id := range core {
@@ -85,7 +80,7 @@ func (r *resolution) blame(s *search, with []*Root, root *Root, core []int32) (s
 }
 
 // minimized leaves requirements out of a conflict as long as it stays one.
-func (r *resolution) minimized(s *search, with []*Root, core []int32) (*search, []int32) {
+func (r *resolution) minimized(s *search, core []int32) (*search, []int32) {
 	var keys []edgeKey
 	for _, id := range core {
 		for _, k := range append(slices.Clone(s.edges[id].cycle), id) {
@@ -102,7 +97,7 @@ func (r *resolution) minimized(s *search, with []*Root, core []int32) (*search, 
 		for _, k := range keys {
 			only[k] = true
 		}
-		t := newSearch(r.market, with, only, r.limit/limits.ResolutionMinimized)
+		t := newSearch(r.market, s.world.roots, only, r.limit/limits.ResolutionMinimized)
 		if state, core := t.run(); state == unsolvable {
 			return t, core
 		}

@@ -17,8 +17,10 @@ func (s *search) expand(i, v int32) []int32 {
 	}
 	edges := []int32{}
 	of := &s.slots[i]
+	s.steps++
 	if recorded := of.installed; recorded != nil && v == 0 && of.root == nil && !recorded.Unloaded {
-		for k := range recorded.Requirements {
+		names := func(k int) string { return recorded.Requirements[k].Name }
+		for _, k := range byName(len(recorded.Requirements), names) {
 			if r := &recorded.Requirements[k]; r.Satisfier != nil {
 				if e, ok := s.kept(i, r); ok {
 					edges = append(edges, e)
@@ -27,18 +29,25 @@ func (s *search) expand(i, v int32) []int32 {
 		}
 	} else {
 		deps := s.dependenciesOf(i, v)
-		for k := range deps {
+		for _, k := range byName(len(deps), func(k int) string { return deps[k].Name }) {
 			edges = append(edges, s.require(i, v, deps, k))
 		}
 		for _, e := range edges {
 			s.enforce(e)
 		}
 	}
-	slices.SortStableFunc(edges, func(a, b int32) int {
-		return cmp.Compare(s.edges[a].dependency.Name, s.edges[b].dependency.Name)
-	})
 	s.slots[i].expanded[v] = edges
 	return edges
+}
+
+// byName returns the numbers below n in the order of their names.
+func byName(n int, name func(k int) string) []int {
+	all := make([]int, n)
+	for k := range all {
+		all[k] = k
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(name(a), name(b)) })
+	return all
 }
 
 // dependenciesOf returns what a value that is not installed and loaded depends on.
@@ -153,6 +162,11 @@ func (s *search) aim(e *edge, private bool) {
 	of := &s.slots[e.slot]
 	var usable []*Installed
 	var deleted *Installed
+	if private && s.isNested(e) {
+		e.reason = corev1alpha1.ReasonDependencyCycle
+		e.problem = fmt.Sprintf("%s would be installed for itself, again and again. Remove one of these dependencies.", e.name)
+		return
+	}
 	if private {
 		if i := s.world.at[s.childOf(e)]; of.installed != nil && i != nil && i.Package == e.name {
 			if usable = []*Installed{i}; i.Deleting {
@@ -184,6 +198,20 @@ func (s *search) aim(e *edge, private bool) {
 	}
 	if !fits {
 		s.explainNoFit(e, usable)
+	}
+}
+
+// isNested reports whether a requirement with an instance of its own is below another one of its package.
+func (s *search) isNested(e *edge) bool {
+	for i := e.slot; ; {
+		of := &s.slots[i]
+		if of.name == e.name {
+			return true
+		}
+		if of.key.dependent == 0 {
+			return false
+		}
+		i = of.key.dependent - 1
 	}
 }
 

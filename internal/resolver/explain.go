@@ -29,7 +29,7 @@ func (s *search) explain(core []int32) (reason, message string) {
 		reason = cmp.Or(reason, e.reason)
 		text := e.problem
 		if s.slots[e.slot].root == nil {
-			text = s.who(id) + " depends on " + subject(e) + ": " + text
+			text = fmt.Sprintf("%s depends on %s (path %s): %s", s.dependent(id), subject(e), arrows(append(s.path(e.slot), subject(e))), text)
 		}
 		problems = append(problems, text)
 	}
@@ -72,7 +72,15 @@ func (s *search) cyclePath(cycle []int32) string {
 		}
 	}
 	names = append(slices.Clone(names[at:]), names[:at]...)
-	return strings.Join(append(names, names[0]), " → ")
+	return arrows(append(names, names[0]))
+}
+
+// arrows joins the names of a path; those in the middle of a long one are left out.
+func arrows(names []string) string {
+	if n := len(names); n > limits.ResolutionPath {
+		names = slices.Concat(names[:limits.ResolutionPath/2], []string{fmt.Sprintf("(%d others)", n-limits.ResolutionPath)}, names[n-limits.ResolutionPath/2:])
+	}
+	return strings.Join(names, " → ")
 }
 
 // title names a slot by its package.
@@ -100,9 +108,11 @@ func (s *search) conflicts(core []int32) []string {
 		return cmp.Or(cmp.Compare(len(of[b]), len(of[a])), cmp.Compare(s.title(a), s.title(b)))
 	})
 	var texts []string
+	shared := false
 	for _, t := range targets {
-		if len(of[t]) > 0 {
-			texts = append(texts, s.conflict(t, of[t]))
+		if needs := of[t]; len(needs) > 1 || len(needs) == 1 && s.narrows(t, needs) {
+			texts = append(texts, s.conflict(t, needs))
+			shared = shared || len(needs) > 1
 		}
 	}
 	for _, id := range core {
@@ -110,7 +120,16 @@ func (s *search) conflicts(core []int32) []string {
 			texts = append(texts, fmt.Sprintf("%s may be installed once in its scope.", s.title(c[0])))
 		}
 	}
+	if shared {
+		texts = append(texts[:min(len(texts), limits.ResolutionNearest)], "Change one of these ranges, in spec.dependencies.overrides or in the package that states it.")
+	}
 	return texts
+}
+
+// narrows reports whether needs exclude a value of a slot, and not by themselves all of them.
+func (s *search) narrows(t int32, needs []int32) bool {
+	fits := s.together(t, needs)
+	return slices.Contains(fits, false) && slices.Contains(fits, true) || s.slots[t].installed != nil
 }
 
 func (s *search) conflict(t int32, needs []int32) string {
@@ -121,7 +140,7 @@ func (s *search) conflict(t int32, needs []int32) string {
 	}
 	switch i := of.installed; {
 	case i == nil:
-		if refused := s.refused(t, needs); refused != "" {
+		if refused := s.refused(t, needs); refused != "" && len(needs) > 1 {
 			text += " " + refused + "."
 		}
 	case len(of.values) > 1:
@@ -130,9 +149,6 @@ func (s *search) conflict(t int32, needs []int32) string {
 		text += fmt.Sprintf(" It is installed as %s in %s, and no higher version is offered.", i.Instance, i.Version)
 	default:
 		text += fmt.Sprintf(" It is installed as %s in %s. Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef.", i.Instance, i.Version)
-	}
-	if len(needs) > 1 {
-		text += " Change one of these ranges, in spec.dependencies.overrides or in the package that states it."
 	}
 	return text
 }
@@ -194,18 +210,20 @@ func (s *search) demand(id int32) string {
 
 // who names the dependent of a requirement, and the path to it.
 func (s *search) who(id int32) string {
-	i := s.edges[id].slot
-	of := &s.slots[i]
-	var text string
-	if of.installed != nil {
-		text = of.instance.String()
-	} else {
-		text = s.title(i) + " " + of.values[s.edges[id].value].version
-	}
-	if path := s.path(i); len(path) > 1 {
-		text += ", path " + strings.Join(append(path, s.edges[id].name), " → ")
+	text := s.dependent(id)
+	if path := s.path(s.edges[id].slot); len(path) > 1 {
+		text += ", path " + arrows(append(path, s.edges[id].name))
 	}
 	return text
+}
+
+// dependent names what has a requirement: an instance that exists, or a package and its version.
+func (s *search) dependent(id int32) string {
+	e := &s.edges[id]
+	if of := &s.slots[e.slot]; of.installed == nil || e.value > 0 {
+		return s.title(e.slot) + " " + of.values[e.value].version
+	}
+	return s.slots[e.slot].instance.String()
 }
 
 // path returns the names from a root, or from what is installed and nobody requires, to a slot.

@@ -211,25 +211,43 @@ func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 	return o
 }
 
-// conclude derives the condition from the outcomes.
+// conclude derives the condition from the outcomes: of several that failed it has the first by name, cycles before others.
 func (r *Result) conclude() {
-	r.Ready, r.Reason, r.Message = true, corev1alpha1.ReasonDependenciesReady, ""
-	var waiting []string
+	rank := func(o Outcome) int {
+		switch o.Reason {
+		case corev1alpha1.ReasonResolutionLimit:
+			return 0
+		case corev1alpha1.ReasonDependencyCycle:
+			return 1
+		}
+		return 2
+	}
+	var failed, waiting []Outcome
 	for _, o := range r.Outcomes {
 		switch {
 		case o.Satisfied || o.Dependency.Optional:
-			continue
-		case o.Failed && r.Reason != corev1alpha1.ReasonDependenciesUnsatisfied && r.Reason != corev1alpha1.ReasonDependencyCycle && r.Reason != corev1alpha1.ReasonResolutionLimit:
-			r.Reason, r.Message = corev1alpha1.ReasonDependenciesUnsatisfied, o.Dependency.Name+": "+o.Message
-			if o.Reason == corev1alpha1.ReasonDependencyCycle || o.Reason == corev1alpha1.ReasonResolutionLimit {
-				r.Reason = o.Reason
-			}
-		case !o.Failed:
-			waiting = append(waiting, cmp.Or(o.Dependency.Name, "?"))
+		case o.Failed:
+			failed = append(failed, o)
+		default:
+			waiting = append(waiting, o)
 		}
-		r.Ready = false
 	}
-	if !r.Ready && r.Message == "" {
-		r.Reason, r.Message = corev1alpha1.ReasonWaitingForDependencies, "Waiting for "+few(waiting)+"."
+	byName := func(a, b Outcome) int { return cmp.Compare(a.Dependency.Name, b.Dependency.Name) }
+	switch {
+	case len(failed) > 0:
+		worst := slices.MinFunc(failed, func(a, b Outcome) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), byName(a, b)) })
+		if r.Reason = corev1alpha1.ReasonDependenciesUnsatisfied; rank(worst) < 2 {
+			r.Reason = worst.Reason
+		}
+		r.Message = worst.Dependency.Name + ": " + worst.Message
+	case len(waiting) > 0:
+		slices.SortFunc(waiting, byName)
+		names := make([]string, len(waiting))
+		for i := range waiting {
+			names[i] = waiting[i].Dependency.Name
+		}
+		r.Reason, r.Message = corev1alpha1.ReasonWaitingForDependencies, "Waiting for "+few(names)+"."
+	default:
+		r.Ready, r.Reason = true, corev1alpha1.ReasonDependenciesReady
 	}
 }

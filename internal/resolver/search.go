@@ -60,6 +60,12 @@ type target struct {
 	fits []bool
 }
 
+// fitKey is a range of versions of a slot.
+type fitKey struct {
+	slot    int32
+	version string
+}
+
 // edgeKey identifies a requirement in several searches.
 type edgeKey struct {
 	slot    key
@@ -80,6 +86,7 @@ type search struct {
 	named  map[string][]int32 // slots by package
 	edges  []edge
 	keeps  map[*Requirement]int32
+	fits   map[fitKey][]bool
 	// changeable are the slots of what is installed and may be changed.
 	changeable []int32
 	walk       walk
@@ -98,7 +105,7 @@ type walk struct {
 func newSearch(m *market, roots []*Root, only map[edgeKey]bool, limit int) *search {
 	s := &search{
 		market: m, world: newWorld(m.input, roots), only: only, limit: limit,
-		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{},
+		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{}, fits: map[fitKey][]bool{},
 	}
 	for _, r := range s.world.roots {
 		s.walk.queue = append(s.walk.queue, s.existing(s.world.at[r.Instance]))
@@ -278,9 +285,18 @@ func (s *search) kept(of int32, r *Requirement) (int32, bool) {
 }
 
 func (s *search) target(to int32, d *corev1alpha1.Dependency) target {
+	s.steps += len(s.slots[to].values)
+	k := fitKey{to, rangeOf(d).Version}
+	plain := d.API == nil && d.Package != nil && d.Package.Prereleases == nil
+	if plain && s.fits[k] != nil {
+		return target{to, s.fits[k]}
+	}
 	t := target{to, make([]bool, len(s.slots[to].values))}
 	for v := range t.fits {
 		t.fits[v] = s.fitsValue(d, &s.slots[to].values[v])
+	}
+	if plain {
+		s.fits[k] = t.fits
 	}
 	return t
 }

@@ -52,8 +52,13 @@ type resolution struct {
 // solve returns a search with a solution for the roots that have one together.
 func (r *resolution) solve() *search {
 	s := newSearch(r.market, r.roots, nil, r.limit)
-	if state, _ := s.run(); state == solved {
+	state, core := s.run()
+	if state == solved {
 		return s
+	}
+	if len(r.roots) == 1 {
+		r.failed = append(r.failed, r.diagnose(nil, r.roots[0], s, state, core))
+		return nil
 	}
 	order := slices.Clone(r.roots)
 	slices.SortStableFunc(order, func(a, b *Root) int { return compareBool(r.isEstablished(b), r.isEstablished(a)) })
@@ -62,11 +67,12 @@ func (r *resolution) solve() *search {
 	for _, root := range order {
 		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), root)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
 		s := newSearch(r.market, with, nil, r.limit)
-		if state, _ := s.run(); state == solved {
+		state, core := s.run()
+		if state == solved {
 			accepted, last = with, s
 			continue
 		}
-		r.failed = append(r.failed, r.diagnose(accepted, root))
+		r.failed = append(r.failed, r.diagnose(accepted, root, s, state, core))
 	}
 	return last
 }

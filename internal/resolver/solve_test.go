@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
@@ -67,4 +68,29 @@ func TestSketch(t *testing.T) {
 	in.Catalogue = resolver.Offers{"db": {offer("1.0.0", "orm")}, "orm": {offer("1.0.0", "zzz")}, "zzz": {offer("1.0.0", "db")}}
 	in.Roots = []resolver.Root{shop("db >=1")}
 	t.Log("\n" + printed(resolver.Solve(in)))
+}
+
+// pigeons are n packages of which each needs one of n-1 holes for itself.
+func pigeons(n int) resolver.Input {
+	in := resolver.Input{Roots: []resolver.Root{shop()}}
+	offers := resolver.Offers{}
+	for p := range n {
+		name := fmt.Sprintf("pigeon%d", p)
+		in.Roots[0].Dependencies = append(in.Roots[0].Dependencies, needs(name)...)
+		for h := range n - 1 {
+			offers[name] = append(offers[name], offer(fmt.Sprintf("%d.0.0", h), fmt.Sprintf("hole%d =%d.0.0", h, p)))
+			offers[fmt.Sprintf("hole%d", h)] = append(offers[fmt.Sprintf("hole%d", h)], offer(fmt.Sprintf("%d.0.0", p)))
+		}
+	}
+	in.Catalogue = offers
+	return in
+}
+
+func TestPigeonhole(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5, 7, 12, 25} {
+		begin := time.Now()
+		plan := resolver.Solve(pigeons(n))
+		t.Logf("%d pigeons, %s: %s", n, time.Since(begin), printed(plan))
+	}
 }
