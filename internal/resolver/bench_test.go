@@ -24,14 +24,14 @@ func large(packages, each, deps int) resolver.Input {
 			if p+1 < packages { // all of them are reached
 				texts = append(texts, fmt.Sprintf("next=p%d >=1.0.0", p+1))
 			}
-			offers[fmt.Sprintf("p%d", p)] = append(offers[fmt.Sprintf("p%d", p)], offer(fmt.Sprintf("1.%d.0", v), unique(texts)...))
+			offers[fmt.Sprintf("p%d", p)] = append(offers[fmt.Sprintf("p%d", p)], offer(fmt.Sprintf("1.%d.0", v), distinct(texts)...))
 		}
 	}
 	return resolver.Input{Catalogue: offers, Roots: []resolver.Root{shop("p0")}}
 }
 
-// unique leaves out dependencies on a package that is there already.
-func unique(texts []string) []string {
+// distinct leaves out dependencies on a package that is there already.
+func distinct(texts []string) []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, text := range texts {
@@ -55,5 +55,13 @@ func BenchmarkSolve(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func BenchmarkPigeonhole(b *testing.B) {
+	in := pigeons(20)
+	b.ReportAllocs()
+	for b.Loop() {
+		resolver.Solve(in)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/testing/conformance"
 )
 
 type document = map[string]any
@@ -79,7 +80,7 @@ func validated(t *testing.T, r row) (string, notApplicable) {
 	content, err := read(t, doc)
 	valid := err == nil && len(content.Problems) == 0
 	var d differences
-	d.unless(valid == want.Valid, "%v %+v", err, content)
+	d.Unless(valid == want.Valid, "%v %+v", err, content)
 	return d.String(), ""
 }
 
@@ -122,7 +123,7 @@ type revisedOffer struct{ Revision, Content, Owner *string }
 
 // revised: two repositories that offer one version; the first is older and has it.
 func revised(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct{ Existing, Incoming revisedOffer }, struct {
+	in, want := conformance.Decode[struct{ Existing, Incoming revisedOffer }, struct {
 		Outcome string
 		Error   json.RawMessage
 	}](t, r)
@@ -157,15 +158,15 @@ func revised(t *testing.T, r row) (string, notApplicable) {
 	}
 	var d differences
 	failed := string(want.Error) != "" && string(want.Error) != "false" && string(want.Error) != "null"
-	d.unless(want.Outcome == "" || want.Outcome == outcome, "%s", outcome)
-	d.unless(!r.states("error") || failed == (len(conflicts) > 0), "conflicts %v", conflicts)
+	d.Unless(want.Outcome == "" || want.Outcome == outcome, "%s", outcome)
+	d.Unless(!r.States("error") || failed == (len(conflicts) > 0), "conflicts %v", conflicts)
 	return d.String(), ""
 }
 
 // listed: which versions a namespace chooses from. They are not copied, so that they are presented nowhere.
 func listed(t *testing.T, r row) (string, notApplicable) {
 	type published struct{ RefName, Version string }
-	in, want := decode[struct {
+	in, want := conformance.Decode[struct {
 		ExcludeGlobal bool
 		Namespace     string
 		Global        []published
@@ -187,13 +188,13 @@ func listed(t *testing.T, r row) (string, notApplicable) {
 	got = slices.Compact(got)
 	slices.Sort(want.Visible)
 	var d differences
-	d.unless(slices.Equal(got, want.Visible), "%v", got)
+	d.Unless(slices.Equal(got, want.Visible), "%v", got)
 	return d.String(), ""
 }
 
 // repositoryFiltered: rows describe documents in words, of which the first is the kind.
 func repositoryFiltered(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct{ Documents []string }, struct {
+	in, want := conformance.Decode[struct{ Documents []string }, struct {
 		Error     bool
 		KeptKinds []string
 	}](t, r)
@@ -227,7 +228,7 @@ func repositoryFiltered(t *testing.T, r row) (string, notApplicable) {
 		}
 	}
 	var d differences
-	d.unless((err != nil) == want.Error, "%v", err)
-	d.unless(slices.Equal(kept, want.KeptKinds), "kept %v of %+v", kept, content)
+	d.Unless((err != nil) == want.Error, "%v", err)
+	d.Unless(slices.Equal(kept, want.KeptKinds), "kept %v of %+v", kept, content)
 	return d.String(), ""
 }

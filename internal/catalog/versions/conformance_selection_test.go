@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/testing/conformance"
 )
 
 type selection struct {
@@ -22,7 +23,7 @@ type selection struct {
 
 // selected: the predicate stands for what makes a version not installable.
 func selected(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[selection, struct {
+	in, want := conformance.Decode[selection, struct {
 		Valid         *bool
 		Matching      []string
 		Highest       *string
@@ -37,23 +38,23 @@ func selected(t *testing.T, r row) (string, notApplicable) {
 	}
 	got := versions.Select(candidates, versions.Request{Selection: corev1alpha1.VersionSelection{Version: in.Constraint, Prereleases: in.Prereleases}})
 	var d differences
-	if r.states("valid") {
-		d.unless(*want.Valid == (got.Reason != corev1alpha1.ReasonVersionInvalid), "%s", got.Message)
+	if r.States("valid") {
+		d.Unless(*want.Valid == (got.Reason != corev1alpha1.ReasonVersionInvalid), "%s", got.Message)
 	}
-	if r.states("matching") {
+	if r.States("matching") {
 		fitting := fitting(got)
 		slices.SortStableFunc(fitting, compareTexts)
-		d.unless(slices.Equal(fitting, want.Matching), "matching %v", fitting)
+		d.Unless(slices.Equal(fitting, want.Matching), "matching %v", fitting)
 	}
-	if r.states("highest") {
+	if r.States("highest") {
 		highest := ""
 		if got.Index >= 0 {
 			highest = in.Candidates[got.Index]
 		}
-		d.unless(deref(want.Highest) == highest, "highest %q: %s", highest, got.Message)
+		d.Unless(deref(want.Highest) == highest, "highest %q: %s", highest, got.Message)
 	}
 	for _, part := range want.ErrorMentions {
-		d.unless(got.Index < 0 && strings.Contains(got.Message, part), "message %q", got.Message)
+		d.Unless(got.Index < 0 && strings.Contains(got.Message, part), "message %q", got.Message)
 	}
 	return d.String(), ""
 }
@@ -87,7 +88,7 @@ func deref(text *string) string {
 // matched: ranges as manifests and constraints share them, of versions in any form. A constraint is a range in which
 // build metadata counts.
 func matched(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[selection, struct {
+	in, want := conformance.Decode[selection, struct {
 		Valid    bool
 		Matching []string
 	}](t, r)
@@ -98,7 +99,7 @@ func matched(t *testing.T, r row) (string, notApplicable) {
 		return err == nil && constraint != nil && !constraint.Matches(text, &corev1alpha1.Prereleases{})
 	}
 	var d differences
-	d.unless((err == nil) == want.Valid, "valid: %v", err)
+	d.Unless((err == nil) == want.Valid, "valid: %v", err)
 	matching := []string{}
 	for _, text := range in.Candidates {
 		if v, errVersion := versions.ParseVersion(text); err == nil && errVersion == nil && ranges.Check(v) && !isExcluded(text) {
@@ -107,12 +108,12 @@ func matched(t *testing.T, r row) (string, notApplicable) {
 	}
 	slices.Sort(matching)
 	slices.Sort(want.Matching)
-	d.unless(slices.Equal(matching, want.Matching), "matching %v", matching)
+	d.Unless(slices.Equal(matching, want.Matching), "matching %v", matching)
 	return d.String(), ""
 }
 
 func parsedConstraint(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct{ Constraint string }, struct {
+	in, want := conformance.Decode[struct{ Constraint string }, struct {
 		Valid                             bool
 		OrGroups, ComparatorsInFirstGroup *int
 	}](t, r)
@@ -125,46 +126,46 @@ func parsedConstraint(t *testing.T, r row) (string, notApplicable) {
 	}
 	_, err := versions.ParseConstraint(in.Constraint)
 	var d differences
-	d.unless((err == nil) == want.Valid, "valid: %v", err)
+	d.Unless((err == nil) == want.Valid, "valid: %v", err)
 	if parsed, err := manifest.ParseRange(in.Constraint); err == nil {
 		groups := strings.Split(parsed.String(), " || ")
-		d.unless(want.OrGroups == nil || *want.OrGroups == len(groups), "%d alternatives", len(groups))
+		d.Unless(want.OrGroups == nil || *want.OrGroups == len(groups), "%d alternatives", len(groups))
 		terms := len(strings.Fields(groups[0]))
-		d.unless(want.ComparatorsInFirstGroup == nil || *want.ComparatorsInFirstGroup == terms, "%d terms", terms)
+		d.Unless(want.ComparatorsInFirstGroup == nil || *want.ComparatorsInFirstGroup == terms, "%d terms", terms)
 	}
 	return d.String(), ""
 }
 
 func filtered(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[selection, struct{ Kept []string }](t, r)
+	in, want := conformance.Decode[selection, struct{ Kept []string }](t, r)
 	candidates := make([]versions.Candidate, len(in.Candidates))
 	for i, text := range in.Candidates {
 		candidates[i].Version = text
 	}
 	got := fitting(versions.Select(candidates, versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: in.Prereleases}}))
 	var d differences
-	d.unless(slices.Equal(got, want.Kept), "kept %v", got)
+	d.Unless(slices.Equal(got, want.Kept), "kept %v", got)
 	return d.String(), ""
 }
 
 func ordered(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct{ Candidates []string }, struct{ Ascending []string }](t, r)
+	in, want := conformance.Decode[struct{ Candidates []string }, struct{ Ascending []string }](t, r)
 	slices.SortStableFunc(in.Candidates, compareTexts)
 	var d differences
-	d.unless(slices.Equal(in.Candidates, want.Ascending), "%v", in.Candidates)
+	d.Unless(slices.Equal(in.Candidates, want.Ascending), "%v", in.Candidates)
 	return d.String(), ""
 }
 
 func compared(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct{ Left, Right string }, struct{ Result int }](t, r)
+	in, want := conformance.Decode[struct{ Left, Right string }, struct{ Result int }](t, r)
 	got := compareTexts(in.Left, in.Right)
 	var d differences
-	d.unless(got == want.Result, "%d", got)
+	d.Unless(got == want.Result, "%d", got)
 	return d.String(), ""
 }
 
 func parsedVersions(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct {
+	in, want := conformance.Decode[struct {
 		Mode   string
 		Values []string
 	}, struct {
@@ -181,9 +182,9 @@ func parsedVersions(t *testing.T, r row) (string, notApplicable) {
 		if in.Mode == "strict" {
 			v, err = versions.Parse(text)
 		}
-		d.unless((err == nil && (in.Mode != "strict" || v.String() == text)) == want.ValidEach, "%q: %v", text, err)
+		d.Unless((err == nil && (in.Mode != "strict" || v.String() == text)) == want.ValidEach, "%q: %v", text, err)
 		if err == nil && i < len(normalized) {
-			d.unless(v.String() == normalized[i], "%q is %s", text, v)
+			d.Unless(v.String() == normalized[i], "%q is %s", text, v)
 		}
 	}
 	return d.String(), ""
@@ -217,7 +218,7 @@ func (in installation) candidates() []versions.Candidate {
 }
 
 func installSelected(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[installation, struct {
+	in, want := conformance.Decode[installation, struct {
 		Selected       *string
 		Error          json.RawMessage
 		RemainingAfter json.RawMessage
@@ -237,7 +238,7 @@ func installSelected(t *testing.T, r row) (string, notApplicable) {
 		chosen = candidates[got.Index].Version
 	}
 	var d differences
-	d.unless(deref(want.Selected) == chosen, "selected %q: %s", chosen, got.Message)
+	d.Unless(deref(want.Selected) == chosen, "selected %q: %s", chosen, got.Message)
 	left := map[versions.Filter]int{}
 	for _, remaining := range got.Remaining {
 		left[remaining.Filter] = remaining.Left
@@ -246,12 +247,12 @@ func installSelected(t *testing.T, r row) (string, notApplicable) {
 	if json.Unmarshal(want.RemainingAfter, &remainingAfter) == nil {
 		for name, n := range remainingAfter {
 			have, takesPart := left[filterNamed(name)]
-			d.unless(takesPart && have == n, "%d after %s: %s", have, name, got.Message)
+			d.Unless(takesPart && have == n, "%d after %s: %s", have, name, got.Message)
 		}
 	}
 	for _, name := range want.ReportOmits {
 		_, takesPart := left[filterNamed(name)]
-		d.unless(!takesPart, "%s takes part: %s", name, got.Message)
+		d.Unless(!takesPart, "%s takes part: %s", name, got.Message)
 	}
 	return d.String(), ""
 }
@@ -268,7 +269,7 @@ func filterNamed(name string) versions.Filter {
 }
 
 func downgraded(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct {
+	in, want := conformance.Decode[struct {
 		Available                         []string
 		Constraints, LastAttemptedVersion string
 		Downgradable                      bool
@@ -294,15 +295,15 @@ func downgraded(t *testing.T, r row) (string, notApplicable) {
 		highest = in.Available[got.Highest]
 	}
 	var d differences
-	d.unless(want.Allowed == (got.Index >= 0), "%s: %s", got.Reason, got.Message)
-	d.unless(want.LastAttemptedVersion == nil || *want.LastAttemptedVersion == chosen, "last attempted %q", chosen)
-	d.unless(want.StatusVersion == nil || *want.StatusVersion == highest || got.Highest < 0, "the highest that fits is %q", highest)
-	d.unless(want.WorkloadTouched == nil || !*want.WorkloadTouched || got.Index >= 0, "%s leaves what is installed", got.Reason)
+	d.Unless(want.Allowed == (got.Index >= 0), "%s: %s", got.Reason, got.Message)
+	d.Unless(want.LastAttemptedVersion == nil || *want.LastAttemptedVersion == chosen, "last attempted %q", chosen)
+	d.Unless(want.StatusVersion == nil || *want.StatusVersion == highest || got.Highest < 0, "the highest that fits is %q", highest)
+	d.Unless(want.WorkloadTouched == nil || !*want.WorkloadTouched || got.Index >= 0, "%s leaves what is installed", got.Reason)
 	return d.String(), ""
 }
 
 func enqueued(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct {
+	in, want := conformance.Decode[struct {
 		Event struct {
 			RefName, Version, Namespace string
 			Global                      bool
@@ -323,12 +324,12 @@ func enqueued(t *testing.T, r row) (string, notApplicable) {
 	slices.Sort(got)
 	slices.Sort(want.Enqueued)
 	var d differences
-	d.unless(slices.Equal(got, want.Enqueued), "%v", got)
+	d.Unless(slices.Equal(got, want.Enqueued), "%v", got)
 	return d.String(), ""
 }
 
 func tagSelected(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct {
+	in, want := conformance.Decode[struct {
 		Constraint string
 		Tags       []string
 	}, struct{ Selected *string }](t, r)
@@ -337,13 +338,13 @@ func tagSelected(t *testing.T, r row) (string, notApplicable) {
 	}
 	got, err := versions.Highest(corev1alpha1.VersionSelection{Version: in.Constraint}, in.Tags)
 	var d differences
-	d.unless(got == deref(want.Selected), "selected %q: %v", got, err)
+	d.Unless(got == deref(want.Selected), "selected %q: %v", got, err)
 	return d.String(), ""
 }
 
 // referenceResolved: an image with a constraint in place of its tag.
 func referenceResolved(t *testing.T, r row) (string, notApplicable) {
-	in, want := decode[struct {
+	in, want := conformance.Decode[struct {
 		Reference string
 		Tags      []string
 	}, struct {
@@ -362,6 +363,6 @@ func referenceResolved(t *testing.T, r row) (string, notApplicable) {
 		}
 	}
 	var d differences
-	d.unless(got == want.Reference, "%q", got)
+	d.Unless(got == want.Reference, "%q", got)
 	return d.String(), ""
 }
