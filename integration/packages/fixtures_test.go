@@ -26,7 +26,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -191,72 +190,21 @@ func lacks(pkg *corev1alpha1.Package, typ string) error {
 	return nil
 }
 
-// journal reads what the manager asked of the API server.
-type journal struct {
-	audit *sandbox.Audit
-	from  sandbox.Position
-}
-
-func begin(t *testing.T) *journal {
-	t.Helper()
-	audit, err := env.Audit()
-	must(t, err)
-	from, err := audit.Mark(t.Context())
-	must(t, err)
-	return &journal{audit, from}
-}
-
-// rest waits until the manager has let the namespace be for longer than it holds
-// statuses back, and returns its requests there since begin, watches apart.
-func (j *journal) rest(t *testing.T, ns string) []sandbox.Entry {
-	t.Helper()
-	return j.quiet(t, ns, 2*time.Second)
-}
-
 // silent fails the test where the manager has sent requests about the namespace.
-func (j *journal) silent(t *testing.T, ns string) {
+func silent(t *testing.T, ns string, from *harness.Journal) {
 	t.Helper()
-	if entries := j.rest(t, ns); len(entries) > 0 {
-		t.Errorf("at rest:%s", lines(entries))
+	if entries := from.Rest(t, ns); len(entries) > 0 {
+		t.Errorf("at rest:%s", harness.Lines(entries))
 	}
 }
 
-func (j *journal) quiet(t *testing.T, ns string, long time.Duration) []sandbox.Entry {
-	t.Helper()
-	filters := []sandbox.Filter{
-		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
-		func(e sandbox.Entry) bool { return e.Object.Namespace == ns },
-	}
-	_, err := j.audit.Settled(t.Context(), j.from, long, filters...)
-	must(t, err)
-	entries, err := j.audit.Since(t.Context(), j.from, filters...)
-	must(t, err)
-	return entries
-}
+func begin(t *testing.T) *harness.Journal { t.Helper(); return env.Journal(t) }
 
-// settle waits until the manager has said all that it has to say of what was done in
-// the namespace: events wait while it works on other tests' namespaces.
+// settle waits until what was done in the namespace is reported, also by events, which come later while the manager works
+// in the namespaces of other tests.
 func settle(t *testing.T, ns string) {
 	t.Helper()
-	begin(t).quiet(t, ns, 2*time.Second)
-}
-
-// tally counts requests by "verb resource/subresource".
-func tally(entries []sandbox.Entry) map[string]int {
-	counts := map[string]int{}
-	for _, e := range entries {
-		counts[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
-	}
-	return counts
-}
-
-// lines shows requests in a failure.
-func lines(entries []sandbox.Entry) string {
-	var b strings.Builder
-	for _, e := range entries {
-		fmt.Fprintf(&b, "\n  %s %s (%d)", e.Verb, e.RequestURI, e.Code)
-	}
-	return b.String()
+	begin(t).Rest(t, ns)
 }
 
 // events returns the reasons of the events about the Package.

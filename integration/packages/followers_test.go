@@ -82,13 +82,13 @@ func TestFollowers(t *testing.T) {
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
 	harness.Eventually(t, patienceOf, "all are upgraded", ready(func(name string) string { return want[name] }))
 	took := time.Since(begun)
-	entries := from.rest(t, ns)
+	entries := from.Rest(t, ns)
 	for _, e := range entries {
 		if e.Object.Name != "" && want[e.Object.Name] == "1.0.0" {
 			t.Errorf("%s %s, which does not follow", e.Verb, e.RequestURI)
 		}
 	}
-	counts := tally(entries)
+	counts := harness.Tally(entries)
 	perPackage := func(n int) float64 { return float64(n) / float64(followers) }
 	t.Logf("%d followers upgraded in %s, %.2f requests each", followers, took.Round(100*time.Millisecond), perPackage(len(entries)))
 	for _, request := range slices.Sorted(maps.Keys(counts)) {
@@ -124,7 +124,7 @@ func TestReferenceToPlainManifests(t *testing.T) {
 		t.Errorf("phases %+v", phases)
 	}
 	settle(t, ns)
-	begin(t).unmoved(t, ns)
+	unmoved(t, ns, begin(t))
 	repo.offers(t, "plain.example.com", files("1.0.0"), files("1.1.0"))
 	awaitVersion(t, ns, "1.1.0")
 

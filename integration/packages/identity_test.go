@@ -61,7 +61,7 @@ func TestPackageServiceAccount(t *testing.T) {
 			t.Errorf("%d requests were made for the objects", written)
 		}
 	}
-	asUser("first", from.rest(t, ns))
+	asUser("first", from.Rest(t, ns))
 	loads := loadsOf(t, ns)
 
 	from = begin(t)
@@ -73,7 +73,7 @@ func TestPackageServiceAccount(t *testing.T) {
 		}
 		return nil
 	})
-	asUser("", from.rest(t, ns))
+	asUser("", from.Rest(t, ns))
 	if after := loadsOf(t, ns); after != loads {
 		t.Errorf("the package was loaded %d times for another account", after-loads)
 	}

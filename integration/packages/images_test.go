@@ -33,7 +33,7 @@ func TestMissingImage(t *testing.T) {
 			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonImagePullBackOff),
 			lacks(p, corev1alpha1.ConditionInvalid), lacks(p, corev1alpha1.ConditionAvailable))
 	})
-	counts := tally(from.rest(t, ns))
+	counts := harness.Tally(from.Rest(t, ns))
 	if counts["update packages/status"] != 1 || counts["create objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
@@ -91,7 +91,7 @@ func TestWrongPackage(t *testing.T) {
 			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""),
 			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
-	if counts := tally(from.rest(t, ns)); counts["update packages/status"] != 1 || counts["patch objectdeployments"] != 0 {
+	if counts := harness.Tally(from.Rest(t, ns)); counts["update packages/status"] != 1 || counts["patch objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
 	if after := deployment(t, ns); after.ResourceVersion != before.ResourceVersion {

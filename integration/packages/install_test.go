@@ -26,8 +26,8 @@ func TestRequestsOfAnInstall(t *testing.T) {
 	ns, image := namespace(t), push(t, 5, 10, "v1")
 	from := begin(t)
 	install(t, ns, image)
-	entries := from.rest(t, ns)
-	got, counts := map[string]int{}, tally(entries)
+	entries := from.Rest(t, ns)
+	got, counts := map[string]int{}, harness.Tally(entries)
 	for _, request := range ours {
 		if counts[request] > 0 {
 			got[request] = counts[request]
@@ -41,7 +41,7 @@ func TestRequestsOfAnInstall(t *testing.T) {
 		want["update packages/status"] = n // the install took longer than statuses are held back
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s%s", diff, lines(entries))
+		t.Errorf("%s%s", diff, harness.Lines(entries))
 	}
 	// What is loaded and available by the same status is one event.
 	settle(t, ns)
@@ -50,7 +50,7 @@ func TestRequestsOfAnInstall(t *testing.T) {
 		t.Error(diff)
 	}
 
-	begin(t).silent(t, ns)
+	silent(t, ns, begin(t))
 }
 
 // What the deployment and the Package say after an install.
@@ -144,8 +144,8 @@ func TestSlices(t *testing.T) {
 			t.Errorf("slice %s: labels %v, finalizers %v", slice.Name, slice.Labels, slice.Finalizers)
 		}
 	}
-	entries := from.rest(t, ns)
-	counts := tally(entries)
+	entries := from.Rest(t, ns)
+	counts := harness.Tally(entries)
 	if counts["create objectslices"] != len(list.Items) || counts["patch objectdeployments"] != 1 {
 		t.Errorf("%v", counts)
 	}
@@ -154,7 +154,7 @@ func TestSlices(t *testing.T) {
 	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], `value: "v1"`, `value: "v2"`, 1)
 	env.SetImage(t, ns, "shop", env.Push(t, "slices:v2", files))
 	env.WaitAvailable(t, ns, "shop")
-	if counts := tally(from.rest(t, ns)); counts["create objectslices"] != 1 || counts["get objectslices"] > len(list.Items)+1 {
+	if counts := harness.Tally(from.Rest(t, ns)); counts["create objectslices"] != 1 || counts["get objectslices"] > len(list.Items)+1 {
 		t.Errorf("a change of one object: %v", counts)
 	}
 	env.SetImage(t, ns, "shop", v1)

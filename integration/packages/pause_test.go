@@ -30,7 +30,7 @@ func TestCreatedPaused(t *testing.T) {
 			says(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
 			lacks(p, corev1alpha1.ConditionUnpacked))
 	})
-	if counts := tally(from.rest(t, ns)); counts["patch packages"] != 1 || counts["update packages/status"] != 1 || len(counts) != 2 {
+	if counts := harness.Tally(from.Rest(t, ns)); counts["patch packages"] != 1 || counts["update packages/status"] != 1 || len(counts) != 2 {
 		t.Errorf("%v", counts)
 	}
 	edit(t, named(ns), pause(false))
@@ -113,7 +113,7 @@ func TestStatusIsCoalesced(t *testing.T) {
 		must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))
 	}
 	most := 8 + int(time.Since(begun).Seconds())
-	if counts := tally(from.rest(t, ns)); counts["update packages/status"] > most {
+	if counts := harness.Tally(from.Rest(t, ns)); counts["update packages/status"] > most {
 		t.Errorf("more than %d: %v", most, counts)
 	}
 }

@@ -86,7 +86,7 @@ func TestPullSecrets(t *testing.T) {
 	edit(t, &corev1.Secret{ObjectMeta: corrected.ObjectMeta}, func(s *corev1.Secret) { s.Data = corrected.Data })
 	env.WaitAvailable(t, ns, "shop")
 	settle(t, ns)
-	begin(t).silent(t, ns)
+	silent(t, ns, begin(t))
 }
 
 // Pull secrets of the manager's own service account hold for all packages.
@@ -159,7 +159,7 @@ func TestInterval(t *testing.T) {
 	env.WaitAvailable(t, ns, "shop")
 	digest := shop(t, ns).Status.Resolved.Digest
 	settle(t, ns)
-	begin(t).silent(t, ns)
+	silent(t, ns, begin(t))
 	must(t, retag(t, image, harness.Phased("shop", 1, 3)))
 	harness.Eventually(t, 90*time.Second, "the moved tag to be rolled out", func(ctx context.Context) error {
 		p := shop(t, ns)

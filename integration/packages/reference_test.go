@@ -101,11 +101,11 @@ func awaitRefusal(t *testing.T, ns, reason string, texts ...string) *corev1alpha
 }
 
 // unmoved fails the test where the manager has done more than to read what the test wrote in the place of a repository.
-func (j *journal) unmoved(t *testing.T, ns string) {
+func unmoved(t *testing.T, ns string, from *harness.Journal) {
 	t.Helper()
-	entries := slices.DeleteFunc(j.rest(t, ns), func(e sandbox.Entry) bool { return e.Verb == "get" && e.Object.Resource == "availablepackages" })
+	entries := slices.DeleteFunc(from.Rest(t, ns), func(e sandbox.Entry) bool { return e.Verb == "get" && e.Object.Resource == "availablepackages" })
 	if len(entries) > 0 {
-		t.Errorf("nothing moves:%s", lines(entries))
+		t.Errorf("nothing moves:%s", harness.Lines(entries))
 	}
 }
 
@@ -133,7 +133,7 @@ func TestReferenceFollowsVersions(t *testing.T) {
 		t.Errorf("the deployment is of %s", image)
 	}
 	settle(t, ns)
-	begin(t).unmoved(t, ns)
+	unmoved(t, ns, begin(t))
 
 	from := begin(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
@@ -142,7 +142,7 @@ func TestReferenceFollowsVersions(t *testing.T) {
 		t.Errorf("revision %d", pkg.Status.Revision)
 	}
 	order := []string{}
-	for _, e := range from.rest(t, ns) {
+	for _, e := range from.Rest(t, ns) {
 		if e.Object.Resource == "packages" && e.Object.Subresource == "status" || e.Object.Resource == "objectdeployments" && e.Verb == "patch" {
 			order = append(order, e.Object.Resource)
 		}
@@ -155,7 +155,7 @@ func TestReferenceFollowsVersions(t *testing.T) {
 	settle(t, ns)
 	from = begin(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two), version("1.2.0-rc.1", three), version("2.0.0", three))
-	from.unmoved(t, ns)
+	unmoved(t, ns, from)
 	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Spec.PackageRef.Prereleases = &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}
 	})
@@ -180,7 +180,7 @@ func TestReferenceDowngrades(t *testing.T) {
 		t.Errorf("what is installed was touched: %+v", pkg.Status)
 	}
 	settle(t, ns)
-	begin(t).unmoved(t, ns)
+	unmoved(t, ns, begin(t))
 
 	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
 	awaitVersion(t, ns, "1.0.0")
@@ -248,7 +248,7 @@ func TestReferenceRefusals(t *testing.T) {
 	edit(t, named(ns), constrain("about 1"))
 	awaitRefusal(t, ns, corev1alpha1.ReasonVersionInvalid, "about 1")
 	settle(t, ns)
-	begin(t).unmoved(t, ns)
+	unmoved(t, ns, begin(t))
 	edit(t, named(ns), constrain(""))
 	awaitVersion(t, ns, "2.0.0")
 
@@ -299,7 +299,7 @@ func TestReferencePaused(t *testing.T) {
 	settle(t, ns)
 	from := begin(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
-	from.unmoved(t, ns)
+	unmoved(t, ns, from)
 	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = false })
 	awaitVersion(t, ns, "2.0.0")
 }

@@ -71,12 +71,12 @@ func TestRestart(t *testing.T) {
 	audit, err := env.Audit()
 	must(t, err)
 	byManager := sandbox.ByUser(harness.ManagerUser())
-	_, err = audit.Settled(t.Context(), from.from, 5*time.Second, byManager, sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
+	_, err = audit.Settled(t.Context(), from.From, 5*time.Second, byManager, sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
 	must(t, err)
-	writes, err := audit.Since(t.Context(), from.from, byManager, sandbox.Writes(), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
+	writes, err := audit.Since(t.Context(), from.From, byManager, sandbox.Writes(), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
 	must(t, err)
 	if len(writes) > 0 {
-		t.Errorf("written:%s", lines(writes))
+		t.Errorf("written:%s", harness.Lines(writes))
 	}
 	if n := counting().requests.Load() - asked; n > 0 {
 		t.Errorf("the registry was asked %d times", n)

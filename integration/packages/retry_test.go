@@ -54,7 +54,7 @@ func TestRetryOfAPull(t *testing.T) {
 		t.Errorf("%d loads, want one for each try", loads)
 	}
 	settle(t, ns)
-	begin(t).silent(t, ns)
+	silent(t, ns, begin(t))
 }
 
 // A retry pulls the tag of an invalid package again.

@@ -122,7 +122,7 @@ func TestConfigFrom(t *testing.T) {
 	from, loads := begin(t), loadsOf(t, ns)
 	before := shop(t, ns)
 	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Labels = map[string]string{"touched": "true"} })
-	from.silent(t, ns)
+	silent(t, ns, from)
 	if n := loadsOf(t, ns) - loads; n > 0 || shop(t, ns).Status.UnpackedHash != before.Status.UnpackedHash {
 		t.Errorf("loaded %d times, hash %s and before %s", n, shop(t, ns).Status.UnpackedHash, before.Status.UnpackedHash)
 	}
@@ -252,7 +252,7 @@ func TestDriftIsReported(t *testing.T) {
 			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	settle(t, ns)
-	begin(t).silent(t, ns)
+	silent(t, ns, begin(t))
 	if cm := configMap(t, ns, "shop-00-001"); cm.Data["value"] != "drifted" {
 		t.Error("it was corrected")
 	}

@@ -24,15 +24,12 @@ import (
 func TestUnmodifiedSource(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	server := newServer(t, document("shop@1.0.0"))
-	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
-	env.Create(t, r)
-	awaitReady(t, r)
+	server, r := offering(t, ns, "shop@1.0.0")
 	settle(t, ns)
 	from := begin(t)
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
 	if full, unmodified, _ := server.counts(); full != 1 || unmodified != 1 {
@@ -63,12 +60,12 @@ func TestInterval(t *testing.T) {
 		}
 		return nil
 	})
-	requests := from.rest(t, ns)
+	requests := from.Rest(t, ns)
 	full, unmodified, _ := server.counts()
 	t.Logf("%d conditional and %d full requests to the source: %d requests to the API server", unmodified, full, len(requests))
 	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 	if len(requests) > 0 || full != 1 || r.ResourceVersion != version {
-		t.Errorf("requests %v, %d full ones to the source, resource version %s and then %s", tally(requests), full, version, r.ResourceVersion)
+		t.Errorf("requests %v, %d full ones to the source, resource version %s and then %s", harness.Tally(requests), full, version, r.ResourceVersion)
 	}
 	server.set(document("shop@2.0.0"))
 	awaitOffers(t, ns, "shop@2.0.0=web")
@@ -78,10 +75,7 @@ func TestInterval(t *testing.T) {
 func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	server := newServer(t, document("shop@1.0.0"))
-	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
-	env.Create(t, r)
-	awaitReady(t, r)
+	server, r := offering(t, ns, "shop@1.0.0")
 	failing := func(reason string, texts ...string) func(*corev1alpha1.PackageRepository) error {
 		return func(r *corev1alpha1.PackageRepository) error {
 			return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason, append(texts, "stays offered", r.Status.Artifact.Revision)...)
@@ -156,10 +150,7 @@ func TestConfigMapIsFollowed(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	server := newServer(t, document("shop@1.0.0"))
-	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
-	env.Create(t, r)
-	awaitReady(t, r)
+	server, r := offering(t, ns, "shop@1.0.0")
 	edit(t, r, func(r *corev1alpha1.PackageRepository) {
 		r.Spec.Paused, r.Spec.Source.HTTP.URL = true, server.URL+"/other.yaml"
 	})
@@ -220,7 +211,7 @@ func TestFlappingRepository(t *testing.T) {
 		t.Errorf("fetched %d times, at most %d were due", full+unmodified, most)
 	}
 	took := time.Since(began)
-	requests := tally(from.rest(t, ns))
+	requests := harness.Tally(from.Rest(t, ns))
 	t.Logf("20 changes in %v: %d fetches, requests %v", took.Round(100*time.Millisecond), full+unmodified, requests)
 	if statuses := requests["update packagerepositories/status"]; statuses > 5+2*(full+unmodified) {
 		t.Errorf("%d statuses were written", statuses)
@@ -250,7 +241,7 @@ func TestRestart(t *testing.T) {
 		return nil
 	})
 	var writes []string
-	for _, e := range from.rest(t, ns) {
+	for _, e := range from.Rest(t, ns) {
 		if sandbox.Writes()(e) {
 			writes = append(writes, e.Verb+" "+e.RequestURI)
 		}

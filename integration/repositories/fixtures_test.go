@@ -24,7 +24,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -86,7 +85,7 @@ func web(url string) corev1alpha1.RepositorySource {
 	return corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: url}}
 }
 
-// webServer serves one file with an ETag, and counts what it is asked.
+// webServer serves one file with an ETag, and counts requests.
 type webServer struct {
 	*httptest.Server
 	mu sync.Mutex
@@ -158,6 +157,15 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(w, s.content)
+}
+
+// offering returns the repository web that offers packages, when it is ready, and its server.
+func offering(t *testing.T, ns string, packages ...string) (*webServer, *corev1alpha1.PackageRepository) {
+	t.Helper()
+	server := newServer(t, document(packages...))
+	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
+	env.Create(t, r)
+	return server, awaitReady(t, r)
 }
 
 // hanging is the address of a server that takes connections and says nothing.
@@ -281,46 +289,10 @@ func available(t *testing.T, ns, name string) *corev1alpha1.AvailablePackage {
 	return object
 }
 
-// journal reads what the manager asked of the API server.
-type journal struct {
-	audit *sandbox.Audit
-	from  sandbox.Position
-}
+func begin(t *testing.T) *harness.Journal { t.Helper(); return env.Journal(t) }
 
-func begin(t *testing.T) *journal {
-	t.Helper()
-	audit, err := env.Audit()
-	must(t, err)
-	from, err := audit.Mark(t.Context())
-	must(t, err)
-	return &journal{audit, from}
-}
-
-// rest waits until the manager has let the namespace be for a while, and returns its requests there since begin.
-func (j *journal) rest(t *testing.T, ns string) []sandbox.Entry {
-	t.Helper()
-	filters := []sandbox.Filter{
-		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
-		func(e sandbox.Entry) bool { return e.Object.Namespace == ns },
-	}
-	_, err := j.audit.Settled(t.Context(), j.from, 2*time.Second, filters...)
-	must(t, err)
-	entries, err := j.audit.Since(t.Context(), j.from, filters...)
-	must(t, err)
-	return entries
-}
-
-// settle waits until the manager has said all that it has to say of what was done in the namespace.
-func settle(t *testing.T, ns string) { t.Helper(); begin(t).rest(t, ns) }
-
-// tally counts requests by "verb resource/subresource".
-func tally(entries []sandbox.Entry) map[string]int {
-	counts := map[string]int{}
-	for _, e := range entries {
-		counts[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
-	}
-	return counts
-}
+// settle waits until what was done in the namespace is reported, also by events.
+func settle(t *testing.T, ns string) { t.Helper(); begin(t).Rest(t, ns) }
 
 // events returns the reasons of the events about repositories, sorted.
 func events(t *testing.T, ns string) []string {

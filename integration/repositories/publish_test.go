@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // What a repository offers is published without further action: one object for each package, with the versions, the
@@ -21,7 +22,7 @@ func TestAddedRepositoryIsPublished(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable")
-	requests := tally(from.rest(t, ns))
+	requests := harness.Tally(from.Rest(t, ns))
 	want := map[string]int{"create availablepackages": 2, "update packagerepositories/status": 1, "create events": 1}
 	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Errorf("requests: %s", diff)
@@ -67,7 +68,7 @@ func TestContentIsFollowed(t *testing.T) {
 	})
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable", "till@1.0.0=stable")
 	want := map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}
-	if diff := cmp.Diff(want, tally(from.rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(want, harness.Tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
 	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Source = inline("shop@1.1.0", "cart@2.0.0") })

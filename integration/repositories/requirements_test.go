@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -48,7 +49,7 @@ func TestRequirementsArePublished(t *testing.T) {
 	from := begin(t)
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests when all is read again: %s", diff)
 	}
 }

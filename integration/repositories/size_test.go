@@ -62,7 +62,7 @@ func TestLargeRepository(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	took := time.Since(began)
-	requests := tally(from.rest(t, ns))
+	requests := harness.Tally(from.Rest(t, ns))
 	want := map[string]int{"create availablepackages": packages, "update packagerepositories/status": 1, "create events": 1}
 	if requests["update packagerepositories/status"] == 2 {
 		want["update packagerepositories/status"] = 2 // that it is being fetched, where that takes long
@@ -76,7 +76,7 @@ func TestLargeRepository(t *testing.T) {
 	from = begin(t)
 	retry(t, r, "nothing new")
 	awaitHandled(t, r, "nothing new")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a refresh without news: %s", diff)
 	}
 
@@ -85,8 +85,8 @@ func TestLargeRepository(t *testing.T) {
 	retry(t, r, "a new version")
 	awaitHandled(t, r, "a new version")
 	took = time.Since(began)
-	entries := from.rest(t, ns)
-	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(entries)); diff != "" {
+	entries := from.Rest(t, ns)
+	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, harness.Tally(entries)); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
 	t.Logf("a new version took %s; resident memory %d MiB", took.Round(10*time.Millisecond), residentMiB(t))
@@ -107,7 +107,7 @@ func TestManyVersions(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	took := time.Since(began)
-	parts := tally(from.rest(t, ns))["create availablepackages"]
+	parts := harness.Tally(from.Rest(t, ns))["create availablepackages"]
 	list := &corev1alpha1.AvailablePackageList{}
 	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	if int(r.Status.Versions) != n-1 || parts < 2 || len(list.Items) != parts {
@@ -120,7 +120,7 @@ func TestManyVersions(t *testing.T) {
 	from = begin(t)
 	retry(t, r, "a new version")
 	awaitHandled(t, r, "a new version")
-	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(from.rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
 }
