@@ -38,7 +38,7 @@ func shop(version string) harness.Files {
 	}
 }
 
-// console runs commands in one namespace and keeps what they print.
+// console runs commands and keeps what they print.
 type console struct {
 	env  *harness.Env
 	text strings.Builder
@@ -49,10 +49,16 @@ var (
 	digests   = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 )
 
-// run runs a command, which ends with a code, and returns all that it prints.
+// run is in for the namespace catalogue.
 func (c *console) run(t *testing.T, code int, args ...string) string {
 	t.Helper()
-	got := run(t, c.env, append(args, "-n", "catalogue")...)
+	return c.in(t, "catalogue", code, args...)
+}
+
+// in runs a command in a namespace, which ends with a code, and returns all that it prints.
+func (c *console) in(t *testing.T, namespace string, code int, args ...string) string {
+	t.Helper()
+	got := run(t, c.env, append(args, "-n", namespace)...)
 	text := strings.ReplaceAll(got.err+got.out, c.env.Registry(), "registry.example")
 	text = digests.ReplaceAllString(durations.ReplaceAllString(text, "T"), "sha256:…")
 	line := strings.Join(args, " ")

@@ -1,0 +1,112 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// depending is a package with values that depends on others, each "name: {name: …, version: …}".
+func depending(name string, needs ...string) harness.Files {
+	spec := "  version: 1.0.0\n  packageName: " + name + ".example.com\n  config:\n    openAPIV3Schema:\n      type: object\n      properties:\n        size: {type: string, default: small}\n"
+	if len(needs) > 0 {
+		spec += "  dependencies:\n"
+	}
+	for _, need := range needs {
+		dep, what, _ := strings.Cut(need, ": ")
+		spec += "  - name: " + dep + "\n    package: " + what + "\n"
+	}
+	return harness.Files{
+		"manifest.yaml": harness.Manifest(name, []string{"deploy"}, spec),
+		"settings.yaml.gotmpl": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .package.metadata.name }}\n  annotations: {package-operator.run/phase: deploy}\n" +
+			"data:\n  size: {{ .config.size }}\n",
+	}
+}
+
+// A package is installed with what it depends on, which the commands show, keep and take down again.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	const ns = "dependencies"
+	env.Namespace(t, ns)
+	c := &console{env: env}
+	defer func() { t.Logf("transcript:\n%s", c.text.String()) }()
+	run := func(code int, args ...string) string {
+		t.Helper()
+		return c.in(t, ns, code, args...)
+	}
+
+	dir := t.TempDir()
+	file, at := filepath.Join(dir, "chain.yaml"), env.Registry()+"/repositories/chain:latest"
+	ok(t, env, "repository", "initialize", file)
+	for name, files := range map[string]harness.Files{
+		"front": depending("front", "db: {name: store.example.com, version: ^1}"),
+		"store": depending("store", "disk: {name: disk.example.com, version: '>=1'}"),
+		"disk":  depending("disk"),
+		"mail":  depending("mail", "post: {name: post.example.com, version: ^2}"),
+	} {
+		ok(t, env, "repository", "add", file, env.Push(t, "chain-"+name+":1.0.0", files), "1.0.0")
+	}
+	ok(t, env, "repository", "push", file, at)
+	run(0, "source", "add", "stable", at)
+
+	values := filepath.Join(dir, "values.yaml")
+	if err := os.WriteFile(values, []byte("size: large\n---\n# dep=db\nsize: huge\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	has(t, run(1, "install", "front.example.com", "front", "--override", "dbs={package: {version: <2}}"), "front.example.com: version 1.0.0 has no dependency dbs", "Did you mean")
+	has(t, run(0, "install", "front.example.com", "front", "--values", values, "--override", "db={package: {version: <2}}"),
+		"package dependencies/front created", "dependencies are ready", "package dependencies/front is available")
+	for name, size := range map[string]string{"front": "large", "front.db": "huge", "front.db.disk": "small"} {
+		var live corev1.ConfigMap
+		if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &live); err != nil || live.Data["size"] != size {
+			t.Errorf("%s: %v %v", name, err, live.Data)
+		}
+	}
+	has(t, run(0, "tree"), "package dependencies/front  front.example.com 1.0.0  available\n└── db: package dependencies/front.db  store.example.com 1.0.0  available  generated  needs ",
+		"    └── disk: package dependencies/front.db.disk  disk.example.com 1.0.0  available  generated  needs >=1\n")
+	has(t, run(0, "why", "front.db.disk"), "  package dependencies/front → db (store.example.com ", "→ package dependencies/front.db (generated) → disk (disk.example.com >=1)")
+	lock := run(0, "lock")
+	has(t, lock, "name: front.db.disk", "digest: sha256:…", "range: '>=1'")
+	if again := run(0, "lock"); again != lock {
+		t.Error("the lock of the same packages is another one")
+	}
+
+	// What cannot be had is said by install, and explained with what to do.
+	has(t, run(1, "install", "mail.example.com", "mail"), "what it depends on cannot be had", "post.example.com")
+	has(t, run(0, "explain", "mail"), "dependencies not satisfied", "Cause  post: ", "post.example.com", "Do     ")
+	has(t, run(0, "delete", "mail"), "is deleted")
+
+	// A package that is needed stays until nothing needs it.
+	has(t, run(0, "delete", "front.db", "--wait=false"), "package dependencies/front.db is needed by package dependencies/front: its deletion is held", "--force-required")
+	harness.Eventually(t, time.Minute, "the deletion to be held", func(ctx context.Context) error {
+		var pkg corev1alpha1.Package
+		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &pkg)
+		for _, cond := range pkg.Status.Conditions {
+			if cond.Type == corev1alpha1.ConditionDeletionHeld && cond.Status == "True" {
+				return nil
+			}
+		}
+		return errors.Join(err, errors.New("it is not"))
+	})
+	has(t, run(0, "delete", "front"), "package dependencies/front is deleted")
+	harness.Eventually(t, time.Minute, "what was held to go", func(ctx context.Context) error {
+		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &corev1alpha1.Package{})
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	has(t, run(0, "why", "front.db.disk"), "Nothing needs it; it was installed for package dependencies/front.db, which is gone: kubectl package delete package/front.db.disk -n dependencies")
+	has(t, run(0, "delete", "front.db.disk"), "is deleted")
+}
