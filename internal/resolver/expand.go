@@ -257,11 +257,11 @@ func (s *search) enforce(id int32) {
 	if e.selector >= 0 {
 		unless = append(unless, no(e.selector))
 	}
-	var any []literal
+	var fitting []literal
 	for _, t := range e.targets {
-		any = append(any, s.anyOf(t.slot, t.fits)...)
+		fitting = append(fitting, s.anyOf(t.slot, t.fits)...)
 	}
-	if len(e.targets) == 1 && len(any) > 0 && len(any) < len(e.targets[0].fits) {
+	if len(e.targets) == 1 && len(fitting) > 0 && len(fitting) < len(e.targets[0].fits) {
 		t := e.targets[0]
 		for v, fit := range t.fits {
 			if !fit {
@@ -269,7 +269,7 @@ func (s *search) enforce(id int32) {
 			}
 		}
 	}
-	s.add(id, append(unless, any...)...)
+	s.add(id, append(unless, fitting...)...)
 }
 
 // explainNoFit says why no version satisfies a requirement, whatever others require.

@@ -226,27 +226,35 @@ func (s *search) dependent(id int32) string {
 	return s.slots[e.slot].instance.String()
 }
 
-// path returns the names from a root, or from what is installed and nobody requires, to a slot.
-func (s *search) path(i int32) []string {
-	seen := map[int32]bool{}
+// path returns the names from a root, or from what is installed and nobody requires, to a slot. It is for when the search is
+// over.
+func (s *search) path(of int32) []string {
+	if known, ok := s.paths[of]; ok {
+		return known
+	}
 	var names []string
-	for i >= 0 && !seen[i] {
-		of := &s.slots[i]
-		if of.installed != nil && of.root == nil {
-			return append(s.installedPath(of.installed), names...)
-		}
-		name := s.title(i)
-		if of.root != nil {
-			name = of.instance.Name
-		}
-		names = slices.Insert(names, 0, name)
+	seen := map[int32]bool{}
+	for i := of; i >= 0 && !seen[i]; {
 		seen[i] = true
-		if of.via < 0 {
+		at := &s.slots[i]
+		switch {
+		case at.root != nil:
+			names = append(names, at.instance.Name)
+		case at.installed != nil:
+			above := s.installedPath(at.installed)
+			slices.Reverse(above)
+			names = append(names, above...)
+		default:
+			names = append(names, s.title(i))
+		}
+		if at.installed != nil || at.via < 0 {
 			break
 		}
-		i = s.edges[of.via].slot
+		i = s.edges[at.via].slot
 	}
-	return names
+	slices.Reverse(names)
+	s.paths[of] = slices.Clip(names)
+	return s.paths[of]
 }
 
 // installedPath returns the names of what requires an installed package, the first dependent of each.

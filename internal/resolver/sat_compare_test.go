@@ -35,17 +35,17 @@ func satisfiable(in resolver.Input) bool {
 		g.Add(z.LitNull)
 	}
 	for name, all := range values {
-		var any []z.Lit
+		var some []z.Lit
 		for _, v := range all {
 			l := g.Lit()
-			for _, other := range any {
+			for _, other := range some {
 				clause(l.Not(), other.Not())
 			}
-			any = append(any, l)
+			some = append(some, l)
 			literals[[2]string{name, v}] = l
 		}
 		if name == "shop" || o.installed[name] != nil {
-			clause(any...)
+			clause(some...)
 		}
 	}
 	for name, all := range values {
@@ -61,13 +61,13 @@ func satisfiable(in resolver.Input) bool {
 				if d.optional {
 					continue
 				}
-				any := []z.Lit{literals[[2]string{name, v}].Not()}
+				some := []z.Lit{literals[[2]string{name, v}].Not()}
 				for _, w := range values[d.name] {
 					if inRange(d.want, w) {
-						any = append(any, literals[[2]string{d.name, w}])
+						some = append(some, literals[[2]string{d.name, w}])
 					}
 				}
-				clause(any...)
+				clause(some...)
 			}
 		}
 	}

@@ -87,6 +87,7 @@ type search struct {
 	edges  []edge
 	keeps  map[*Requirement]int32
 	fits   map[fitKey][]bool
+	paths  map[int32][]string // to slots
 	// changeable are the slots of what is installed and may be changed.
 	changeable []int32
 	walk       walk
@@ -105,7 +106,7 @@ type walk struct {
 func newSearch(m *market, roots []*Root, only map[edgeKey]bool, limit int) *search {
 	s := &search{
 		market: m, world: newWorld(m.input, roots), only: only, limit: limit,
-		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{}, fits: map[fitKey][]bool{},
+		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{}, fits: map[fitKey][]bool{}, paths: map[int32][]string{},
 	}
 	for _, r := range s.world.roots {
 		s.walk.queue = append(s.walk.queue, s.existing(s.world.at[r.Instance]))
