@@ -45,6 +45,7 @@ type market struct {
 	providers   map[provided][]string
 	constraints map[string]*versions.Constraint // nil for what is none
 	awaited     map[string]bool                 // packages and APIs that were looked up
+	within      map[within]bool
 }
 
 type provided struct {
@@ -54,7 +55,7 @@ type provided struct {
 
 func newMarket(in *Input) *market {
 	return &market{
-		input: in, offered: map[place][]value{}, providers: map[provided][]string{}, constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{},
+		input: in, offered: map[place][]value{}, providers: map[provided][]string{}, constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{},
 	}
 }
 
@@ -122,6 +123,22 @@ func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 	if v.offer == nil && strings.TrimSpace(of.Version) == "" && of.Prereleases == nil {
 		return true
 	}
+	if of.Prereleases != nil || v.offer == nil || v.offer.Retracted != "" {
+		return m.checks(of, v)
+	}
+	k := within{of.Version, v.version}
+	fits, ok := m.within[k]
+	if !ok {
+		fits = m.checks(of, v)
+		m.within[k] = fits
+	}
+	return fits
+}
+
+// within is a range and a version, of any package.
+type within struct{ constraint, version string }
+
+func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
 	c := m.constraint(of.Version)
 	if c == nil || v.parsed == nil || !c.Admits(v.parsed, of.Prereleases) {
 		return false

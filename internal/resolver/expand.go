@@ -265,7 +265,7 @@ func (s *search) enforce(id int32) {
 		t := e.targets[0]
 		for v, fit := range t.fits {
 			if !fit {
-				s.add(id, append(slices.Clone(unless), no(s.slots[t.slot].first+int32(v)))...)
+				s.add(id, s.joined(unless, no(s.slots[t.slot].first+int32(v)))...)
 			}
 		}
 	}

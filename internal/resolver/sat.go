@@ -45,6 +45,8 @@ type sat struct {
 	steps   int
 	pending []int32 // clauses that were false when they were added
 	marked  []bool
+	// arena has room for literals of clauses.
+	arena []literal
 }
 
 // conflict is a clause that is false; id is -1 for that of a group.
@@ -102,6 +104,16 @@ func (s *sat) add(edge int32, literals ...literal) {
 	case s.value(literals[0]) == 0 && (len(literals) == 1 || s.value(literals[1]) < 0):
 		s.assign(literals[0], id)
 	}
+}
+
+// joined returns literals and one more, for add.
+func (s *sat) joined(literals []literal, l literal) []literal {
+	if n := len(literals) + 1; cap(s.arena)-len(s.arena) < n {
+		s.arena = make([]literal, 0, max(n, 4096))
+	}
+	from := len(s.arena)
+	s.arena = append(append(s.arena, literals...), l)
+	return s.arena[from:len(s.arena):len(s.arena)]
 }
 
 func (s *sat) watchRank(l literal) int32 {
