@@ -17,7 +17,7 @@ import (
 
 // samples is how many random catalogues are tried.
 func samples(t *testing.T) uint64 {
-	n := uint64(4000)
+	n := uint64(2500)
 	if os.Getenv("LOCKSTEP_DEEP") != "" {
 		n = 100_000
 	}
@@ -175,4 +175,38 @@ func described(in resolver.Input) string {
 		}
 	}
 	return text
+}
+
+// TestRandomRoots resolves several roots at once: in every order the same, and those that fail take no steps.
+func TestRandomRoots(t *testing.T) {
+	t.Parallel()
+	failed, ready := 0, 0
+	for seed := range samples(t) / 4 {
+		in := random(seed)
+		for k, name := range []string{"app", "web"} {
+			other := random(seed + uint64(k+1)<<32).Roots[0]
+			other.Instance, other.Package = team(name), name
+			in.Roots = append(in.Roots, other)
+		}
+		plan := resolver.Solve(in)
+		if diff := gocmp.Diff(sortedOutcomes(plan), sortedOutcomes(resolver.Solve(shuffled(in, seed)))); diff != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, diff, described(in))
+		}
+		for _, r := range plan.Results {
+			fails := slices.ContainsFunc(r.Outcomes, func(o resolver.Outcome) bool { return o.Failed && !o.Dependency.Optional })
+			if !fails {
+				ready++
+				continue
+			}
+			failed++
+			for _, s := range plan.Steps {
+				if slices.ContainsFunc(s.Needs, func(n resolver.Need) bool { return n.Dependent == r.Instance }) {
+					t.Fatalf("seed %d: %s fails, and there is a step for it: %+v\n%s", seed, r.Instance, s, described(in))
+				}
+			}
+		}
+	}
+	if failed == 0 || ready == 0 {
+		t.Errorf("%d roots fail, %d do not", failed, ready)
+	}
 }
