@@ -49,13 +49,15 @@ func TestDependencies(t *testing.T) {
 	dir := t.TempDir()
 	file, at := filepath.Join(dir, "chain.yaml"), env.Registry()+"/repositories/chain:latest"
 	ok(t, env, "repository", "initialize", file)
+	images := map[string]string{}
 	for name, files := range map[string]harness.Files{
 		"front": depending("front", "db: {name: store.example.com, version: ^1}"),
 		"store": depending("store", "disk: {name: disk.example.com, version: '>=1'}"),
 		"disk":  depending("disk"),
 		"mail":  depending("mail", "post: {name: post.example.com, version: ^2}"),
 	} {
-		ok(t, env, "repository", "add", file, env.Push(t, "chain-"+name+":1.0.0", files), "1.0.0")
+		images[name] = env.Push(t, "chain-"+name+":1.0.0", files)
+		ok(t, env, "repository", "add", file, images[name], "1.0.0")
 	}
 	ok(t, env, "repository", "push", file, at)
 	run(0, "source", "add", "stable", at)
@@ -65,6 +67,9 @@ func TestDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, run(1, "install", "front.example.com", "front", "--override", "dbs={package: {version: <2}}"), "front.example.com: version 1.0.0 has no dependency dbs", "Did you mean")
+	has(t, run(0, "plan", images["front"], "front"), "+ Package dependencies/front.db.disk  disk.example.com 1.0.0", "+ Package dependencies/front.db  store.example.com 1.0.0",
+		"needed by Package dependencies/front → db (")
+	has(t, run(1, "plan", images["mail"], "mail"), "✗ post", "Refused", "would not be rolled out as planned: 1 refusal")
 	has(t, run(0, "install", "front.example.com", "front", "--values", values, "--override", "db={package: {version: <2}}"),
 		"package dependencies/front created", "dependencies are ready", "package dependencies/front is available")
 	for name, size := range map[string]string{"front": "large", "front.db": "huge", "front.db.disk": "small"} {

@@ -32,7 +32,8 @@ in which phase; which rights somebody gains, and which data may be lost.
 The package in an image or a folder is loaded as the manager would load it: with the
 configuration, component and patches of the Package of that name where there is one, unless
 flags say otherwise. The decisions are the engine's own, and every change is sent to the API
-server as a dry run, which stores nothing but needs the rights of the change.
+server as a dry run, which stores nothing but needs the rights of the change. What would be installed
+or changed because the package depends on it, and what cannot be had, comes first.
 
 NAME is the last part of the image's name, or the name in a folder's manifest, where it is not
 given. NAME alone, as package/NAME or clusterpackage/NAME, plans the installed package itself:
@@ -116,12 +117,15 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 		return cl.Explain(doing, err)
 	}
 	planned.complete(plan)
+	if err := planned.depend(ctx, cl, plan); err != nil {
+		return cl.Explain(doing, err)
+	}
 	if err := c.output.Write(ctx, c.streams.Out, plan, func(styles terminal.Styles) string { return planText(plan, styles) }); err != nil {
 		return err
 	}
 	switch {
 	case plan.Outcome == dryrun.OutcomeRefused:
-		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.target, terminal.Count(len(plan.Refusals), "refusal"))
+		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.target, terminal.Count(len(plan.Refusals)+plan.Unsatisfied(), "refusal"))
 	case c.exitCode && plan.Outcome == dryrun.OutcomeChanges:
 		return exitCode(changesCode)
 	}

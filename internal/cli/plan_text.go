@@ -18,6 +18,7 @@ const planValueWidth = 60
 func planText(p *dryrun.Plan, styles terminal.Styles) string {
 	t := planPrinter{styles: styles}
 	t.head(p)
+	t.dependencies(p)
 	for i := range p.Phases {
 		t.phase(&p.Phases[i])
 	}

@@ -28,6 +28,9 @@ type Plan struct {
 	// From is what is installed, if anything is.
 	To   Release  `json:"to"`
 	From *Release `json:"from,omitempty"`
+	// Dependencies of the package, and Installations that they need, dependencies first.
+	Dependencies  []Dependency   `json:"dependencies,omitempty"`
+	Installations []Installation `json:"installations,omitempty"`
 	// Refusals are why the engine would stop, in the order of the phases.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Phases   []Phase   `json:"phases"`

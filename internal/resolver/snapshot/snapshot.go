@@ -1,0 +1,118 @@
+// Package snapshot makes the input of a resolution out of Packages and of what repositories offer. It is pure.
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+// InstalledOf returns what is known of a Package or ClusterPackage.
+func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
+	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
+	in := resolver.Installed{
+		Instance: InstanceOf(pkg), Version: targetOf(pkg), Generated: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true",
+		Deleting: pkg.GetDeletionTimestamp() != nil, Requirements: RequirementsOf(status), Unloaded: spec.PackageRef != nil && status.Resolved == nil && len(status.Dependencies) == 0,
+	}
+	if resolved := status.Resolved; resolved != nil {
+		in.Package, in.Unique, in.Provides = cmp.Or(resolved.CatalogName, resolved.PackageName), resolved.UniqueInScope, resolved.Provides
+		in.Available = resolved.Version == in.Version && rolledOut(pkg)
+	}
+	if spec.PackageRef != nil {
+		in.Package = spec.PackageRef.Name
+		in.Changeable = in.Generated || spec.UpgradePolicy != nil && spec.UpgradePolicy.AllowDependents
+	}
+	return in
+}
+
+// InstanceOf returns the instance that an object is.
+func InstanceOf(pkg metav1.Object) resolver.Instance {
+	return resolver.Instance{Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+}
+
+// targetOf returns the version that a package is to have: the only one that its spec allows, or else the one that was
+// chosen or loaded last.
+func targetOf(pkg corev1alpha1.GenericPackage) string {
+	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
+	if ref := spec.PackageRef; ref != nil {
+		if _, err := semver.StrictNewVersion(ref.Version); err == nil {
+			return ref.Version
+		}
+		if last := status.LastAttempted; last != nil && last.PackageName == ref.Name {
+			return last.Version
+		}
+	}
+	if status.Resolved == nil {
+		return ""
+	}
+	return status.Resolved.Version
+}
+
+// rolledOut reports whether a package is available, and no other revision is being rolled out.
+func rolledOut(pkg corev1alpha1.GenericPackage) bool {
+	conds := pkg.PackageStatus().Conditions
+	is := func(typ string) bool {
+		c := meta.FindStatusCondition(conds, typ)
+		return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == pkg.GetGeneration()
+	}
+	return is(corev1alpha1.ConditionAvailable) && !is(corev1alpha1.ConditionProgressing)
+}
+
+// RequirementsOf returns the requirements that a status records, with what satisfies them.
+func RequirementsOf(status *corev1alpha1.PackageStatus) []resolver.Requirement {
+	all := make([]resolver.Requirement, len(status.Dependencies))
+	for i := range status.Dependencies {
+		all[i].Dependency = status.Dependencies[i].Dependency
+		if ref := status.Dependencies[i].PackageRef; ref != nil {
+			all[i].Satisfier = &resolver.Instance{Namespace: ref.Namespace, Name: ref.Name}
+		}
+	}
+	return all
+}
+
+// OffersOf returns what a resolution reads of the versions of a package.
+func OffersOf(offered []offers.Offered) []resolver.Offer {
+	all := make([]resolver.Offer, len(offered))
+	for i, o := range offered {
+		v := &o.Version
+		all[i] = resolver.Offer{Candidate: o.Candidate(), Dependencies: v.Dependencies, Provides: v.Provides, Unique: v.UniqueInScope, Scopes: v.Scopes}
+	}
+	return all
+}
+
+// Overridden returns dependencies with the overrides of their dependent.
+func Overridden(all []corev1alpha1.Dependency, spec *corev1alpha1.PackageDependencies) []corev1alpha1.Dependency {
+	if spec == nil || len(spec.Overrides) == 0 {
+		return all
+	}
+	changed := slices.Clone(all)
+	for i := range changed {
+		for _, o := range spec.Overrides {
+			if o.Name == changed[i].Name && o.Package != nil {
+				changed[i].Package = override(changed[i].Package, o.Package)
+			}
+		}
+	}
+	return changed
+}
+
+func override(from *corev1alpha1.DependencyPackage, by *corev1alpha1.DependencyPackageOverride) *corev1alpha1.DependencyPackage {
+	to := &corev1alpha1.DependencyPackage{}
+	if from != nil {
+		to = from.DeepCopy()
+	} else if by.Name == "" {
+		return nil // there is no package whose version could be limited
+	}
+	to.Name, to.Version = cmp.Or(by.Name, to.Name), cmp.Or(by.Version, to.Version)
+	if by.Prereleases != nil {
+		to.Prereleases = by.Prereleases.DeepCopy()
+	}
+	return to
+}
