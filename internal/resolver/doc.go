@@ -20,10 +20,15 @@
 // Each choice is the most preferred one with which there is a solution, given the choices before it. So the plan depends on
 // the input alone, and not on its order. Only what a root leads to is changed.
 //
+// A requirement of an API that is not served is one of the package that provides it: of those installed, or else of those
+// offered, the only one, or the only one on which the dependent is anyway. Of what is installed and stays, requirements count
+// that are satisfied and not optional: what is broken holds up nothing else.
+//
 // Roots fail one by one: where there is no solution for all of them, those whose requirements are satisfied already are
 // taken first, and then the others by namespace and name, each if there is a solution with those before it. Nothing is
-// created for a root that fails.
+// created for a root that fails. Packages that can only move together, such as two that require one version of a third, have
+// to be roots of one resolution.
 //
 // The search learns from conflicts (CDCL over versions, each expanded when it is chosen first). limits.ResolutionSteps
-// bounds it; limits.ResolutionMessages the lines of an explanation.
+// bounds it; limits.ResolutionMessages the lines of an explanation. A Graph is what is installed, with its paths and orders.
 package resolver

@@ -243,7 +243,7 @@ func TestPigeonhole(t *testing.T) {
 		t.Error(got)
 	}
 	got := resolver.Solve(pigeons(20)).Results[0]
-	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "ended after 3000000 steps, which is the limit. Narrow ranges") {
+	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "ended after 10000000 steps, which is the limit. Narrow ranges") {
 		t.Errorf("%+v", got)
 	}
 }
