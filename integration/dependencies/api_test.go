@@ -88,7 +88,7 @@ func TestProvidedAPI(t *testing.T) {
 			return says(&corev1alpha1.Package{ObjectMeta: p.ObjectMeta, Status: p.Status}, corev1alpha1.ConditionDependenciesReady, status, reason, texts...)
 		}
 	}
-	await(t, pkg, "has two providers", state(corev1alpha1.ReasonDependenciesUnsatisfied, metav1.ConditionFalse, "AmbiguousProvider", name+"one, "+name+"two"))
+	await(t, pkg, "has two providers", state(corev1alpha1.ReasonDependenciesUnsatisfied, metav1.ConditionFalse, "AmbiguousProvider", name+"one", name+"two"))
 	edit(t, pkg, func(p *corev1alpha1.ClusterPackage) {
 		p.Spec.Dependencies = &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{{
 			Name: "gadgets", Package: &corev1alpha1.DependencyPackageOverride{Name: name + "two"},

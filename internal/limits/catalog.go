@@ -20,7 +20,3 @@ const (
 	ConstraintTerms  = 64 // comparisons in all of them: 100,000 versions take a second or two at worst
 	NearestVersions  = 3  // that a message about a choice names, of those that were not chosen
 )
-
-// DependencySteps bounds the search for versions of dependencies: requirements that are decided, those of choices that were
-// taken back included. 1,000 packages take some thousands, in less than a second.
-const DependencySteps = 20_000

@@ -14,21 +14,31 @@ func (c *Checker) MissingFields(ctx context.Context, gvk schema.GroupVersionKind
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	index, _, err := c.currentIndex(ctx)
+	missing, fresh, err := c.missingFields(ctx, gvk, paths)
+	if len(missing) == 0 || fresh || err != nil {
+		return missing, err
+	}
+	c.Refresh() // the index may be older than a change of the API
+	missing, _, err = c.missingFields(ctx, gvk, paths)
+	return missing, err
+}
+
+// missingFields is MissingFields with the index at hand; fresh is set if it was read just now.
+func (c *Checker) missingFields(ctx context.Context, gvk schema.GroupVersionKind, paths []string) (missing []string, fresh bool, err error) {
+	index, fresh, err := c.currentIndex(ctx)
 	if err != nil {
-		return nil, &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: err}
+		return nil, fresh, &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: err}
 	}
 	document, err := c.load(ctx, index, gvk.GroupVersion())
 	if err != nil {
-		return nil, err
+		return nil, fresh, err
 	}
-	var missing []string
 	for _, path := range paths {
 		if document == nil || !document.hasField(gvk, strings.Split(path, ".")) {
 			missing = append(missing, path)
 		}
 	}
-	return missing, nil
+	return missing, fresh, nil
 }
 
 // fields is the part of a schema that says which fields there are.

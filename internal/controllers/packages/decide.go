@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
 )
 
 // view is what is known of one Package in one reconcile: the input of its decision and status.
@@ -33,7 +33,7 @@ type view struct {
 	// required is nil where there are no dependencies, or nothing is known of them.
 	required *dependencyView
 	// heldBy are the instances that the teardown of the Package waits for.
-	heldBy []dependencies.Instance
+	heldBy []resolver.Instance
 	outcome
 }
 

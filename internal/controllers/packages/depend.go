@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // generatedOwner is the owner of generated packages in the mutation cache.
@@ -40,13 +41,22 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		return err
 	}
 	s.await(keyOf(s.pkg), plan.Awaited)
-	d := &dependencyView{plan: plan, entries: entriesOf(s.pkg, plan.Outcomes)}
+	d := &dependencyView{steps: plan.Steps, result: resolver.Result{Ready: true}}
+	if len(plan.Results) > 0 {
+		d.result = plan.Results[0]
+	}
+	for i := range d.result.Outcomes {
+		if o := &d.result.Outcomes[i]; o.Failed {
+			o.Satisfier = nil // it must not be held by what it does not satisfy
+		}
+	}
+	d.entries = entriesOf(s.pkg, d.result.Outcomes)
 	s.required = d
 	if d.err = s.perform(ctx, d, packages); queueing.Raced(d.err) {
 		return d.err
 	}
 	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
-	if undeployed && (d.err != nil || !plan.Ready()) {
+	if undeployed && (d.err != nil || !d.result.Ready) {
 		s.step, s.writeErr = stepDepend, d.err
 		return nil
 	}
@@ -66,73 +76,75 @@ func (s *reconciliation) depend(ctx context.Context) error {
 }
 
 // instances returns all Packages of both scopes in their latest known states, for reading only.
-func (r *Reconciler) instances() map[dependencies.Instance]corev1alpha1.GenericPackage {
-	all := map[dependencies.Instance]corev1alpha1.GenericPackage{}
+func (r *Reconciler) instances() map[resolver.Instance]corev1alpha1.GenericPackage {
+	all := map[resolver.Instance]corev1alpha1.GenericPackage{}
 	for _, obj := range r.Fresh.Created(generatedOwner) {
 		if pkg, ok := obj.(corev1alpha1.GenericPackage); ok {
-			all[dependencies.InstanceOf(pkg)] = pkg
+			all[snapshot.InstanceOf(pkg)] = pkg
 		}
 	}
 	for _, cached := range r.packages() {
 		if pkg, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackage); ok {
-			all[dependencies.InstanceOf(pkg)] = pkg
+			all[snapshot.InstanceOf(pkg)] = pkg
 		}
 	}
 	return all
 }
 
-func installedOf(packages map[dependencies.Instance]corev1alpha1.GenericPackage) []dependencies.Installed {
-	all := make([]dependencies.Installed, 0, len(packages))
+func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []resolver.Installed {
+	all := make([]resolver.Installed, 0, len(packages))
 	for _, pkg := range packages {
-		all = append(all, dependencies.InstalledOf(pkg))
+		all = append(all, snapshot.InstalledOf(pkg))
 	}
-	slices.SortFunc(all, func(a, b dependencies.Installed) int { return a.Instance.Compare(b.Instance) })
+	slices.SortFunc(all, func(a, b resolver.Installed) int { return a.Instance.Compare(b.Instance) })
 	return all
 }
 
 // plan resolves the requirements of the Package.
 func (s *reconciliation) plan(
-	ctx context.Context, required []corev1alpha1.Dependency, packages map[dependencies.Instance]corev1alpha1.GenericPackage,
-) (dependencies.Plan, error) {
-	spec, own := s.pkg.PackageSpec(), dependencies.InstalledOf(s.pkg)
-	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler, namespace: s.pkg.GetNamespace()}
-	name := own.Package
-	if s.step == stepDeploy && name == "" {
-		name = s.attempt.content.resolved.CatalogName
-	}
-	plan := dependencies.Solve(dependencies.Input{
-		Root: own.Instance, Package: name, Dependencies: required,
+	ctx context.Context, required []corev1alpha1.Dependency, packages map[resolver.Instance]corev1alpha1.GenericPackage,
+) (resolver.Plan, error) {
+	spec, own := s.pkg.PackageSpec(), snapshot.InstalledOf(s.pkg)
+	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
+	root := resolver.Root{
+		Instance: own.Instance, Package: own.Package, Version: own.Version, Unique: own.Unique, Dependencies: required,
 		UserManaged: spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser,
-		Installed:   installedOf(packages), Catalogue: catalogue, Served: s.ServedAPI, Platform: platformOf(s.environment, s.Version),
+	}
+	if s.step == stepDeploy {
+		loaded := s.attempt.content.resolved
+		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
+	}
+	plan := resolver.Solve(resolver.Input{
+		Roots: []resolver.Root{root}, Installed: installedOf(packages), Catalogue: catalogue,
+		Served: resolver.Served(s.ServedAPI), Platform: platformOf(s.environment, s.Version),
 	})
 	return plan, catalogue.err
 }
 
-// catalogue reads what repositories offer to a namespace.
+// catalogue reads what repositories offer.
 type catalogue struct {
 	*Reconciler
-	ctx       context.Context //nolint:containedctx // of the one resolution that it is made for
-	namespace string
-	err       error
+	ctx context.Context //nolint:containedctx // of the one resolution that it is made for
+	err error
 }
 
-// Offers returns the versions of a package.
-func (c *catalogue) Offers(name string) []dependencies.Offer {
-	listed, err := c.listOffers(c.ctx, name, c.namespace)
+// Offers returns the versions of a package that a namespace sees, and without one those that ClusterPackages see.
+func (c *catalogue) Offers(namespace, name string) []resolver.Offer {
+	listed, err := c.listOffers(c.ctx, name, namespace)
 	if err != nil {
 		c.err = err
 		return nil
 	}
-	return dependencies.OffersOf(offers.Candidates(name, listed.local, listed.cluster, listed.visible))
+	return snapshot.OffersOf(offers.Candidates(name, listed.local, listed.cluster, listed.visible))
 }
 
-// Providers returns the names of packages of which a version provides an API.
-func (c *catalogue) Providers(api corev1alpha1.ProvidedAPI) []string {
+// Providers returns the names of packages of which a version there provides an API.
+func (c *catalogue) Providers(namespace string, api corev1alpha1.ProvidedAPI) []string {
 	names := map[string]bool{}
 	for _, scope := range scopes {
 		list, in := scope.NewAvailablePackageList(), ""
 		if scope == corev1alpha1.ScopeNamespaced {
-			if in = c.namespace; in == "" {
+			if in = namespace; in == "" {
 				continue
 			}
 		}
@@ -148,7 +160,7 @@ func (c *catalogue) Providers(api corev1alpha1.ProvidedAPI) []string {
 	}
 	found := []string{}
 	for name := range names {
-		if slices.ContainsFunc(c.Offers(name), func(o dependencies.Offer) bool { return slices.Contains(o.Provides, api) }) {
+		if slices.ContainsFunc(c.Offers(namespace, name), func(o resolver.Offer) bool { return slices.Contains(o.Provides, api) }) {
 			found = append(found, name)
 		}
 	}
@@ -161,8 +173,8 @@ func provides(spec *corev1alpha1.AvailablePackageSpec, api corev1alpha1.Provided
 }
 
 // perform takes the steps of a plan, and marks what the Package requires.
-func (s *reconciliation) perform(ctx context.Context, d *dependencyView, packages map[dependencies.Instance]corev1alpha1.GenericPackage) error {
-	for _, step := range d.plan.Steps {
+func (s *reconciliation) perform(ctx context.Context, d *dependencyView, packages map[resolver.Instance]corev1alpha1.GenericPackage) error {
+	for _, step := range d.steps {
 		if step.Create {
 			if err := s.create(ctx, step); err != nil {
 				return err
@@ -179,20 +191,20 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencyView, package
 			return err
 		}
 	}
-	own := dependencies.InstanceOf(s.pkg)
-	for _, o := range d.plan.Outcomes {
-		if o.Satisfier == nil || packages[*o.Satisfier] == nil || !generated(packages[*o.Satisfier]) || planned(d.plan.Steps, *o.Satisfier) {
+	own := snapshot.InstanceOf(s.pkg)
+	for _, o := range d.result.Outcomes {
+		if o.Satisfier == nil || packages[*o.Satisfier] == nil || !generated(packages[*o.Satisfier]) || planned(d.steps, *o.Satisfier) {
 			continue
 		}
-		var needs []dependencies.Need
-		for _, other := range d.plan.Outcomes {
+		var needs []resolver.Need
+		for _, other := range d.result.Outcomes {
 			if other.Satisfier != nil && *other.Satisfier == *o.Satisfier {
-				needs = append(needs, dependencies.Need{Dependent: own, Dependency: other.Dependency})
+				needs = append(needs, resolver.Need{Dependent: own, Dependency: other.Dependency})
 			}
 		}
 		err := s.change(ctx, packages[*o.Satisfier], func(pkg corev1alpha1.GenericPackage) {
 			require(pkg, needs)
-			if dependencies.Child(own, o.Dependency.Name) == *o.Satisfier {
+			if resolver.Child(own, o.Dependency.Name) == *o.Satisfier {
 				inherit(pkg, s.pkg, o.Dependency.Name, true)
 			}
 		})
@@ -203,14 +215,14 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencyView, package
 	return nil
 }
 
-func planned(steps []dependencies.Step, i dependencies.Instance) bool {
-	return slices.ContainsFunc(steps, func(s dependencies.Step) bool { return s.Instance == i })
+func planned(steps []resolver.Step, i resolver.Instance) bool {
+	return slices.ContainsFunc(steps, func(s resolver.Step) bool { return s.Instance == i })
 }
 
 func generated(pkg client.Object) bool { return pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" }
 
 // create creates a package for others.
-func (s *reconciliation) create(ctx context.Context, step dependencies.Step) error {
+func (s *reconciliation) create(ctx context.Context, step resolver.Step) error {
 	pkg := corev1alpha1.ScopeOf(step.Namespace).NewPackage()
 	pkg.SetNamespace(step.Namespace)
 	pkg.SetName(step.Name)
@@ -218,7 +230,7 @@ func (s *reconciliation) create(ctx context.Context, step dependencies.Step) err
 	pkg.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
 	first := step.Needs[0]
 	pkg.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: step.Package, VersionSelection: corev1alpha1.VersionSelection{Version: step.Version}}
-	inherit(pkg, s.pkg, first.Dependency.Name, first.Dependent == dependencies.InstanceOf(s.pkg))
+	inherit(pkg, s.pkg, first.Dependency.Name, first.Dependent == snapshot.InstanceOf(s.pkg))
 	require(pkg, step.Needs)
 	if err := s.Client.Create(ctx, pkg); err != nil {
 		return fmt.Errorf("install %s %s: %w", step.Package, step.Version, err)
@@ -235,13 +247,13 @@ func (s *reconciliation) change(ctx context.Context, known corev1alpha1.GenericP
 		return nil
 	}
 	if err := s.patch(ctx, known, pkg); err != nil {
-		return fmt.Errorf("change %s: %w", dependencies.InstanceOf(known), err)
+		return fmt.Errorf("change %s: %w", snapshot.InstanceOf(known), err)
 	}
 	return nil
 }
 
 // drop releases what only an earlier revision required.
-func (s *reconciliation) drop(ctx context.Context, packages map[dependencies.Instance]corev1alpha1.GenericPackage) error {
+func (s *reconciliation) drop(ctx context.Context, packages map[resolver.Instance]corev1alpha1.GenericPackage) error {
 	d := s.required
 	kept := slices.DeleteFunc(slices.Clone(d.entries), dropped)
 	for _, entry := range d.entries {
@@ -264,17 +276,17 @@ func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.Depende
 // release takes the mark of the Package off what it depended on, and deletes that where it was installed for this one alone and
 // the policy is to delete it.
 func (s *reconciliation) release(
-	ctx context.Context, entry corev1alpha1.DependencyStatus, packages map[dependencies.Instance]corev1alpha1.GenericPackage,
+	ctx context.Context, entry corev1alpha1.DependencyStatus, packages map[resolver.Instance]corev1alpha1.GenericPackage,
 ) error {
 	if entry.PackageRef == nil {
 		return nil
 	}
-	own, at := dependencies.InstanceOf(s.pkg), dependencies.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
+	own, at := snapshot.InstanceOf(s.pkg), resolver.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
 	pkg := packages[at]
 	if pkg == nil || pkg.GetDeletionTimestamp() != nil || !generated(pkg) {
 		return nil
 	}
-	others := slices.DeleteFunc(dependentsBy(installedOf(packages))[at], func(i dependencies.Instance) bool { return i == own })
+	others := slices.DeleteFunc(dependentsBy(installedOf(packages))[at], func(i resolver.Instance) bool { return i == own })
 	spec := s.pkg.PackageSpec().Dependencies
 	if spec == nil || spec.DeletionPolicy != corev1alpha1.DeletionPolicyDelete || len(others) > 0 {
 		err := s.change(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { releaseFrom(pkg, own) })

@@ -11,14 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // dependencyView is what is known of the dependencies of a Package in one reconcile.
 type dependencyView struct {
-	plan dependencies.Plan
+	// steps are what is installed and changed, and result is what becomes of the requirements.
+	steps  []resolver.Step
+	result resolver.Result
 	// entries are those of the status: what is required, and behind it what only an earlier revision required.
 	entries []corev1alpha1.DependencyStatus
 	// err is why the plan could not be performed.
@@ -29,7 +32,7 @@ type dependencyView struct {
 func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	switch v.step {
 	case stepDeploy:
-		return dependencies.Overridden(v.attempt.content.dependencies, v.pkg.PackageSpec().Dependencies), true
+		return snapshot.Overridden(v.attempt.content.dependencies, v.pkg.PackageSpec().Dependencies), true
 	case stepSync:
 		required := []corev1alpha1.Dependency{}
 		for _, d := range v.pkg.PackageStatus().Dependencies {
@@ -49,7 +52,7 @@ func dropped(d corev1alpha1.DependencyStatus) bool {
 }
 
 // entriesOf returns status.dependencies: the outcomes, and behind them what was recorded and is required no more.
-func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []dependencies.Outcome) []corev1alpha1.DependencyStatus {
+func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []corev1alpha1.DependencyStatus {
 	before := map[string]corev1alpha1.DependencyStatus{}
 	for _, d := range pkg.PackageStatus().Dependencies {
 		before[d.Name] = d
@@ -93,7 +96,7 @@ func reportDependencies(status *corev1alpha1.PackageStatus, v view) {
 		return
 	}
 	status.Dependencies = d.entries
-	if len(d.plan.Outcomes) == 0 {
+	if len(d.result.Outcomes) == 0 {
 		status.Dependencies = slices.Clip(d.entries)
 		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionDependenciesReady)
 		return
@@ -104,37 +107,38 @@ func reportDependencies(status *corev1alpha1.PackageStatus, v view) {
 
 // ready returns the condition DependenciesReady.
 func (d *dependencyView) ready() (ready bool, reason, message string) {
-	switch failed := d.plan.Failed; {
-	case d.err != nil:
+	if d.err != nil {
 		return false, corev1alpha1.ReasonDependenciesUnsatisfied, d.err.Error()
-	case failed == nil:
-	case failed.Reason == corev1alpha1.ReasonDependencyCycle || failed.Reason == corev1alpha1.ReasonResolutionLimit:
-		return false, failed.Reason, failed.Message
-	default:
-		return false, corev1alpha1.ReasonDependenciesUnsatisfied, failed.Reason + ": " + failed.Message
 	}
+	message = cmp.Or(d.result.Message, "All dependencies are available.")
 	var waiting []string
-	for _, o := range d.plan.Outcomes {
-		if !o.Satisfied && !o.Dependency.Optional {
+	for _, o := range d.result.Outcomes {
+		switch {
+		case o.Satisfied || o.Dependency.Optional:
+		case !o.Failed:
 			waiting = append(waiting, o.Dependency.Name+": "+o.Message)
+		case d.result.Reason == corev1alpha1.ReasonDependenciesUnsatisfied:
+			return false, d.result.Reason, o.Reason + ": " + message
 		}
 	}
-	if len(waiting) > 0 {
-		return false, corev1alpha1.ReasonWaitingForDependencies, strings.Join(waiting, "\n")
+	if d.result.Reason == corev1alpha1.ReasonWaitingForDependencies {
+		message = strings.Join(waiting, "\n")
 	}
-	return true, corev1alpha1.ReasonDependenciesReady, "All dependencies are available."
+	return d.result.Ready, d.result.Reason, message
 }
 
 // stalled reports whether the dependencies cannot be had without help.
-func (d *dependencyView) stalled() bool { return d.plan.Failed != nil }
+func (d *dependencyView) stalled() bool {
+	return slices.ContainsFunc(d.result.Outcomes, func(o resolver.Outcome) bool { return o.Failed && !o.Dependency.Optional })
+}
 
 // requiredLabel is the label of a dependent on a package in namespace.
-func requiredLabel(dependent dependencies.Instance, namespace string) string {
-	return corev1alpha1.RequiredByLabelPrefix + dependencies.LabelOf(dependent, namespace)
+func requiredLabel(dependent resolver.Instance, namespace string) string {
+	return corev1alpha1.RequiredByLabelPrefix + resolver.LabelOf(dependent, namespace)
 }
 
 // require puts the labels and ranges of dependents on a generated package.
-func require(pkg corev1alpha1.GenericPackage, needs []dependencies.Need) {
+func require(pkg corev1alpha1.GenericPackage, needs []resolver.Need) {
 	labels := cloned(pkg.GetLabels())
 	lines := rangesOf(pkg)
 	for _, n := range needs {
@@ -157,7 +161,7 @@ func require(pkg corev1alpha1.GenericPackage, needs []dependencies.Need) {
 }
 
 // releaseFrom takes the label and range of a dependent off.
-func releaseFrom(pkg corev1alpha1.GenericPackage, dependent dependencies.Instance) {
+func releaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance) {
 	labels, lines := cloned(pkg.GetLabels()), rangesOf(pkg)
 	delete(labels, requiredLabel(dependent, pkg.GetNamespace()))
 	delete(lines, dependent.String())
@@ -203,7 +207,7 @@ func inherit(pkg, parent corev1alpha1.GenericPackage, dependency string, direct 
 
 // holders returns the instances that a package waits for before it is torn down: those that depend on it. Of a cycle, the
 // one whose name is the first does not wait for the others.
-func holders(all []dependencies.Installed, of dependencies.Instance) []dependencies.Instance {
+func holders(all []resolver.Installed, of resolver.Instance) []resolver.Instance {
 	dependents := dependentsBy(all)
 	mine := dependents.above(of)
 	first := true
@@ -212,17 +216,17 @@ func holders(all []dependencies.Installed, of dependencies.Instance) []dependenc
 			first = false
 		}
 	}
-	held := slices.DeleteFunc(slices.Clone(dependents[of]), func(h dependencies.Instance) bool {
+	held := slices.DeleteFunc(slices.Clone(dependents[of]), func(h resolver.Instance) bool {
 		return first && dependents.above(h)[of]
 	})
-	slices.SortFunc(held, dependencies.Instance.Compare)
+	slices.SortFunc(held, resolver.Instance.Compare)
 	return held
 }
 
 // graph has the dependents of each instance.
-type graph map[dependencies.Instance][]dependencies.Instance
+type graph map[resolver.Instance][]resolver.Instance
 
-func dependentsBy(all []dependencies.Installed) graph {
+func dependentsBy(all []resolver.Installed) graph {
 	g := graph{}
 	for _, in := range all {
 		for _, r := range in.Requirements {
@@ -235,8 +239,8 @@ func dependentsBy(all []dependencies.Installed) graph {
 }
 
 // above returns all instances that depend on one, directly or by way of others.
-func (g graph) above(from dependencies.Instance) map[dependencies.Instance]bool {
-	seen, todo := map[dependencies.Instance]bool{}, slices.Clone(g[from])
+func (g graph) above(from resolver.Instance) map[resolver.Instance]bool {
+	seen, todo := map[resolver.Instance]bool{}, slices.Clone(g[from])
 	for len(todo) > 0 {
 		next := todo[0]
 		todo = todo[1:]

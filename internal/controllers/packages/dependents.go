@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/dependencies"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // dependencyIndex indexes Packages by what satisfies their dependencies.
@@ -24,7 +25,7 @@ func satisfiers(obj client.Object) []string {
 		return nil
 	}
 	var found []string
-	for _, r := range dependencies.RequirementsOf(pkg.PackageStatus()) {
+	for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
 		if r.Satisfier != nil {
 			found = append(found, r.Satisfier.String())
 		}
@@ -85,15 +86,15 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 	if was != nil && is != nil && equality.Semantic.DeepEqual(was, is) {
 		return
 	}
-	awaited, instance := map[string]bool{}, dependencies.Instance{}
-	for _, in := range []*dependencies.Installed{was, is} {
+	awaited, instance := map[string]bool{}, resolver.Instance{}
+	for _, in := range []*resolver.Installed{was, is} {
 		if in == nil {
 			continue
 		}
 		instance = in.Instance
 		awaited[in.Package] = true
 		for _, api := range in.Provides {
-			awaited[dependencies.KeyOf(api.APIVersion, api.Kind)] = true
+			awaited[resolver.KeyOf(api.APIVersion, api.Kind)] = true
 		}
 		for _, req := range in.Requirements {
 			if req.Package != nil {
@@ -110,7 +111,7 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 		return
 	}
 	for _, req := range was.Requirements {
-		if i := req.Satisfier; i != nil && (is == nil || !slices.ContainsFunc(is.Requirements, func(r dependencies.Requirement) bool {
+		if i := req.Satisfier; i != nil && (is == nil || !slices.ContainsFunc(is.Requirements, func(r resolver.Requirement) bool {
 			return r.Satisfier != nil && *r.Satisfier == *i
 		})) {
 			r.enqueue(types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
@@ -118,24 +119,24 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 	}
 }
 
-func factsOf(obj client.Object) *dependencies.Installed {
+func factsOf(obj client.Object) *resolver.Installed {
 	pkg, ok := obj.(corev1alpha1.GenericPackage)
 	if !ok {
 		return nil
 	}
-	in := dependencies.InstalledOf(pkg)
+	in := snapshot.InstalledOf(pkg)
 	return &in
 }
 
 // sameFor reports whether dependents find a package as it was.
-func sameFor(was, is *dependencies.Installed) bool {
+func sameFor(was, is *resolver.Installed) bool {
 	a, b := *was, *is
 	a.Requirements, b.Requirements = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
 // enqueueDependents enqueues the Packages with a dependency that an instance satisfies.
-func (r *Reconciler) enqueueDependents(ctx context.Context, i dependencies.Instance) {
+func (r *Reconciler) enqueueDependents(ctx context.Context, i resolver.Instance) {
 	for _, scope := range scopes {
 		list := scope.NewPackageList()
 		if err := r.Client.List(ctx, list, client.MatchingFields{dependencyIndex: i.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -163,7 +164,7 @@ func (r *Reconciler) offersWake(was, is *corev1alpha1.AvailablePackageSpec) {
 	for _, spec := range []*corev1alpha1.AvailablePackageSpec{was, is} {
 		for i := range spec.Versions {
 			for _, api := range spec.Versions[i].Provides {
-				awaited[dependencies.KeyOf(api.APIVersion, api.Kind)] = true
+				awaited[resolver.KeyOf(api.APIVersion, api.Kind)] = true
 			}
 		}
 	}

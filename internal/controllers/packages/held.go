@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // hold determines which packages depend on one that is being deleted. It is torn down after them, unless an annotation says
@@ -22,7 +23,7 @@ func (s *reconciliation) hold() {
 	}
 	s.resolving.Lock() // a package that is about to be deployed has its dependencies on record after that
 	defer s.resolving.Unlock()
-	s.heldBy = holders(installedOf(s.instances()), dependencies.InstanceOf(s.pkg))
+	s.heldBy = holders(installedOf(s.instances()), snapshot.InstanceOf(s.pkg))
 }
 
 // reportHold sets the condition DeletionHeld.
@@ -34,7 +35,7 @@ func reportHold(status *corev1alpha1.PackageStatus, v view) {
 	conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionDeletionHeld, true, corev1alpha1.ReasonRequired, heldMessage(v.heldBy))
 }
 
-func heldMessage(by []dependencies.Instance) string {
+func heldMessage(by []resolver.Instance) string {
 	names := []string{}
 	for _, i := range by[:min(len(by), limits.NearestVersions)] {
 		names = append(names, i.String())

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/dependencies"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
 )
 
 // Options are the parts that Setup connects.
@@ -32,7 +32,7 @@ type Options struct {
 	// Unserved reports whether a kind is certainly not served.
 	Unserved func(schema.GroupKind) bool
 	// ServedAPI reports whether an API is served, and which of its field paths are missing.
-	ServedAPI dependencies.Served
+	ServedAPI resolver.Served
 	// Underway returns how many deployments are reconciled or wait for that.
 	Underway func() int
 	// Fresh keeps the responses to writes of Packages and deployments.
