@@ -97,7 +97,7 @@ func TestProvidedAPI(t *testing.T) {
 	await(t, pkg, "is ready", state(corev1alpha1.ReasonDependenciesReady, metav1.ConditionTrue))
 	await(t, pkg, "has the provider", func(p *corev1alpha1.ClusterPackage) error {
 		got := dependency(&corev1alpha1.Package{ObjectMeta: p.ObjectMeta, Status: p.Status}, "gadgets")
-		if want := "InstalledByThisPackage 1.0.0 ClusterPackage/" + ns + ".gadgets"; got != want {
+		if want := "ApiServed 1.0.0 ClusterPackage/" + ns + ".gadgets"; got != want {
 			return fmt.Errorf("%s, want %s", got, want)
 		}
 		return nil

@@ -41,16 +41,7 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		return err
 	}
 	s.await(keyOf(s.pkg), plan.Awaited)
-	d := &dependencyView{steps: plan.Steps, result: resolver.Result{Ready: true}}
-	if len(plan.Results) > 0 {
-		d.result = plan.Results[0]
-	}
-	for i := range d.result.Outcomes {
-		if o := &d.result.Outcomes[i]; o.Failed {
-			o.Satisfier = nil // it must not be held by what it does not satisfy
-		}
-	}
-	d.entries = entriesOf(s.pkg, d.result.Outcomes)
+	d := viewOf(s.pkg, plan)
 	s.required = d
 	if d.err = s.perform(ctx, d, packages); queueing.Raced(d.err) {
 		return d.err
@@ -73,6 +64,21 @@ func (s *reconciliation) depend(ctx context.Context) error {
 	}
 	s.Fresh.Put(s.pkg)
 	return nil
+}
+
+// viewOf returns what a plan for a Package alone says.
+func viewOf(pkg corev1alpha1.GenericPackage, plan resolver.Plan) *dependencyView {
+	d := &dependencyView{steps: plan.Steps, result: resolver.Result{Ready: true}}
+	if len(plan.Results) > 0 {
+		d.result = plan.Results[0]
+	}
+	for i := range d.result.Outcomes {
+		if o := &d.result.Outcomes[i]; o.Failed {
+			o.Satisfier = nil // it must not be held by what it does not satisfy
+		}
+	}
+	d.entries = entriesOf(pkg, d.result.Outcomes)
+	return d
 }
 
 // instances returns all Packages of both scopes in their latest known states, for reading only.
@@ -116,7 +122,7 @@ func (s *reconciliation) plan(
 	}
 	plan := resolver.Solve(resolver.Input{
 		Roots: []resolver.Root{root}, Installed: installedOf(packages), Catalogue: catalogue,
-		Served: resolver.Served(s.ServedAPI), Platform: platformOf(s.environment, s.Version),
+		Served: s.ServedAPI, Platform: platformOf(s.environment, s.Version),
 	})
 	return plan, catalogue.err
 }
