@@ -33,6 +33,7 @@ func (r *Revision) RejectReserved(why func(objects.Key) string) {
 // engineNames are those of the objects in config.
 var engineNames = []string{
 	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
+	"lockstep-generated-packages",
 	"lockstep-view", "lockstep-edit", "lockstep-admin",
 }
 
