@@ -261,6 +261,9 @@ func (s *search) keep(i int32) {
 	for _, r := range all {
 		d := s.existing(r.dependent)
 		if e, ok := s.kept(d, r.requirement); ok {
+			if len(s.slots[d].values) > 1 && !slices.Contains(s.changeable, d) {
+				s.fix(s.slots[d].first) // no root leads to it
+			}
 			s.enforce(e)
 		}
 	}
