@@ -110,20 +110,20 @@ func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []r
 func (s *reconciliation) plan(
 	ctx context.Context, required []corev1alpha1.Dependency, packages map[resolver.Instance]corev1alpha1.GenericPackage,
 ) (resolver.Plan, error) {
-	spec, own := s.pkg.PackageSpec(), snapshot.InstalledOf(s.pkg)
 	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
-	root := resolver.Root{
-		Instance: own.Instance, Package: own.Package, Version: own.Version, Unique: own.Unique, Dependencies: required,
-		UserManaged: spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser,
-	}
+	root := rootOf(s.pkg, required)
 	if s.step == stepDeploy {
 		loaded := s.attempt.content.resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
-	plan := resolver.Solve(resolver.Input{
+	in := resolver.Input{
 		Roots: []resolver.Root{root}, Installed: installedOf(packages), Catalogue: catalogue,
 		Served: s.ServedAPI, Platform: platformOf(s.environment, s.Version),
-	})
+	}
+	plan := resolver.Solve(in)
+	if failed(plan.Results[0]) {
+		plan = together(in, plan, packages)
+	}
 	return plan, catalogue.err
 }
 

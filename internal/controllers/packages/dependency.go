@@ -34,13 +34,7 @@ func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	case stepDeploy:
 		return snapshot.Overridden(v.attempt.content.dependencies, v.pkg.PackageSpec().Dependencies), true
 	case stepSync:
-		required := []corev1alpha1.Dependency{}
-		for _, d := range v.pkg.PackageStatus().Dependencies {
-			if !dropped(d) {
-				required = append(required, d.Dependency)
-			}
-		}
-		return required, true
+		return recorded(v.pkg.PackageStatus()), true
 	}
 	return nil, false
 }

@@ -1,0 +1,34 @@
+package dependencies_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one
+// waits for the second, and then both are.
+func TestUpgradeTogether(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	for _, pair := range [][2]string{{"shop", "orm"}, {"stats", "etl"}} {
+		offer(t, ns, pair[0], of("1.0.0", on("dep", pair[1], "1.0.0")), of("2.0.0", on("dep", pair[1], "2.0.0")))
+		offer(t, ns, pair[1], of("1.0.0", on("db", "db", "1.0.0")), of("2.0.0", on("db", "db", "2.0.0")))
+	}
+	offer(t, ns, "db", of("1.0.0"), of("2.0.0"))
+	for _, name := range []string{"shop", "stats"} {
+		env.Create(t, wish(ns, name, name, "1.0.0"))
+		awaitVersion(t, ns, name, "1.0.0")
+	}
+	to := func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" }
+	edit(t, named(ns, "shop"), to)
+	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch", "stats")
+	edit(t, named(ns, "stats"), to)
+	awaitVersion(t, ns, "shop", "2.0.0")
+	awaitVersion(t, ns, "stats", "2.0.0")
+	if diff := cmp.Diff([]string{"shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns)); diff != "" {
+		t.Error(diff)
+	}
+}
