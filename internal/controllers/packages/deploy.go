@@ -87,8 +87,10 @@ func (s *reconciliation) install(
 		return err
 	}
 	setGeneration(dep, s.pkg)
+	unpacked := dep.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation]
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{}
+		annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // with it the template counts as complete
 	}
 	if err := s.Client.Create(ctx, dep); err != nil {
 		return fmt.Errorf("create %s: %w", s.depName(), err)
@@ -99,7 +101,7 @@ func (s *reconciliation) install(
 		if err := s.createSlices(ctx, made, nil); err != nil {
 			return err
 		}
-		if err := s.writeTemplate(ctx, template); err != nil {
+		if err := s.writeTemplate(ctx, template, unpacked); err != nil {
 			return err
 		}
 	}
@@ -108,9 +110,11 @@ func (s *reconciliation) install(
 }
 
 // writeTemplate gives a new deployment its template. Only the UID is a precondition: its status may be written already.
-func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec) error {
+func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec, unpacked string) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": s.dep.GetUID()},
+		"metadata": map[string]any{
+			"uid": s.dep.GetUID(), "annotations": map[string]any{corev1alpha1.UnpackedHashAnnotation: unpacked},
+		},
 		"spec":     map[string]any{"template": map[string]any{"spec": template}},
 	})
 	if err != nil {
