@@ -115,7 +115,7 @@ func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha
 		"metadata": map[string]any{
 			"uid": s.dep.GetUID(), "annotations": map[string]any{corev1alpha1.UnpackedHashAnnotation: unpacked},
 		},
-		"spec":     map[string]any{"template": map[string]any{"spec": template}},
+		"spec": map[string]any{"template": map[string]any{"spec": template}},
 	})
 	if err != nil {
 		return err
